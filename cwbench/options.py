@@ -1,0 +1,83 @@
+"""Options are declared once, as fields of a frozen dataclass; parser and record derive from them."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+
+C = TypeVar("C")
+
+
+def option(default: Any, help: str, *, minimum: float | None = None) -> Any:
+    """A dataclass field that is also a command-line option; `minimum` is inclusive."""
+    return dataclasses.field(default=default, metadata={"help": help, "min": minimum})
+
+
+def field_type(cls: type, field: dataclasses.Field[Any]) -> Any:
+    return get_type_hints(cls)[field.name]
+
+
+def _click_type(hint: Any, minimum: float | None) -> click.ParamType:
+    if get_origin(hint) is UnionType:
+        [hint] = [part for part in get_args(hint) if part is not NoneType]
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    if hint is int:
+        return click.IntRange(min=None if minimum is None else int(minimum))
+    if hint is float:
+        return click.FloatRange(min=minimum)
+    if hint is bool:
+        return click.BOOL
+    if hint is str:
+        return click.STRING
+    raise TypeError(f"no command-line form for {hint!r}")
+
+
+def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[click.Option]:
+    """One option per field. `defaults` replaces what --help shows; the parsed default is None.
+
+    None stands for "not given", so that presets and protocols can fill the gap (`resolve`).
+    """
+    shown = {f.name: f.default for f in dataclasses.fields(cls)} | dict(defaults or {})
+    options = []
+    for field in dataclasses.fields(cls):
+        hint = field_type(cls, field)
+        flag = field.name.replace("_", "-")
+        names = [f"--{flag}/--no-{flag}"] if hint is bool else [f"--{flag}"]
+        value = shown[field.name]
+        text = "none" if value is None else str(value).lower() if hint is bool else str(value)
+        options.append(
+            click.Option(
+                [*names, field.name],
+                type=None if hint is bool else _click_type(hint, field.metadata["min"]),
+                default=None,
+                help=f"{field.metadata['help']}  [default: {text}]",
+            )
+        )
+    return options
+
+
+def resolve(cls: type[C], *layers: Mapping[str, Any]) -> C:
+    """Build the object; the first layer that names a field with a value other than None wins."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        for layer in layers:
+            if layer.get(field.name) is not None:
+                values[field.name] = layer[field.name]
+                break
+    return cls(**values)
+
+
+def field_names(*classes: type) -> set[str]:
+    return {field.name for cls in classes for field in dataclasses.fields(cls)}
+
+
+def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
+    """The object that `dataclasses.asdict` recorded; strict, so that old records fail loudly."""
+    names = field_names(cls)
+    unknown, missing = sorted(set(record) - names), sorted(names - set(record))
+    if unknown or missing:
+        raise ValueError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
+    return cls(**record)
