@@ -1,0 +1,85 @@
+"""The unit of work: one task of one run, starting where its parent segment ended."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+
+SCHEMA = 1
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """A short name for a record: equal records, equal names."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run is, apart from its tasks and its seed."""
+
+    method: str
+    options: MethodConfig
+    sac: SACConfig
+    network: NetworkConfig
+    env: EnvConfig
+    schedule: ScheduleConfig
+    source: str | None = None  # hash of a method's file, for methods from outside the package
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "source": self.source,
+            "method_options": asdict(self.options),
+            "sac": asdict(self.sac),
+            "network": asdict(self.network),
+            "env": asdict(self.env),
+            "schedule": asdict(self.schedule),
+        }
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One task of one run. `tasks` is the sequence up to and including the task trained here."""
+
+    setup: Setup
+    seed: int
+    tasks: tuple[str, ...]
+    length: int | None = None  # the whole sequence's, for methods whose training depends on it
+
+    @property
+    def position(self) -> int:
+        return len(self.tasks) - 1
+
+    @cached_property
+    def parent(self) -> "Segment | None":
+        return replace(self, tasks=self.tasks[:-1]) if self.position else None
+
+    def record(self) -> dict[str, Any]:
+        """Everything that decides the numbers a segment produces, and nothing else."""
+        return {
+            "schema": SCHEMA,
+            **self.setup.record(),
+            "seed": self.seed,
+            "tasks": list(self.tasks),
+            "length": self.length,
+        }
+
+    @cached_property
+    def id(self) -> str:
+        return digest(self.record())
+
+    @property
+    def folder(self) -> str:
+        name = self.setup.method.replace("/", "_").replace(":", "_")
+        return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
+
+
+def path(setup: Setup, seed: int, tasks: tuple[str, ...], needs_length: bool) -> list[Segment]:
+    """The segments of one run of a sequence, first task first."""
+    length = len(tasks) if needs_length else None
+    return [Segment(setup, seed, tasks[: end + 1], length) for end in range(len(tasks))]
