@@ -1,0 +1,68 @@
+"""The command line: the one place where names become objects.
+
+Commands load when they are called, so that `cwbench --help` and `cwbench report` never see torch.
+"""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from cwbench import __version__
+
+# command -> (module, one line of help)
+COMMANDS = {
+    "run": ("cwbench.cli.run", "Train a method on a sequence."),
+    "status": ("cwbench.cli.info", "Show what a results folder holds."),
+    "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
+    "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
+    "methods": ("cwbench.cli.info", "List the methods."),
+    "sequences": ("cwbench.cli.info", "List the named sequences."),
+    "tasks": ("cwbench.cli.info", "List the tasks."),
+    "bench": ("cwbench.cli.bench", "Measure speed, side by side with others."),
+    "doctor": ("cwbench.cli.info", "Show versions and hardware, and what is missing."),
+}
+
+
+class Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[name][0]), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            import difflib
+
+            match = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; did you mean {match[0]!r}?" if match else ""
+            ctx.fail(f"no such command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """Compare continual-reinforcement-learning methods on Continual World."""
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Bad input ends with exit code 2 and one line, without click's usage block."""
+    try:
+        return cli.main(args, standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"cwbench: {error.format_message()}", err=True)
+        sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
+    except click.Abort:
+        sys.exit(130)
