@@ -1,0 +1,59 @@
+"""The simulated tasks: names, and `make` to get an environment.
+
+Meta-World and MuJoCo are imported by `make`, not here, so that listing tasks is fast.
+"""
+
+import difflib
+
+from cwbench.config import EnvConfig
+from cwbench.envs.env import ACTION_DIM, Env
+
+__all__ = ["ACTION_DIM", "TASKS", "Env", "all_tasks", "make", "obs_dim"]
+
+# Continual World's ten; the position is the task's id in the paper.
+TASKS = (
+    "hammer",
+    "push-wall",
+    "faucet-close",
+    "push-back",
+    "stick-pull",
+    "handle-press-side",
+    "push",
+    "shelf-place",
+    "window-close",
+    "peg-unplug-side",
+)
+
+_OTHERS = tuple(
+    """
+    assembly basketball bin-picking box-close button-press-topdown button-press-topdown-wall
+    button-press button-press-wall coffee-button coffee-pull coffee-push dial-turn disassemble
+    door-close door-lock door-open door-unlock hand-insert drawer-close drawer-open faucet-open
+    handle-press handle-pull-side handle-pull lever-pull peg-insert-side pick-place-wall
+    pick-out-of-hole reach pick-place plate-slide plate-slide-side plate-slide-back
+    plate-slide-back-side soccer stick-push reach-wall sweep-into sweep window-open
+    """.split()
+)
+
+
+def all_tasks() -> tuple[str, ...]:
+    """All fifty tasks of Meta-World, Continual World's ten first."""
+    return TASKS + _OTHERS
+
+
+def obs_dim(config: EnvConfig) -> int:
+    return 12 if config.obs == "cw12" else 39
+
+
+def make(task: str, config: EnvConfig) -> Env:
+    """An environment of the named task; the ten are fast, the others step as Meta-World does."""
+    if task in TASKS:
+        from cwbench.envs import lean
+
+        return lean.make(task, config)
+    if task in _OTHERS:
+        from cwbench.envs import stock
+
+        return stock.make(task, config)
+    close = difflib.get_close_matches(task, all_tasks(), n=1, cutoff=0.0)[0]
+    raise ValueError(f"unknown task {task!r}; did you mean {close!r}?")
