@@ -1,4 +1,4 @@
-"""Options are declared once, as fields of a frozen dataclass; parser and record derive from them."""
+"""Options are declared once, as fields of a dataclass; parser and record derive from them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def field_type(cls: type, field: dataclasses.Field[Any]) -> Any:
     return get_type_hints(cls)[field.name]
 
 
-def _click_type(hint: Any, minimum: float | None) -> click.ParamType:
+def _click_type(hint: Any, minimum: float | None) -> Any:
     if get_origin(hint) is UnionType:
         [hint] = [part for part in get_args(hint) if part is not NoneType]
     if get_origin(hint) is Literal:
@@ -79,5 +79,7 @@ def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
     names = field_names(cls)
     unknown, missing = sorted(set(record) - names), sorted(names - set(record))
     if unknown or missing:
-        raise ValueError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
+        raise ValueError(
+            f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}"
+        )
     return cls(**record)

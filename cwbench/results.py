@@ -1,6 +1,7 @@
 """The results folder: what training leaves on disk, and how reports read it. No torch here.
 
-    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  status.json  end/  replay/  snapshot/
+    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  status.json
+                                end.safetensors  snapshot/  replay/
     <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
 
 Counts are stored, not rates. A finished segment is never rewritten.
@@ -60,15 +61,18 @@ class SegmentFolder:
 
     @property
     def end(self) -> Path:
-        return self.path / "end"
+        """What a child needs: weights, value statistics, method state. One file, so atomic."""
+        return self.path / "end.safetensors"
 
     @property
     def replay(self) -> Path:
+        """This task's transitions, where the method keeps them."""
         return self.path / "replay"
 
     @property
     def snapshot(self) -> Path:
-        return self.path / "snapshot"
+        """The middle of the segment; removed when it is done."""
+        return self.path / "snapshot" / "state.safetensors"
 
     @property
     def done(self) -> bool:
@@ -139,7 +143,10 @@ class Store:
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""
-        for file in [*self.root.glob("experiments/*.json"), *self.root.glob("segments/*/segment.json")]:
+        for file in [
+            *self.root.glob("experiments/*.json"),
+            *self.root.glob("segments/*/segment.json"),
+        ]:
             with contextlib.suppress(json.JSONDecodeError):
                 if read_json(file).get("schema", 0) > SCHEMA:
                     return file
@@ -310,4 +317,5 @@ def _assemble(
 
 
 def _steps(record: Mapping[str, Any]) -> int:
-    return int(record["schedule"]["steps_per_task"])
+    tasks = len(record["tasks"]) if record["joint"] else 1
+    return int(record["schedule"]["steps_per_task"]) * tasks

@@ -50,6 +50,7 @@ class Segment:
     seed: int
     tasks: tuple[str, ...]
     length: int | None = None  # the whole sequence's, for methods whose training depends on it
+    joint: bool = False  # all tasks at once, for methods that learn so
 
     @property
     def position(self) -> int:
@@ -57,7 +58,14 @@ class Segment:
 
     @cached_property
     def parent(self) -> "Segment | None":
-        return replace(self, tasks=self.tasks[:-1]) if self.position else None
+        if self.joint or not self.position:
+            return None
+        return replace(self, tasks=self.tasks[:-1])
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of training."""
+        return self.setup.schedule.steps_per_task * (len(self.tasks) if self.joint else 1)
 
     def record(self) -> dict[str, Any]:
         """Everything that decides the numbers a segment produces, and nothing else."""
@@ -67,6 +75,7 @@ class Segment:
             "seed": self.seed,
             "tasks": list(self.tasks),
             "length": self.length,
+            "joint": self.joint,
         }
 
     @cached_property
@@ -79,7 +88,11 @@ class Segment:
         return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
 
 
-def path(setup: Setup, seed: int, tasks: tuple[str, ...], needs_length: bool) -> list[Segment]:
+def path(
+    setup: Setup, seed: int, tasks: tuple[str, ...], *, needs_length: bool, joint: bool
+) -> list[Segment]:
     """The segments of one run of a sequence, first task first."""
+    if joint:
+        return [Segment(setup, seed, tasks, joint=True)]
     length = len(tasks) if needs_length else None
     return [Segment(setup, seed, tasks[: end + 1], length) for end in range(len(tasks))]

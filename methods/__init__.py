@@ -1,0 +1,84 @@
+"""The registry of methods: a name, its class, and options a named variant sets."""
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from cwbench.method import Method
+from cwbench.methods.finetuning import FineTuning
+
+__all__ = ["METHODS", "Entry", "known", "load"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method under a name; `options` are the values that make it a variant."""
+
+    method: type[Method[Any]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    base: str | None = None  # the method a variant is recorded as: equal options, equal segments
+    source: str | None = None  # hash of the file, for methods from outside the package
+
+    @property
+    def summary(self) -> str:
+        return (self.method.__doc__ or "").strip().split("\n")[0]
+
+
+METHODS: dict[str, Entry] = {
+    "finetuning": Entry(FineTuning),
+}
+
+ALIASES: dict[str, str] = {}
+
+
+def known() -> dict[str, Entry]:
+    """The built-in methods and those that installed packages offer as `cwbench.methods`."""
+    found = dict(METHODS)
+    for point in entry_points(group="cwbench.methods"):
+        found.setdefault(point.name, _outside(point.load()))
+    return found
+
+
+def load(name: str) -> tuple[str, Entry]:
+    """The name to record and the method, by name, alias or `path/to/file.py:ClassName`.
+
+    KeyError if there is none.
+    """
+    if ".py:" in name:
+        path, _, class_name = name.rpartition(":")
+        return class_name, _from_file(Path(path), class_name)
+    name = ALIASES.get(name, name)
+    # Other packages are looked for only when needed.
+    entry = METHODS[name] if name in METHODS else known()[name]
+    return entry.base or name, entry
+
+
+def _from_file(path: Path, class_name: str) -> Entry:
+    if not path.is_file():
+        raise ValueError(f"method file {path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"cwbench_method_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"method file {path}: {type(error).__name__}: {error}") from error
+    found = getattr(module, class_name, None)
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise ValueError(f"method file {path}: {class_name!r} is not a class derived from Method")
+    return _outside(found, path)
+
+
+def _outside(method: type[Method[Any]], path: Path | None = None) -> Entry:
+    """A method of someone else's: its file's content is part of what its results mean."""
+    if path is None:
+        spec = importlib.util.find_spec(method.__module__)
+        path = Path(spec.origin) if spec and spec.origin else None
+    content = path.read_bytes() if path else b""
+    return Entry(method, source=hashlib.sha256(content).hexdigest()[:12])

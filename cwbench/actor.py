@@ -1,0 +1,87 @@
+"""The policy in numpy, for worker processes, which never load torch."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Facts of the networks that torch and numpy must agree on.
+LEAK = 0.2  # as in the reference; torch's default would be 0.01
+NORM_EPS = 1e-3  # likewise; torch's default would be 1e-5
+LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one run's actor lies in a flat vector."""
+
+    shapes: Mapping[str, tuple[int, ...]]  # in order; heads have a leading task axis
+    layers: int
+    head_layers: int
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    def views(self, flat: Floats) -> dict[str, Floats]:
+        """The parts of a flat vector, by name, without copying."""
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            end = start + math.prod(shape)
+            parts[name] = flat[start:end].reshape(shape)
+            start = end
+        return parts
+
+
+class Actor:
+    """One run's policy, reading weights from a vector that others may refresh in place."""
+
+    def __init__(self, layout: Layout, flat: Floats) -> None:
+        self.layout = layout
+        self.parts = layout.views(flat)
+        self._heads: dict[int, list[tuple[Floats, Floats]]] = {}
+        self._norms: dict[int, tuple[Floats, Floats]] = {}
+
+    def _head(self, head: int) -> list[tuple[Floats, Floats]]:
+        """Weight and bias of every layer for one head, and its LayerNorm, as views."""
+        shared = self.layout.layers - self.layout.head_layers
+        pick = [
+            (weight, bias) if layer < shared else (weight[head], bias[head])
+            for layer in range(self.layout.layers + 1)
+            for weight, bias in [
+                (self.parts[f"actor.{layer}.weight"], self.parts[f"actor.{layer}.bias"])
+            ]
+        ]
+        scale, shift = self.parts["actor.norm.scale"], self.parts["actor.norm.shift"]
+        self._norms[head] = (scale, shift) if shared else (scale[head], shift[head])
+        self._heads[head] = pick
+        return pick
+
+    def distribution(self, obs: Floats, head: int) -> tuple[Floats, Floats]:
+        """Mean and std before the tanh: [..., O] -> [..., A], [..., A]."""
+        layers = self._heads.get(head) or self._head(head)
+        scale, shift = self._norms[head]
+        weight, bias = layers[0]
+        x = obs @ weight + bias
+        x -= x.mean(-1, keepdims=True)
+        x *= 1 / np.sqrt(np.square(x).mean(-1, keepdims=True) + np.float32(NORM_EPS))
+        x = np.tanh(x * scale + shift)
+        for weight, bias in layers[1:-1]:
+            x = x @ weight
+            x += bias
+            x = np.maximum(x, np.float32(LEAK) * x)
+        weight, bias = layers[-1]
+        out: Any = x @ weight + bias
+        half = out.shape[-1] // 2
+        log_std = np.minimum(np.maximum(out[..., half:], LOG_STD_MIN), LOG_STD_MAX)
+        return out[..., :half], np.exp(log_std)
+
+    def act(self, obs: Floats, head: int, noise: Floats) -> Floats:
+        mean, std = self.distribution(obs, head)
+        action: Floats = np.tanh(mean + std * noise)
+        return action

@@ -1,0 +1,63 @@
+"""A point in the plane that must reach a place: tasks that train in seconds, for tests and tries.
+
+A task's name is `reach-GOAL-SCALE`: the goal is one of eight places on a circle, numbered from the
+right, counter-clockwise; rewards are multiplied by the scale. The goal is not observed, so two
+tasks want different actions in the same states and only the head tells them apart.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.config import EnvConfig
+
+Floats = NDArray[np.float32]
+
+
+class PointMass:
+    """Same interface as `cwbench.envs.Env`; only the first two entries of an action count."""
+
+    def __init__(self, task: str, config: EnvConfig) -> None:
+        _, goal, scale = task.split("-")
+        angle = 2 * math.pi * int(goal) / 8
+        self.goal = 0.7 * np.array([math.cos(angle), math.sin(angle)])
+        self.task, self.scale, self.horizon = task, float(scale), config.horizon
+        self.place = np.zeros(2)
+        self.time = self.horizon
+
+    def reset(self, rng: np.random.Generator) -> Floats:
+        self.place = rng.uniform(-0.3, 0.3, 2)
+        self.time = 0
+        return self._observe()
+
+    def _observe(self) -> Floats:
+        obs = np.zeros(12, np.float32)
+        obs[:2] = self.place
+        return obs
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+        if self.time >= self.horizon:
+            raise ValueError("the episode is over; call reset")
+        self.place = np.clip(self.place + 0.1 * action[:2].astype(float), -1, 1)
+        self.time += 1
+        distance = float(np.linalg.norm(self.place - self.goal))
+        success = distance < 0.15
+        return (
+            self._observe(),
+            self.scale * (success - distance),
+            success,
+            self.time == self.horizon,
+        )
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        return {"place": self.place.copy(), "time": np.array(self.time)}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        self.place, self.time = np.array(state["place"]), int(state["time"])
+
+
+def make(task: str, config: EnvConfig) -> PointMass:
+    return PointMass(task, config)

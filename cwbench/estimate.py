@@ -1,0 +1,186 @@
+"""What a plan will need: counted steps, modelled memory, and time from a short measurement."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+
+from cwbench.config import EnvConfig
+from cwbench.method import Method
+from cwbench.nets import make_critic, make_policy
+from cwbench.plan import Plan
+from cwbench.replay import Replay
+from cwbench.schedule import count_evaluations, count_updates
+from cwbench.segment import Segment
+from cwbench.trainer import Trainer
+
+ACTION_DIM = 4
+PROCESS_BYTES = 450 << 20  # a process with torch loaded
+WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
+ENV_BYTES = 6 << 20  # one environment on a slim model
+
+
+@dataclass(frozen=True)
+class Estimate:
+    steps: int  # environment steps of training
+    eval_steps: int
+    updates: int
+    host_bytes: int  # largest at any time
+    device_bytes: int  # 0 without an accelerator
+    disk_bytes: int
+    seconds: float | None  # None when nothing was measured
+
+
+def parameter_counts(segment: Segment, obs_dim: int) -> tuple[int, int]:
+    """Parameters of the actor and of both critics, all heads included."""
+    network, tasks = segment.setup.network, len(segment.tasks)
+    shape = (obs_dim, ACTION_DIM, network.width, network.layers)
+    actor = make_policy(*shape, network.actor_head_layers).network
+    critic = make_critic(*shape, network.critic_head_layers)
+    return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
+
+
+def row_bytes(obs_dim: int) -> int:
+    return 4 * (2 * obs_dim + ACTION_DIM + 1)
+
+
+def replay_bytes(segments: Sequence[Segment], keeps_data: bool, obs_dim: int) -> int:
+    """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
+    capacity = min(segments[0].setup.sac.buffer_size, segments[0].steps)
+    own = len(segments) * capacity * (len(segments[0].tasks) if segments[0].joint else 1)
+    ancestors = set()
+    if keeps_data:
+        for segment in segments:
+            parent = segment.parent
+            while parent is not None:
+                ancestors.add(parent.id)
+                parent = parent.parent
+    return (own + len(ancestors) * capacity) * row_bytes(obs_dim)
+
+
+def fleet_bytes(segments: Sequence[Segment], keeps_data: bool, obs_dim: int) -> int:
+    """Tensors of a fleet: weights, gradients and Adam's two moments, targets, replay."""
+    actor, critic = parameter_counts(segments[0], obs_dim)
+    tensors = 4 * (4 * (actor + critic) + critic)
+    return len(segments) * tensors + replay_bytes(segments, keeps_data, obs_dim)
+
+
+def estimate(
+    plan: Plan,
+    methods: Mapping[str, type[Method[Any]]],
+    obs_dim: Callable[[EnvConfig], int],
+    device: torch.device,
+    workers: int,
+    *,
+    measure: bool,
+) -> Estimate:
+    steps = updates = evals = disk = largest = 0
+    seconds = 0.0
+    speed: dict[tuple[Any, ...], tuple[float, float]] = {}
+    for fleet in plan.fleets:
+        first, runs = fleet[0], len(fleet)
+        schedule, method = first.setup.schedule, methods[first.setup.method]
+        width = obs_dim(first.setup.env)
+        fleet_updates = count_updates(schedule, first.steps)
+        episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
+        fleet_evals = episodes * first.setup.env.horizon * len(first.tasks)
+        steps += runs * first.steps
+        updates += runs * fleet_updates
+        evals += runs * fleet_evals
+        largest = max(largest, fleet_bytes(fleet, method.keeps_data, width))
+        kept = row_bytes(width) * min(first.setup.sac.buffer_size, first.steps)
+        actor, critic = parameter_counts(first, width)
+        disk += runs * (4 * (actor + 2 * critic) + (kept if method.keeps_data else 0))
+        if measure:
+            key = (first.setup, len(first.tasks) > 1, runs)
+            if key not in speed:
+                speed[key] = _measure(fleet, width, device)
+            per_update, per_step = speed[key]
+            seconds += fleet_updates * per_update
+            seconds += runs * (first.steps + fleet_evals) * per_step / min(workers, runs)
+    tasks = max((len(segment.tasks) for fleet in plan.fleets for segment in fleet), default=0)
+    episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
+    host = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
+    on_device = device.type == "cuda"
+    return Estimate(
+        steps,
+        evals,
+        updates,
+        host + (0 if on_device else largest),
+        largest if on_device else 0,
+        disk,
+        seconds if measure else None,
+    )
+
+
+def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tuple[float, float]:
+    """Seconds per update of a fleet like this one, and per environment step of one worker."""
+    setup, position = fleet[0].setup, fleet[0].position
+    trainer = Trainer(
+        [segment.seed for segment in fleet],
+        position,
+        dims=(obs_dim, ACTION_DIM),
+        sac=setup.sac,
+        network=setup.network,
+        schedule=setup.schedule,
+        device=device,
+        length=fleet[0].length,
+    )
+    trainer.start()
+    # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
+    trainer.method = Method(setup.options, trainer)
+    trainer.replay = Replay(len(fleet), 1000, trainer.dims, trainer.streams, live=[position])
+    rows = torch.zeros(len(fleet), 1000, trainer.replay.width)
+    trainer.replay.add(position, rows)
+    return _time(lambda: trainer.train(1), 1.0), _time(_stepper(fleet[0]), 0.3)
+
+
+def _stepper(segment: Segment) -> Callable[[], None]:
+    from cwbench import envs
+
+    env = envs.make(segment.tasks[-1], segment.setup.env)
+    rng = np.random.default_rng(0)
+    env.reset(rng)
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        if env.step(rng.uniform(-1, 1, ACTION_DIM).astype(np.float32))[3]:
+            env.reset(rng)
+
+    return step
+
+
+def _time(action: Callable[[], None], budget: float) -> float:
+    """Seconds per call, after a warm-up call, for about as long as the budget says."""
+    action()
+    start, calls = time.perf_counter(), 0
+    while calls < 3 or time.perf_counter() - start < budget:
+        action()
+        calls += 1
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def size(count: int) -> str:
+    """Bytes for people: 512 B, 3.4 MiB, 12 GiB."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def cores() -> int:
+    """Cores this process may use, which in a container or job may be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,439 @@
+"""A fleet: R segments at the same position, trained together, each leaving its own folder."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cwbench import checkpoint, snapshot
+from cwbench.actor import Layout
+from cwbench.method import Method
+from cwbench.pool import Collector, LaneState, Pool
+from cwbench.replay import OldTask, Replay
+from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, SegmentFolder, Store
+from cwbench.schedule import Stop, longest_chunk, stops
+from cwbench.segment import Segment
+from cwbench.trainer import Trainer
+from cwbench.workers import Episode, EvalResult, LaneSpec
+
+ACTION_DIM = 4
+
+
+@dataclass
+class Counts:
+    """What a run has used so far in this segment."""
+
+    train_steps: int = 0
+    eval_steps: int = 0
+    selection_steps: int = 0  # episodes that only choose a head
+    extra_steps: int = 0  # of environments beside the task's own
+
+    episodes: int = 0  # training episodes since the last evaluation
+    successes: int = 0
+    returns: float = 0.0
+
+
+@dataclass
+class _Evaluation:
+    """One evaluation under way: a result per run and position."""
+
+    step: int
+    results: dict[tuple[int, int], EvalResult] = field(default_factory=dict)
+
+
+class Fleet:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        method_class: type[Method[Any]],
+        *,
+        store: Store,
+        pool: Pool,
+        device: torch.device,
+        obs_dim: int,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.segments, self.store, self.pool = list(segments), store, pool
+        self.folders = [store.folder(segment) for segment in segments]
+        first = segments[0]
+        self.setup, self.position, self.steps = first.setup, first.position, first.steps
+        self.runs = len(segments)
+        self.trainer = Trainer(
+            [segment.seed for segment in segments],
+            self.position,
+            dims=(obs_dim, ACTION_DIM),
+            sac=self.setup.sac,
+            network=self.setup.network,
+            schedule=self.setup.schedule,
+            device=device,
+            length=first.length,
+        )
+        self.trainer.stop = check_stop
+        self.trainer.try_heads = self.try_heads
+        self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.lane_positions = self.method.lanes(self.position)
+        self.step = 0
+        self.counts = [Counts() for _ in segments]
+        self.diverged = [False] * self.runs
+        self.last_success = [float("nan")] * self.runs
+        self._evaluations: deque[_Evaluation] = deque()
+        self._stops = iter(stops(self.setup.schedule, self.steps))
+        self._next: Stop | None = next(self._stops)
+        self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
+        self.snapshot_parts: list[list[str]] = [[] for _ in segments]  # those files, per run
+        self._clock = self.snapshot_time = time.monotonic()
+        self.earlier_seconds = 0.0
+        layout_shapes = self.trainer.policy.network.shapes(self.trainer.tasks)
+        network = self.setup.network
+        self.layout = Layout(layout_shapes, network.layers, network.actor_head_layers)
+        self._begin()
+
+    # Beginning and continuing
+
+    def _begin(self) -> None:
+        parents = [segment.parent for segment in self.segments]
+        inherited, method_state = None, {}
+        if parents[0] is not None:
+            ends = [checkpoint.load(self.store.folder(p).end)[0] for p in parents if p]
+            tensors = checkpoint.stack(ends)
+            inherited, method_state = (
+                checkpoint.under("trainer", tensors),
+                checkpoint.under("method", tensors),
+            )
+        self.trainer.start(inherited)
+        self.method.load_state(method_state)
+        self.trainer.replay = self._replay()
+        lane_states: Mapping[tuple[int, int], LaneState] = {}
+        if all(folder.snapshot.exists() for folder in self.folders):
+            lane_states = snapshot.restore(self)
+        else:
+            for folder in self.folders:
+                folder.truncate("evals.csv", 0)
+                folder.truncate("train.csv", 0)
+            self.method.on_task_start(self.position)
+            self.trainer.reset_optimizer()
+        self.collector = Collector(
+            self.pool,
+            self._lanes(),
+            self.layout,
+            self.setup.env,
+            runs=self.runs,
+            longest=longest_chunk(self.setup.schedule, self.steps),
+            width=self.trainer.replay.width,
+            states=lane_states,
+        )
+        for folder in self.folders:
+            folder.set_status("running", step=self.step, steps=self.steps)
+
+    def _lanes(self) -> list[LaneSpec]:
+        explore = self.method.exploration(self.position)
+        return [
+            LaneSpec(
+                run,
+                segment.seed,
+                self.position,
+                lane,
+                tuple((position, segment.tasks[position]) for position in positions),
+                explore.steps if lane == 0 else 0,
+                explore.heads if lane == 0 else (),
+            )
+            for run, segment in enumerate(self.segments)
+            for lane, positions in enumerate(self.lane_positions)
+        ]
+
+    def _replay(self) -> Replay:
+        capacity = min(self.setup.sac.buffer_size, self.steps)
+        live = sorted({position for lane in self.lane_positions for position in lane})
+        old = {}
+        if self.method.keeps_data:
+            old = {p: self._old_task(p) for p in range(self.position) if p not in live}
+        return Replay(
+            self.runs, capacity, self.trainer.dims, self.trainer.streams, live=live, old=old
+        )
+
+    def _old_task(self, position: int) -> OldTask:
+        """The transitions of an earlier task, each distinct ancestor's once."""
+        ancestors = []
+        for segment in self.segments:
+            ancestor: Segment | None = segment
+            while ancestor is not None and ancestor.position > position:
+                ancestor = ancestor.parent
+            assert ancestor is not None
+            ancestors.append(ancestor)
+        distinct = {segment.id: segment for segment in ancestors}
+        slots = list(distinct)
+        shards, columns = [], []
+        for segment in distinct.values():
+            folder = self.store.folder(segment).replay
+            arrays = {
+                file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
+                for file in sorted(folder.glob("*.npy"))
+            }
+            shards.append(arrays.pop("transitions"))
+            columns.append(arrays)
+        return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)
+
+    # Collecting and learning
+
+    @property
+    def finished(self) -> bool:
+        return self._next is None
+
+    def request(self) -> None:
+        """Send weights out and ask for the next chunk."""
+        assert self._next is not None
+        self.collector.weights.array[:] = self._flat_policy(self.position)
+        self.collector.request(self._next.step - self.step)
+
+    def learn(self) -> None:
+        """Take the chunk that was asked for, learn from it, evaluate if it is time."""
+        stop = self._next
+        assert stop is not None
+        chunk, episodes = self.collector.receive()
+        self._store_chunk(torch.from_numpy(np.array(chunk)))
+        self._count_episodes(episodes, stop.step - self.step)
+        self.step = stop.step
+        self.trainer.train(stop.updates)
+        self._next = next(self._stops, None)
+        if stop.evaluate and not self.finished:
+            self.evaluate()
+
+    def finish(self) -> None:
+        """The end of the task: the method's turn, the last evaluation, what children need."""
+        self.method.on_task_end(self.position)
+        self.evaluate()
+        self.pool.finish_evaluations()
+        self.collector.close()
+        state = self.state()
+        for run, folder in enumerate(self.folders):
+            if self.diverged[run]:
+                continue
+            if self.method.keeps_data:
+                self._keep_data(run, folder)
+            checkpoint.save(folder.end, checkpoint.one_run(state, run), {"step": self.step})
+            self._set_status(run, "done")
+            snapshot.discard(folder.snapshot)
+
+    def _store_chunk(self, chunk: Tensor) -> None:
+        """Hand the lanes' transitions [runs * lanes, n, F] to the positions they belong to."""
+        lanes = len(self.lane_positions)
+        chunk = chunk.view(self.runs, lanes, *chunk.shape[1:])
+        horizon = self.setup.env.horizon
+        for lane, cycle in enumerate(self.lane_positions):
+            start, count = 0, chunk.shape[2]
+            while start < count:
+                episode, time = divmod(self.step + start, horizon)
+                end = min(count, start + horizon - time) if len(cycle) > 1 else count
+                position = cycle[episode % len(cycle)]
+                self.trainer.replay.add(position, chunk[:, lane, start:end])
+                start = end
+
+    def _count_episodes(self, episodes: Sequence[Episode], steps: int) -> None:
+        for count in self.counts:
+            count.train_steps += steps
+            count.extra_steps += steps * (len(self.lane_positions) - 1)
+        for episode in episodes:
+            if episode.lane == 0:
+                count = self.counts[episode.run]
+                count.episodes += 1
+                count.successes += episode.success
+                count.returns += episode.total
+
+    def _flat_policy(self, position: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The acting policy of every run as flat vectors: [R, P]."""
+        weights = self.method.policy_weights(position)
+        flat = torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
+        return flat.cpu().numpy()
+
+    # Evaluating
+
+    def evaluate(self) -> None:
+        """Start the evaluation of every task seen; results are written when all are there."""
+        self._write_training_row()
+        evaluation = _Evaluation(self.step)
+        self._evaluations.append(evaluation)
+        same = type(self.method).policy_weights is Method.policy_weights
+        flat = self._flat_policy(self.position)
+        for run, finite in enumerate(np.isfinite(flat).all(1)):
+            self.diverged[run] |= not finite
+        for position in range(self.trainer.tasks):
+            weights = flat if same else self._flat_policy(position)
+            for run, segment in enumerate(self.segments):
+                self._start_episodes(
+                    "evaluate",
+                    run,
+                    (self.position, self.step, position),
+                    segment.tasks[position],
+                    position,
+                    self.setup.schedule.eval_episodes,
+                    weights[run],
+                    partial(self._evaluated, evaluation, run, position),
+                )
+
+    def _start_episodes(
+        self,
+        purpose: str,
+        run: int,
+        place: tuple[int, ...],
+        task: str,
+        head: int,
+        episodes: int,
+        weights: Any,
+        done: Callable[[EvalResult], None],
+    ) -> None:
+        job = {
+            "seed": self.segments[run].seed,
+            "purpose": purpose,
+            "place": place,
+            "task": task,
+            "head": head,
+            "episodes": episodes,
+            "layout": self.layout,
+            "weights": weights,
+        }
+        self.pool.evaluate(job, self.setup.env, done)
+
+    def _evaluated(
+        self, evaluation: _Evaluation, run: int, position: int, result: EvalResult
+    ) -> None:
+        evaluation.results[run, position] = result
+        self.counts[run].eval_steps += result.steps
+        while self._evaluations and self._complete(self._evaluations[0]):
+            self._write_evaluation(self._evaluations.popleft())
+
+    def _complete(self, evaluation: _Evaluation) -> bool:
+        return len(evaluation.results) == self.runs * self.trainer.tasks
+
+    def _write_evaluation(self, evaluation: _Evaluation) -> None:
+        episodes = self.setup.schedule.eval_episodes
+        for run, folder in enumerate(self.folders):
+            results = [evaluation.results[run, p] for p in range(self.trainer.tasks)]
+            rows = [
+                (
+                    evaluation.step,
+                    p,
+                    self.segments[run].tasks[p],
+                    episodes,
+                    r.successes,
+                    r.mean_return,
+                )
+                for p, r in enumerate(results)
+            ]
+            folder.append("evals.csv", EVAL_COLUMNS, rows)
+            self.last_success[run] = results[self.position].successes / episodes
+            self._set_status(run, "diverged" if self.diverged[run] else "running")
+
+    def try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
+        """Mean return of each head's policy on a position's task: [R, heads]. Waits for it."""
+        returns = torch.zeros(self.runs, len(heads))
+        for number, head in enumerate(heads):
+            weights = self._flat_policy(head)
+            for run, segment in enumerate(self.segments):
+
+                def done(result: EvalResult, run: int = run, number: int = number) -> None:
+                    returns[run, number] = result.mean_return
+                    self.counts[run].selection_steps += result.steps
+
+                place = (self.position, head)
+                task = segment.tasks[position]
+                self._start_episodes("select", run, place, task, head, episodes, weights[run], done)
+        self.pool.finish_evaluations()
+        return returns.to(self.trainer.device)
+
+    # Writing
+
+    def _write_training_row(self) -> None:
+        means = self.trainer.take_statistics()
+        alpha = self.trainer.params["log_alpha"][:, self.position].exp().tolist()
+        value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
+        for run, (folder, count) in enumerate(zip(self.folders, self.counts, strict=True)):
+            mean_return = count.returns / count.episodes if count.episodes else float("nan")
+            row = (
+                self.step,
+                self.trainer.updates,
+                count.episodes,
+                count.successes,
+                mean_return,
+                *(means[name][run] for name in means),
+                alpha[run],
+                value_mean[run],
+                value_std[run],
+                round(self.seconds, 3),
+            )
+            folder.append("train.csv", TRAIN_COLUMNS, [row])
+            count.episodes, count.successes, count.returns = 0, 0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall time spent on this segment, over all sittings."""
+        return self.earlier_seconds + time.monotonic() - self._clock
+
+    def _set_status(self, run: int, state: str, message: str = "") -> None:
+        count = self.counts[run]
+        if state == "diverged":
+            message = f"weights are not finite at step {self.step}"
+        self.folders[run].set_status(
+            state,
+            message=message,
+            step=self.step,
+            steps=self.steps,
+            seconds=self.seconds,
+            resources={
+                "train_steps": count.train_steps,
+                "eval_steps": count.eval_steps,
+                "selection_steps": count.selection_steps,
+                "extra_steps": count.extra_steps,
+                "updates": self.trainer.updates - self.trainer.retrain_updates,
+                "retrain_updates": self.trainer.retrain_updates,
+                "replay_bytes": self.trainer.replay.bytes // self.runs,
+                "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
+            },
+        )
+
+    def fail(self, message: str) -> None:
+        for folder in self.folders:
+            folder.set_status("failed", message=message)
+
+    def _keep_data(self, run: int, folder: SegmentFolder) -> None:
+        folder.replay.mkdir(exist_ok=True)
+        replay = self.trainer.replay
+        arrays = {"transitions": replay.stored(self.position)[run]}
+        arrays |= {name: values[run] for name, values in replay.new_columns.items()}
+        for name, values in arrays.items():
+            np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything a child or a continuation starts from: [R, ...] each."""
+        return {
+            **checkpoint.prefixed("trainer", self.trainer.state()),
+            **checkpoint.prefixed("method", self.method.state()),
+        }
+
+    # Pausing
+
+    def snapshot(self) -> None:
+        """Save the middle of the segment, so that continuing gives the same numbers."""
+        self.pool.finish_evaluations()
+        snapshot.save(self)
+        self.snapshot_time = time.monotonic()
+
+    def pause(self) -> None:
+        self.snapshot()
+        self.collector.close()
+        for run in range(self.runs):
+            state = "diverged" if self.diverged[run] else "pending"
+            self._set_status(run, state, f"interrupted at step {self.step}")
+
+    def skip_to(self, step: int) -> None:
+        """Continue after this step."""
+        self.step = step
+        for stop in self._stops:
+            if stop.step > step:
+                self._next = stop
+                return

@@ -1,0 +1,75 @@
+"""From the runs asked for to the fleets still to be trained."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cwbench.results import Store
+from cwbench.segment import Segment, digest
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one method on one sequence."""
+
+    sequence: str
+    tasks: tuple[str, ...]
+    label: str
+    protocol: str
+    segments: tuple[Segment, ...]
+
+    def record(self) -> dict[str, Any]:
+        last = self.segments[-1]
+        return {
+            "sequence": self.sequence,
+            "method": last.setup.method,
+            "label": self.label,
+            "setup": digest(last.setup.record()),
+            "protocol": self.protocol,
+            "seed": last.seed,
+            "tasks": list(self.tasks),
+            "segments": [segment.id for segment in self.segments],
+            "steps": [segment.steps for segment in self.segments],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Distinct segments, which of them are done, and fleets of the others, parents first."""
+
+    runs: tuple[Run, ...]
+    segments: tuple[Segment, ...]
+    done: frozenset[str]
+    fleets: tuple[tuple[Segment, ...], ...]
+
+    @property
+    def missing(self) -> int:
+        return sum(map(len, self.fleets))
+
+
+def make_plan(
+    runs: Sequence[Run], store: Store, fleet_size: int, snapshot_step: Callable[[Segment], int]
+) -> Plan:
+    """Group missing segments into fleets: same setup, position, length and step of a snapshot."""
+    segments = {segment.id: segment for run in runs for segment in run.segments}
+    done = frozenset(key for key, segment in segments.items() if store.folder(segment).done)
+    groups: dict[tuple[Any, ...], list[Segment]] = {}
+    for key, segment in segments.items():
+        if key not in done:
+            shape = (len(segment.tasks), digest(segment.setup.record()), segment.length)
+            groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
+    # Parents come before children because shorter prefixes sort first.
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size)]
+    return Plan(tuple(runs), tuple(segments.values()), done, tuple(fleets))
+
+
+def _split(group: Sequence[Segment], size: int) -> Iterable[tuple[Segment, ...]]:
+    """Fleets of nearly equal size, none larger than `size`."""
+    count = -(-len(group) // size)
+    share, rest = divmod(len(group), count)
+    start = 0
+    for number in range(count):
+        end = start + share + (number < rest)
+        yield tuple(group[start:end])
+        start = end

@@ -1,0 +1,133 @@
+"""Random numbers that depend on nothing but (run seed, position, name, update).
+
+Each stream is SplitMix64: number i of a stream is a hash of key + i * GOLDEN, so any number can be
+had without the ones before it. Hence a run draws the same numbers alone and in any fleet, after a
+restart and on any device, and there is no generator state to save. Numbers are made in blocks of
+many updates, because one small draw per update would cost more than the update's arithmetic.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+GOLDEN = 0x9E3779B97F4A7C15
+MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+BLOCK = 50
+
+
+def _signed(x: int) -> int:
+    """The two's complement reading of 64 bits: torch has no unsigned 64-bit arithmetic."""
+    x &= (1 << 64) - 1
+    return x - (1 << 64) if x >> 63 else x
+
+
+def key(*parts: int | str) -> int:
+    """The start of a stream, from what names it."""
+    text = "\0".join(map(str, parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    """Logical shift to the right (torch's is arithmetic)."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def hash_bits(keys: Tensor, counters: Tensor) -> Tensor:
+    """64 random bits for each pair of a key and a counter, broadcast."""
+    z = keys + (counters + 1) * _signed(GOLDEN)
+    z = (z ^ _shift(z, 30)) * _signed(MIX_1)
+    z = (z ^ _shift(z, 27)) * _signed(MIX_2)
+    return z ^ _shift(z, 31)
+
+
+def to_uniform(bits: Tensor) -> Tensor:
+    """Uniform float32 in [0, 1), on a grid of 2**-24."""
+    return _shift(bits, 40).float() * 2.0**-24
+
+
+def to_normal(bits: Tensor) -> Tensor:
+    """Standard normal float32 by Box-Muller: the high half gives the radius, the low the angle."""
+    radius = (_shift(bits, 32).float() + 0.5) * 2.0**-32
+    angle = (bits & 0xFFFFFFFF).float() * (2 * math.pi * 2.0**-32)
+    return (-2 * radius.log()).sqrt() * angle.cos()
+
+
+def to_index_bits(bits: Tensor) -> Tensor:
+    """38 bits; times a size below 2**25 this still fits 63 bits (see `Streams.index`)."""
+    return _shift(bits, 26)
+
+
+def uniform(seeds: Sequence[int], name: str, shape: tuple[int, ...]) -> Tensor:
+    """One draw outside any update, for initial weights: [R, *shape] in [0, 1)."""
+    keys = torch.tensor([_signed(key(seed, name)) for seed in seeds])
+    counters = torch.arange(math.prod(shape))
+    return to_uniform(hash_bits(keys[:, None], counters)).view(len(seeds), *shape)
+
+
+@dataclass
+class _Draw:
+    shape: tuple[int, ...]
+    keys: Tensor  # [R, 1]
+    block: Tensor  # [BLOCK, R, *shape]
+    convert: Callable[[Tensor], Tensor]
+    filled: bool = False
+
+
+class Streams:
+    """Named draws for the updates of one segment position, one stream per run and name."""
+
+    def __init__(self, seeds: Sequence[int], position: int, device: torch.device) -> None:
+        self.seeds = list(seeds)
+        self.position = position
+        self.device = device
+        self.update = 0  # number of the update that draws now
+        self._start = 0
+        self._draws: dict[str, _Draw] = {}
+
+    def seek(self, update: int) -> None:
+        """Draw for this update next."""
+        self.update = update
+        if not self._start <= update < self._start + BLOCK:
+            self._start = update
+            for draw in self._draws.values():
+                draw.filled = False
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """[R, *shape], standard normal."""
+        return self._take(name, shape, to_normal)
+
+    def uniform(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """[R, *shape], uniform in [0, 1)."""
+        return self._take(name, shape, to_uniform)
+
+    def index(self, name: str, count: int, size: Tensor) -> Tensor:
+        """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
+        return _shift(self._take(name, (count,), to_index_bits) * size, 38)
+
+    def _take(
+        self, name: str, shape: tuple[int, ...], convert: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        draw = self._draws.get(name)
+        if draw is None:
+            keys = [_signed(key(seed, "update", self.position, name)) for seed in self.seeds]
+            draw = _Draw(
+                shape, torch.tensor(keys, device=self.device)[:, None], torch.empty(0), convert
+            )
+            self._draws[name] = draw
+        if draw.shape != shape or draw.convert is not convert:
+            raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: names are per shape")
+        if not draw.filled:
+            self._fill(draw)
+        return draw.block[self.update - self._start]
+
+    def _fill(self, draw: _Draw) -> None:
+        numel = math.prod(draw.shape)
+        first = self._start * numel
+        counters = torch.arange(first, first + BLOCK * numel, device=self.device)
+        bits = hash_bits(draw.keys, counters.view(BLOCK, 1, numel))
+        draw.block = draw.convert(bits).view(BLOCK, len(self.seeds), *draw.shape)
+        draw.filled = True

@@ -1,0 +1,32 @@
+"""Reductions that keep runs apart. Axis 0 of every tensor is the run."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def per_run_sum(x: Tensor) -> Tensor:
+    """Sum over everything but the run: [R, ...] -> [R].
+
+    The last axis goes first: torch splits one long sum over threads, and then the result of a run
+    would depend on how many threads and runs there are.
+    """
+    return x.sum(-1).flatten(1).sum(1) if x.dim() > 2 else x.sum(1)
+
+
+def like(value: Tensor, x: Tensor) -> Tensor:
+    """One number per run, shaped to broadcast against x: [R] -> [R, 1, ...]."""
+    return value.view(-1, *(1 for _ in x.shape[1:]))
+
+
+def global_norm(tensors: Iterable[Tensor]) -> Tensor:
+    """Euclidean norm of all entries of a run together: [R]."""
+    return torch.stack([per_run_sum(x * x) for x in tensors]).sum(0).sqrt()
+
+
+def clip_global_norm(tensors: Sequence[Tensor], limit: float) -> None:
+    """Scale each run's tensors together, in place, so that their norm is at most `limit`."""
+    scale = limit / global_norm(tensors).clamp(min=limit)
+    for x in tensors:
+        x.mul_(like(scale, x))

@@ -1,0 +1,282 @@
+"""Soft actor-critic for R runs at once. Knows no method: a method changes it through its hooks."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.method import Exploration, Method
+from cwbench.nets import Policy, Tasks, make_critic, make_policy, squash
+from cwbench.replay import Batch, Replay
+from cwbench.rng import Streams
+from cwbench.runaxis import clip_global_norm, per_run_sum
+
+GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
+
+# (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
+TryHeads = Callable[[int, Sequence[int], int], Tensor]
+
+
+def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of the critics' parameters, for the target networks."""
+    return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
+
+
+STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")
+
+
+class Trainer:
+    """Networks, replay and optimiser of R runs at the same position of their sequences."""
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        position: int,
+        *,
+        dims: tuple[int, int],
+        sac: SACConfig,
+        network: NetworkConfig,
+        schedule: ScheduleConfig,
+        device: torch.device,
+        length: int | None = None,
+    ) -> None:
+        self.seeds, self.runs, self.position = list(seeds), len(seeds), position
+        self.length = length  # of the whole sequence, for methods that need it
+        self.dims, self.sac, self.schedule, self.device = dims, sac, schedule, device
+        self.tasks = position + 1
+        shape = (*dims, network.width, network.layers)
+        self.policy: Policy = make_policy(*shape, network.actor_head_layers)
+        self.critic = make_critic(*shape, network.critic_head_layers)
+        self.networks = {"actor": self.policy.network, "critic": self.critic}
+        self.streams = Streams(seeds, position, device)
+        self.params: dict[str, Tensor] = {}
+        self.target: dict[str, Tensor] = {}
+        self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
+        self.updates = 0  # of this segment, retraining included
+        self.retrain_updates = 0
+        self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
+        self.statistics_count = 0
+        self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
+        self.method: Method[Any]
+        self.replay: Replay
+        self.try_heads: TryHeads
+        self.stop: Callable[[], None] = lambda: None  # called between updates; may raise
+
+    # Parameters
+
+    def fresh_parameters(self) -> dict[str, Tensor]:
+        """Everything a run starts its first task with, without any head."""
+        return {
+            k: v for net in self.networks.values() for k, v in net.init_trunk(self.seeds).items()
+        }
+
+    def fresh_head(self, position: int) -> dict[str, Tensor]:
+        """What a task adds: heads, temperature, value statistics."""
+        head = {
+            name: tensor
+            for net in self.networks.values()
+            for name, tensor in net.init_head(self.seeds, position).items()
+        }
+        one = torch.ones(self.runs, 1)
+        return head | {"log_alpha": one, "value.mean": 0 * one, "value.std": one.clone()}
+
+    def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
+        """Begin a task from the end of the one before it, or from nothing."""
+        trunk = self.fresh_parameters()
+        state = dict(inherited or trunk | _targets(trunk))
+        heads = state["log_alpha"].shape[1] if inherited else 0
+        for position in range(heads, self.tasks):
+            head = self.fresh_head(position)
+            for name, new in (head | _targets(head)).items():
+                axis = self.task_axis(name.removeprefix("target."))
+                state[name] = torch.cat([state[name], new], axis) if name in state else new
+        self.load(state)
+
+    def task_axis(self, name: str) -> int:
+        """The axis of a per-task parameter that counts tasks."""
+        network = self.networks.get(name.split(".")[0])
+        return network.task_axis if network else 1
+
+    def state(self) -> dict[str, Tensor]:
+        """Parameters, targets and value statistics under one flat set of names."""
+        return {
+            **{name: p.detach() for name, p in self.params.items()},
+            **{f"target.{name}": p for name, p in self.target.items()},
+            **{f"value.{name}": p for name, p in self.value.items()},
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        own = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
+        self.target = {k[7:]: x for k, x in own.items() if k.startswith("target.")}
+        self.value = {k[6:]: x for k, x in own.items() if k.startswith("value.")}
+        self.params = {
+            k: x.requires_grad_() for k, x in own.items() if not k.startswith(("target.", "value."))
+        }
+        self.reset_optimizer()
+
+    @property
+    def actor_params(self) -> dict[str, Tensor]:
+        return {k: p.detach() for k, p in self.params.items() if k.startswith("actor.")}
+
+    def group(self, name: str) -> list[str]:
+        return [key for key in self.params if key.split(".")[0] == name]
+
+    # Optimiser
+
+    def reset_optimizer(self) -> None:
+        self.optimizer = torch.optim.Adam(
+            list(self.params.values()), lr=self.sac.lr, eps=self.sac.adam_eps, fused=True
+        )
+
+    def optimizer_state(self) -> dict[str, Tensor]:
+        state = {}
+        for name, param in self.params.items():
+            for key, value in self.optimizer.state.get(param, {}).items():
+                # The step count is the same number for every run; a run's file gets a copy.
+                state[f"{name}.{key}"] = value.expand(self.runs) if value.dim() == 0 else value
+        return state
+
+    def load_optimizer(self, state: Mapping[str, Tensor]) -> None:
+        for name, param in self.params.items():
+            if f"{name}.step" in state:
+                self.optimizer.state[param] = {
+                    "step": state[f"{name}.step"][0].clone().to(self.device),
+                    "exp_avg": state[f"{name}.exp_avg"].to(self.device).clone(),
+                    "exp_avg_sq": state[f"{name}.exp_avg_sq"].to(self.device).clone(),
+                }
+
+    # One update
+
+    def train(self, updates: int) -> None:
+        for _ in range(updates):
+            self.stop()
+            self.streams.seek(self.updates)
+            self.update()
+            self.updates += 1
+
+    def retrain(self, updates: int) -> None:
+        """Updates that a method makes at a task's end; counted apart."""
+        self.train(updates)
+        self.retrain_updates += updates
+
+    def update(self) -> None:
+        batch = self.method.sample_batch(self.sac.batch_size)
+        targets = self.targets(batch)
+        grads = self.gradients(batch, targets)
+        self.method.adjust_gradients(grads)
+        self.apply(grads)
+        with torch.no_grad():
+            self.method.after_update(batch, targets)
+
+    @torch.no_grad()
+    def targets(self, batch: Batch) -> Tensor:
+        """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
+        action, log_density = self.act(self.actor_params, batch.next_obs, batch.tasks, "next")
+        q = self.q(self.target, batch.next_obs, action, batch.tasks).amin(1)
+        q = q * batch.tasks.of(self.value["std"]) + batch.tasks.of(self.value["mean"])
+        alpha = batch.tasks.of(self.params["log_alpha"]).exp()
+        return batch.reward + self.sac.gamma * (q - alpha * log_density)
+
+    def act(
+        self, params: Mapping[str, Tensor], obs: Tensor, tasks: Tasks, name: str
+    ) -> tuple[Tensor, Tensor]:
+        """A fresh action for each row and its log density: [R, B, A], [R, B]."""
+        mean, log_std = self.policy(params, obs, tasks)
+        return squash(mean, log_std, self.streams.normal(f"noise-{name}", tuple(mean.shape[1:])))
+
+    def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
+        """Normalised values of both critics: [R, 2, B]."""
+        return self.critic(params, torch.cat([obs, action], -1), tasks).squeeze(-1)
+
+    def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
+        """All gradients at the same weights, before any of them moves."""
+        actor, entropy = self.actor_loss(batch)
+        critic, q = self.critic_loss(batch, targets)
+        alpha = self.alpha_loss(batch, entropy)
+        actor_penalty = self.method.actor_penalty(batch)
+        penalty = actor_penalty + self.method.critic_penalty(batch)
+        self.record(actor, critic, penalty, q, entropy, batch)
+        # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
+        loss = (actor + critic + alpha + penalty).sum()
+        return dict(
+            zip(self.params, torch.autograd.grad(loss, list(self.params.values())), strict=True)
+        )
+
+    def actor_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Loss [R], and the entropy estimate of each row [R, B]."""
+        actor = {k: p for k, p in self.params.items() if k.startswith("actor.")}
+        critic = {k: p.detach() for k, p in self.params.items() if k.startswith("critic.")}
+        action, log_density = self.act(actor, batch.obs, batch.tasks, "now")
+        q = self.q(critic, batch.obs, action, batch.tasks).amin(1)
+        alpha = batch.tasks.of(self.params["log_alpha"].detach()).exp()
+        return per_run_sum(batch.weight * (alpha * log_density - q)), -log_density.detach()
+
+    def critic_loss(self, batch: Batch, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss [R], and the first critic's values [R, B]."""
+        wanted = (targets - batch.tasks.of(self.value["mean"])) / batch.tasks.of(self.value["std"])
+        q = self.q(self.params, batch.obs, batch.action, batch.tasks)
+        error = (q - wanted.unsqueeze(1)) ** 2
+        return 0.5 * per_run_sum(batch.weight * error.sum(1)), q[:, 0].detach()
+
+    def alpha_loss(self, batch: Batch, entropy: Tensor) -> Tensor:
+        # The factor is log alpha, not alpha, as in the reference.
+        log_alpha = batch.tasks.of(self.params["log_alpha"])
+        return per_run_sum(batch.weight * log_alpha * (entropy - self.target_entropy))
+
+    def record(self, *values: Any) -> None:
+        *losses, q, entropy, batch = values
+        with torch.no_grad():
+            rows = [per_run_sum(batch.weight * x) for x in (q, entropy)]
+            self.statistics += torch.stack([*(loss.detach() for loss in losses), *rows])
+        self.statistics_count += 1
+
+    def take_statistics(self) -> dict[str, list[float]]:
+        """Means per run since the last call; NaN when there was no update."""
+        count = self.statistics_count or math.nan
+        means = (self.statistics / count).tolist()
+        self.statistics.zero_()
+        self.statistics_count = 0
+        return dict(zip(STATISTICS, means, strict=True))
+
+    @torch.no_grad()
+    def apply(self, grads: Mapping[str, Tensor]) -> None:
+        if self.sac.clip_norm is not None:
+            for name in GROUPS:
+                clip_global_norm([grads[key] for key in self.group(name)], self.sac.clip_norm)
+        for name, param in self.params.items():
+            param.grad = grads[name]
+        self.optimizer.step()
+        online = [self.params[name].detach() for name in self.target]
+        torch._foreach_lerp_(list(self.target.values()), online, 1 - self.sac.polyak)
+
+    # Verbs for methods
+
+    def uniform_exploration(self) -> Exploration:
+        # The reference compares `step <= start_steps`, hence one step more than the option says.
+        start = self.schedule.start_steps
+        return Exploration(start + 1 if start else 0)
+
+    def trunk_names(self, network: str) -> list[str]:
+        """Parameters of `actor` or `critic` that all tasks share."""
+        return [name for name in self.group(network) if not self.networks[network].per_task(name)]
+
+    @torch.no_grad()
+    def copy_head(self, network: str, source: Tensor, target: int) -> None:
+        """Copy each run's head `source` [R] to position `target`, in the target network too."""
+        net = self.networks[network]
+        for name in self.group(network):
+            if not net.per_task(name):
+                continue
+            for table in (self.params, self.target):
+                if name in table:
+                    heads = table[name].detach()
+                    run = torch.arange(self.runs, device=self.device)
+                    moved = heads.movedim(net.task_axis, 1)  # a view: [R, T, ...]
+                    moved[:, target] = moved[run, source]
+
+    def current_value(self, name: str) -> list[float]:
+        """A value statistic of the current position, per run."""
+        return [float(x) for x in self.value[name][:, self.position].tolist()]

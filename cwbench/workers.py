@@ -1,0 +1,315 @@
+"""Worker processes: environments and numpy policies. They roll out chunks and evaluation episodes.
+
+A worker answers requests from one pipe. Collecting comes first; evaluations advance by one step
+whenever nothing else is asked for, so they fill the time in which the trainer trains.
+Every episode has its own generators, named by (seed, purpose, position, ...): nothing that happens
+elsewhere, in evaluations or other runs, can change what an episode draws.
+"""
+
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.actor import Actor, Floats, Layout
+from cwbench.config import EnvConfig
+
+PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
+
+Make = Callable[[str, EnvConfig], Any]
+
+
+def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
+    return np.random.default_rng([seed, PURPOSES[purpose], *place])
+
+
+@dataclass(frozen=True)
+class LaneSpec:
+    """One stream of environment steps of a run."""
+
+    run: int  # place in the fleet
+    seed: int
+    position: int  # of the segment
+    lane: int  # 0 is the run's own task; others step further environments
+    cycle: tuple[tuple[int, str], ...]  # (head, task) of successive episodes
+    explore_steps: int
+    explore_heads: tuple[int, ...]
+
+
+@dataclass
+class Episode:
+    """A finished training episode."""
+
+    run: int
+    lane: int
+    success: bool
+    total: float
+
+
+class Envs:
+    """Environments of one process, reused: building one costs more than resetting it."""
+
+    def __init__(self, make: Make, config: EnvConfig) -> None:
+        self.make, self.config = make, config
+        self.idle: dict[str, list[Any]] = {}
+
+    def take(self, task: str) -> Any:
+        idle = self.idle.get(task)
+        return idle.pop() if idle else self.make(task, self.config)
+
+    def give(self, task: str, env: Any) -> None:
+        self.idle.setdefault(task, []).append(env)
+
+
+class Lane:
+    """Rolls one run's training episodes, chunk by chunk."""
+
+    def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor, action_dim: int) -> None:
+        self.spec, self.envs, self.actor, self.action_dim = spec, envs, actor, action_dim
+        self.step = 0  # of the segment
+        self.episode = -1
+        self.time = 0  # in the episode
+        self.total, self.success = 0.0, False
+        self.tried = np.zeros((2, len(spec.explore_heads)))  # episodes, returns of each head
+        self.choice = 0  # which of the exploration heads acts
+        self.env: Any = None
+        self.head, self.task = 0, ""
+        self.noise = self.uniform = np.empty((0, action_dim), np.float32)
+        self.obs: Floats = np.empty(0, np.float32)
+
+    def begin_episode(self) -> None:
+        self._enter(self.episode + 1)
+        spec = self.spec
+        self.obs = self.env.reset(
+            generator(spec.seed, "reset", spec.position, spec.lane, self.episode)
+        )
+        self.time, self.total, self.success = 0, 0.0, False
+        if spec.explore_heads:
+            episodes, returns = self.tried
+            untried = np.flatnonzero(episodes == 0)
+            self.choice = int(untried[0] if len(untried) else np.argmax(returns / episodes))
+
+    def _enter(self, episode: int) -> None:
+        """Take the environment and draw the noise of an episode."""
+        spec = self.spec
+        head, task = spec.cycle[episode % len(spec.cycle)]
+        if self.env is None or self.task != task:
+            if self.env is not None:
+                self.envs.give(self.task, self.env)
+            self.env = self.envs.take(task)
+        self.episode, self.head, self.task = episode, head, task
+        shape = (self.envs.config.horizon, self.action_dim)
+        place = (spec.position, spec.lane, episode)
+        self.noise = generator(spec.seed, "act", *place).standard_normal(shape, np.float32)
+        explore = generator(spec.seed, "explore", *place).random(shape, np.float32)
+        self.uniform = 2 * explore - 1
+
+    def action(self) -> Floats:
+        exploring = self.step < self.spec.explore_steps
+        if exploring and not self.spec.explore_heads:
+            random: Floats = self.uniform[self.time]
+            return random
+        head = self.spec.explore_heads[self.choice] if exploring else self.head
+        action = self.actor.act(self.obs, head, self.noise[self.time])
+        # A diverged run must not take its worker down; the trainer reports the run.
+        return action if np.isfinite(action).all() else np.zeros_like(action)
+
+    def collect(self, out: Floats) -> list[Episode]:
+        """Fill [n, F] with transitions; episodes that end on the way are returned."""
+        finished = []
+        if self.env is None:
+            self.begin_episode()
+        obs_dim, act_dim = len(self.obs), self.action_dim
+        for row in out:
+            action = self.action()
+            obs, reward, success, truncated = self.env.step(action)
+            row[:obs_dim] = self.obs
+            row[obs_dim : obs_dim + act_dim] = action
+            row[obs_dim + act_dim] = reward
+            row[obs_dim + act_dim + 1 :] = obs
+            self.obs = obs
+            self.total += reward
+            self.success |= success
+            self.step += 1
+            self.time += 1
+            if truncated:
+                finished.append(self.end_episode())
+                self.begin_episode()
+        return finished
+
+    def end_episode(self) -> Episode:
+        if self.spec.explore_heads:
+            self.tried[:, self.choice] += 1, self.total
+        return Episode(self.spec.run, self.spec.lane, self.success, self.total)
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        state = {f"env.{key}": value for key, value in self.env.save().items()}
+        numbers = [self.step, self.episode, self.time, self.total, self.success, self.choice]
+        return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        step, episode, time, total, success, choice = state["numbers"].tolist()
+        self._enter(int(episode))
+        self.env.load({k[4:]: v for k, v in state.items() if k.startswith("env.")})
+        self.step, self.time, self.total = int(step), int(time), total
+        self.success, self.choice = bool(success), int(choice)
+        self.obs, self.tried = state["obs"].astype(np.float32), state["tried"].copy()
+
+
+@dataclass(frozen=True)
+class EvalJob:
+    """Episodes of one policy on one task; never split, so that batches stay the same."""
+
+    key: int
+    seed: int
+    purpose: str  # evaluate or select
+    place: tuple[int, ...]  # names the generators, with the episode
+    task: str
+    head: int
+    episodes: int
+    layout: Layout
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    key: int
+    successes: int
+    mean_return: float
+    steps: int
+
+
+@dataclass
+class Evaluation:
+    """A job under way: all its episodes step together, so that the policy sees one batch."""
+
+    job: EvalJob
+    envs: Envs
+    action_dim: int
+    time: int = 0
+    fleet: list[Any] = field(default_factory=list)
+
+    def begin(self) -> None:
+        job = self.job
+        self.actor = Actor(job.layout, job.weights)
+        self.fleet = [self.envs.take(job.task) for _ in range(job.episodes)]
+        rngs = [generator(job.seed, job.purpose, *job.place, e) for e in range(job.episodes)]
+        self.obs = np.stack([env.reset(r) for env, r in zip(self.fleet, rngs, strict=True)])
+        shape = (self.envs.config.horizon, self.action_dim)
+        self.noise = np.stack([r.standard_normal(shape, np.float32) for r in rngs], 1)
+        self.totals = np.zeros(job.episodes)
+        self.success = np.zeros(job.episodes, bool)
+
+    def advance(self) -> EvalResult | None:
+        """One step of every episode; the result after the last."""
+        if not self.fleet:
+            self.begin()
+        actions = self.actor.act(self.obs, self.job.head, self.noise[self.time])
+        actions = np.nan_to_num(actions)
+        for index, env in enumerate(self.fleet):
+            self.obs[index], reward, success, _ = env.step(actions[index])
+            self.totals[index] += reward
+            self.success[index] |= success
+        self.time += 1
+        if self.time < self.envs.config.horizon:
+            return None
+        for env in self.fleet:
+            self.envs.give(self.job.task, env)
+        steps = self.time * self.job.episodes
+        return EvalResult(self.job.key, int(self.success.sum()), float(self.totals.mean()), steps)
+
+
+@dataclass(frozen=True)
+class FleetSpec:
+    """What a worker must know of a fleet."""
+
+    key: int
+    lanes: tuple[LaneSpec, ...]  # this worker's
+    layout: Layout
+    weights: str  # files that are shared memory: [R, P] and [lanes, chunk, F]
+    chunks: str
+    shapes: tuple[tuple[int, int], tuple[int, int, int]]
+    slots: tuple[int, ...]  # rows of `chunks`, one per lane
+    env: EnvConfig
+    states: tuple[Mapping[str, NDArray[Any]] | None, ...]
+
+
+class Worker:
+    def __init__(self, connection: Connection, make: Make, action_dim: int) -> None:
+        self.connection, self.make, self.action_dim = connection, make, action_dim
+        self.envs: dict[EnvConfig, Envs] = {}
+        self.fleets: dict[int, tuple[list[Lane], Floats, FleetSpec]] = {}
+        self.evaluations: deque[Evaluation] = deque()
+
+    def serve(self) -> None:
+        while True:
+            if self.evaluations and not self.connection.poll():
+                result = self.evaluations[0].advance()
+                if result is not None:
+                    self.evaluations.popleft()
+                    self.connection.send(("evaluated", result))
+                continue
+            name, *arguments = self.connection.recv()
+            if name == "stop":
+                return
+            getattr(self, name)(*arguments)
+
+    def _envs(self, config: EnvConfig) -> Envs:
+        return self.envs.setdefault(config, Envs(self.make, config))
+
+    def open(self, spec: FleetSpec) -> None:
+        weights = np.memmap(spec.weights, np.float32, "r", shape=spec.shapes[0])
+        chunks = np.memmap(spec.chunks, np.float32, "r+", shape=spec.shapes[1])
+        envs = self._envs(spec.env)
+        lanes = [
+            Lane(lane, envs, Actor(spec.layout, np.asarray(weights)[lane.run]), self.action_dim)
+            for lane in spec.lanes
+        ]
+        for lane, state in zip(lanes, spec.states, strict=True):
+            if state is not None:
+                lane.load(state)
+        self.fleets[spec.key] = (lanes, np.asarray(chunks), spec)
+
+    def collect(self, key: int, count: int) -> None:
+        lanes, chunks, spec = self.fleets[key]
+        episodes: list[Episode] = []
+        for lane, slot in zip(lanes, spec.slots, strict=True):
+            episodes += lane.collect(chunks[slot, :count])
+        self.connection.send(("collected", key, episodes))
+
+    def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
+        self.evaluations.append(Evaluation(job, self._envs(env), self.action_dim))
+
+    def save(self, key: int) -> None:
+        lanes, _, _ = self.fleets[key]
+        states = [(lane.spec.run, lane.spec.lane, lane.save()) for lane in lanes]
+        self.connection.send(("saved", key, states))
+
+    def close(self, key: int) -> None:
+        lanes, _, _ = self.fleets.pop(key)
+        for lane in lanes:
+            if lane.env is not None:
+                lane.envs.give(lane.task, lane.env)
+
+
+def work(connection: Connection, make: Make | None, action_dim: int) -> None:
+    """The body of a worker process."""
+    # Ctrl-C reaches the whole process group; the parent decides when workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        if make is None:
+            from cwbench import envs
+
+            make = envs.make
+        Worker(connection, make, action_dim).serve()
+    except (EOFError, BrokenPipeError):
+        return  # the parent is gone
+    except BaseException:
+        connection.send(("failed", traceback.format_exc()))
