@@ -109,12 +109,12 @@ class Trainer:
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over parameters in one fixed order: sums over them must not depend on a file's."""
         own = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
-        self.target = {k[7:]: x for k, x in own.items() if k.startswith("target.")}
-        self.value = {k[6:]: x for k, x in own.items() if k.startswith("value.")}
-        self.params = {
-            k: x.requires_grad_() for k, x in own.items() if not k.startswith(("target.", "value."))
-        }
+        names = [name for net in self.networks.values() for name in net.shapes(self.tasks)]
+        self.params = {name: own[name].requires_grad_() for name in [*names, "log_alpha"]}
+        self.target = {name: own[f"target.{name}"] for name in self.group("critic")}
+        self.value = {name: own[f"value.{name}"] for name in ("mean", "std")}
         self.reset_optimizer()
 
     @property
