@@ -79,5 +79,7 @@ def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
     names = field_names(cls)
     unknown, missing = sorted(set(record) - names), sorted(names - set(record))
     if unknown or missing:
-        raise ValueError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
+        raise ValueError(
+            f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}"
+        )
     return cls(**record)
