@@ -21,12 +21,14 @@ SUBSTEPS = 5  # of the simulator per step: 80 Hz
 SETTLE_SUBSTEPS = 250  # at reset, to bring the hand to its start
 OPEN_HAND = (-1.0, 1.0)  # the two finger actuators
 
-# In these the object or fixture of the episode is felt while the hand settles (by centimetres and
-# by 5e-7 m). In the other eight the outcome is the same every time, to the last bit, and is kept.
+# In these two the episode's fixture touches something that moves while the hand settles. In the
+# other eight the outcome is the same for every vector, to the last bit, and is kept.
 SETTLES_ANEW = ("peg-unplug-side", "handle-press-side")
 
 
-def make(task: str, config: EnvConfig, table: Mapping[str, rewards.Reward] = rewards.CW_V1) -> Env:
+def make(
+    task: str, config: EnvConfig, *, table: Mapping[str, rewards.Reward] = rewards.CW_V1
+) -> Env:
     """The environment of one of the ten tasks; `table` is for tests of the unrepaired rewards."""
     v1 = config.reward == "cw_v1"
     sim = build(
@@ -114,8 +116,6 @@ class Lean(Stock):
     def _reset_hand(self, steps: int = 50) -> None:
         if self._settling:
             self._settle()
-        else:
-            mujoco.mj_forward(self.model, self.data)
         self.init_tcp = self.tcp_center
 
     def _settle(self) -> None:
