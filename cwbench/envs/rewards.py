@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[Any]
+from cwbench.envs.env import Vector
+
 Reward = Callable[[Any, Vector, Vector], tuple[float, bool]]
 
 
