@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[Any]
+from cwbench.envs.env import Vector
+
 Reward = Callable[[Any, Vector, Vector], tuple[float, bool]]
 
 
@@ -27,7 +27,11 @@ def norm(vector: Vector) -> float:
 
 
 def bump(distance: float) -> float:
-    """B(d) above; numpy's exp, because the C library's differs in the last bit."""
+    """B(d) above.
+
+    A power and not a product, numpy's exp and not the C library's: either differs in the last bit
+    now and then.
+    """
     square = distance**2
     return float(1000 * (np.exp(-square / 0.01) + np.exp(-square / 0.001)))
 
