@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -120,6 +121,12 @@ def estimate(
 
 def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tuple[float, float]:
     """Seconds per update of a fleet like this one, and per environment step of one worker."""
+    trainer = _trainer(fleet, obs_dim, device)
+    return _time(partial(trainer.train, 1), 0.7), _time(_stepper(fleet[0]), 0.2)
+
+
+def _trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> Trainer:
+    """A trainer as this fleet will have it, with made-up transitions."""
     setup, position = fleet[0].setup, fleet[0].position
     trainer = Trainer(
         [segment.seed for segment in fleet],
@@ -137,7 +144,20 @@ def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tu
     trainer.replay = Replay(len(fleet), 1000, trainer.dims, trainer.streams, live=[position])
     rows = torch.zeros(len(fleet), 1000, trainer.replay.width)
     trainer.replay.add(position, rows)
-    return _time(lambda: trainer.train(1), 1.0), _time(_stepper(fleet[0]), 0.3)
+    return trainer
+
+
+def pick_threads(plan: Plan, obs_dim: Callable[[EnvConfig], int], device: torch.device) -> int:
+    """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
+    if device.type != "cpu" or cores() == 1:
+        return 1
+    fleet = max(plan.fleets, key=len)
+    seconds = {}
+    for threads in (1, cores()):
+        torch.set_num_threads(threads)
+        trainer = _trainer(fleet, obs_dim(fleet[0].setup.env), device)
+        seconds[threads] = _time(partial(trainer.train, 1), 0.3)
+    return min(seconds, key=lambda threads: seconds[threads])
 
 
 def _stepper(segment: Segment) -> Callable[[], None]:

@@ -293,7 +293,7 @@ def execute(
     import torch
 
     from cwbench import envs, snapshot
-    from cwbench.estimate import cores, estimate
+    from cwbench.estimate import cores, estimate, pick_threads
     from cwbench.plan import make_plan
     from cwbench.pool import Pool
     from cwbench.progress import make_progress
@@ -301,7 +301,6 @@ def execute(
 
     console = Console(stderr=False)
     cuda = device.type == "cuda"
-    torch.set_num_threads(threads or cores())
     plan = make_plan(
         runs,
         store,
@@ -310,6 +309,8 @@ def execute(
     )
     largest = max(map(len, plan.fleets), default=1)
     workers = workers or min(cores(), 2 * largest)
+    if plan.missing:
+        torch.set_num_threads(threads or pick_threads(plan, envs.obs_dim, device))
     if not quiet or dry_run:
         measure = bool(plan.missing)
         guess = estimate(plan, methods, envs.obs_dim, device, workers, measure=measure)

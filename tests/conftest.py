@@ -1,0 +1,154 @@
+"""Fixtures: a small trainer, and whole runs on the point-mass toy with real worker processes."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench import methods, snapshot
+from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.envs import pointmass
+from cwbench.method import Method
+from cwbench.options import resolve
+from cwbench.plan import Plan, Run, make_plan
+from cwbench.pool import Pool
+from cwbench.progress import Quiet
+from cwbench.replay import Replay
+from cwbench.results import Store
+from cwbench.runner import Outcome, Runner
+from cwbench.segment import Setup, path
+from cwbench.trainer import Trainer
+
+TOY_TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
+TOY_SCHEDULE = ScheduleConfig(
+    steps_per_task=60,
+    eval_every=25,
+    eval_episodes=2,
+    start_steps=10,
+    update_after=20,
+    update_every=10,
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Small tensors: threads would only wait for each other."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def make_trainer() -> Callable[..., Trainer]:
+    """A trainer with random transitions of its own in the replay: run r's depend on its seed."""
+
+    def make(
+        seeds: list[int],
+        *,
+        position: int = 0,
+        sac: SACConfig | None = None,
+        network: NetworkConfig | None = None,
+        rows: int = 200,
+    ) -> Trainer:
+        trainer = Trainer(
+            seeds,
+            position,
+            dims=(12, 4),
+            sac=sac or SACConfig(batch_size=16),
+            network=network or NetworkConfig(width=16),
+            schedule=ScheduleConfig(),
+            device=torch.device("cpu"),
+        )
+        trainer.method = Method(MethodConfig(), trainer)
+        trainer.start()
+        trainer.replay = Replay(len(seeds), rows, (12, 4), trainer.streams, live=[position])
+        data = [
+            torch.randn(rows, 29, generator=torch.Generator().manual_seed(seed)) for seed in seeds
+        ]
+        trainer.replay.add(position, torch.stack(data))
+        return trainer
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def toy_pool() -> Iterator[Pool]:
+    with Pool(2, 4, pointmass.make) as pool:
+        yield pool
+
+
+class StopAfter(Quiet):
+    """Sends this process a Ctrl-C after so many chunks."""
+
+    def __init__(self, chunks: int) -> None:
+        self.left = chunks
+
+    def advance(self, fleet: Any) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+ToyRun = Callable[..., tuple[Store, Plan, Outcome]]
+
+
+@pytest.fixture
+def toy_run(toy_pool: Pool) -> ToyRun:
+    """Train a method on the toy tasks into a folder, as `cwbench run` would."""
+
+    def run(
+        root: Path,
+        name: str = "finetuning",
+        *,
+        seeds: tuple[int, ...] = (0,),
+        tasks: tuple[str, ...] = TOY_TASKS,
+        stop_after: int = 0,
+        halves: int = 1,
+        snapshot_seconds: float = 1e9,
+        schedule: ScheduleConfig = TOY_SCHEDULE,
+        sac: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Store, Plan, Outcome]:
+        base, entry = methods.load(name)
+        small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
+        layers = (options or {}, small, entry.options, entry.method.preset)
+        groups = {
+            "sac": resolve(SACConfig, *layers),
+            "network": resolve(NetworkConfig, *layers),
+            "env": resolve(EnvConfig, *layers),
+        }
+        own = resolve(entry.method.config_class, *layers)
+        setup = replace(Setup(base, own, schedule=schedule, **groups), source=entry.source)
+        kind = entry.method
+        runs = [
+            Run(
+                "toy",
+                tasks,
+                name,
+                "toy",
+                tuple(path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)),
+            )
+            for seed in seeds
+        ]
+        store = Store(root)
+        store.add_experiment(
+            {"name": name, "command": "", "created": 0.0, "runs": [r.record() for r in runs]}
+        )
+        step_of = lambda segment: snapshot.step_of(store.folder(segment).snapshot)  # noqa: E731
+        plan = make_plan(runs, store, 8, step_of)
+        runner = Runner(
+            store,
+            {base: kind},
+            torch.device("cpu"),
+            lambda env: 12,
+            halves=halves,
+            snapshot_seconds=snapshot_seconds,
+            about=lambda segment: {"protocol": "toy"},
+        )
+        outcome = runner.run(plan, toy_pool, StopAfter(stop_after))
+        return store, plan, outcome
+
+    return run

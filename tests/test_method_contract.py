@@ -1,0 +1,104 @@
+"""What must hold for every registered method; a new one is covered by registering it."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cwbench import checkpoint
+from cwbench.config import GROUPS
+from cwbench.methods import METHODS
+from cwbench.options import field_names, field_type, from_record
+from cwbench.results import Store
+from cwbench.segment import Segment
+
+
+def ends(store: Store, segments: list[Segment]) -> list[dict[str, torch.Tensor]]:
+    return [checkpoint.load(store.folder(segment).end)[0] for segment in segments]
+
+
+def lines(store: Store, segment: Segment, name: str) -> list[str]:
+    """A CSV without its last column where that is wall time."""
+    text = (store.folder(segment).path / name).read_text().splitlines()
+    return [line.rsplit(",", 1)[0] for line in text] if name == "train.csv" else text
+
+
+def assert_same(one: Store, other: Store, segments: list[Segment]) -> None:
+    assert segments
+    for segment, a, b in zip(segments, ends(one, segments), ends(other, segments), strict=True):
+        assert a.keys() == b.keys()
+        different = [name for name in a if not torch.equal(a[name], b[name])]
+        assert not different, f"{segment.folder}: {different}"
+        for name in ("evals.csv", "train.csv"):
+            assert lines(one, segment, name) == lines(other, segment, name)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_member_of_a_fleet_equals_the_run_alone(name: str, toy_run: Any, tmp_path: Path) -> None:
+    fleet, plan, outcome = toy_run(tmp_path / "fleet", name, seeds=(0, 1, 2))
+    alone, own, _ = toy_run(tmp_path / "alone", name, seeds=(1,))
+    assert outcome.trained == len(plan.segments) and not outcome.failed
+    assert_same(fleet, alone, list(own.segments))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_continued_equals_uninterrupted(name: str, toy_run: Any, tmp_path: Path) -> None:
+    whole, plan, _ = toy_run(tmp_path / "whole", name, seeds=(0, 1))
+    for chunks in (2, 5, 13):
+        _, _, outcome = toy_run(
+            tmp_path / "parts", name, seeds=(0, 1), stop_after=chunks, halves=2, snapshot_seconds=0
+        )
+        assert outcome.interrupted
+    parts, _, outcome = toy_run(tmp_path / "parts", name, seeds=(0, 1))
+    assert not outcome.interrupted
+    assert_same(whole, parts, list(plan.segments))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_broken_run_does_not_touch_its_neighbour(name: str, toy_run: Any, tmp_path: Path) -> None:
+    if METHODS[name].method.joint:
+        pytest.skip("a joint run has one segment, so no parent to break")
+    tasks = ("reach-0-1", "reach-2-1000")
+    clean, plan, _ = toy_run(tmp_path / "clean", name, seeds=(0, 1), tasks=tasks)
+    broken, _, _ = toy_run(tmp_path / "broken", name, seeds=(0, 1), tasks=tasks, stop_after=10**6)
+    # Break seed 0's first task and train both second tasks again.
+    for segment in plan.segments:
+        folder = broken.folder(segment)
+        if segment.position == 0 and segment.seed == 0:
+            tensors, record = checkpoint.load(folder.end)
+            tensors["trainer/actor.1.weight"].fill_(float("nan"))
+            checkpoint.save(folder.end, tensors, record)
+        elif segment.position == 1:
+            folder.end.unlink()
+            folder.set_status("pending")
+    _, _, outcome = toy_run(tmp_path / "broken", name, seeds=(0, 1), tasks=tasks)
+    assert [folder for folder in outcome.diverged if "-s0-" in folder]
+    assert_same(clean, broken, [s for s in plan.segments if s.seed == 1])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_options_survive_the_record(name: str, data: Any) -> None:
+    config = METHODS[name].method.config_class
+    values = {f.name: data.draw(_values(field_type(config, f))) for f in dataclasses.fields(config)}
+    made = config(**values)
+    assert from_record(config, dataclasses.asdict(made)) == made
+
+
+def _values(hint: Any) -> st.SearchStrategy[Any]:
+    return st.from_type(hint).filter(lambda value: value == value)  # NaN equals nothing
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_options_have_help_and_no_namesakes(name: str) -> None:
+    config = METHODS[name].method.config_class
+    assert all(field.metadata["help"] for field in dataclasses.fields(config))
+    shared = field_names(*GROUPS.values())
+    assert not field_names(config) & shared
+    known = field_names(config) | shared
+    assert set(METHODS[name].options) | set(METHODS[name].method.preset) <= known
