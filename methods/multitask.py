@@ -13,7 +13,7 @@ from cwbench.replay import Batch
 
 @dataclass(frozen=True)
 class MultitaskConfig(MethodConfig):
-    popart: bool = option(False, "Normalise each task's targets by running statistics.")
+    popart: bool = option(True, "Normalise each task's targets by running statistics.")
     beta: float = option(3e-4, "Rate of those statistics.", minimum=0)
 
 
