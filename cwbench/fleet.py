@@ -82,6 +82,7 @@ class Fleet:
         self.counts = [Counts() for _ in segments]
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
+        self.abandoned = False
         self._evaluations: deque[_Evaluation] = deque()
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
@@ -302,6 +303,8 @@ class Fleet:
     def _evaluated(
         self, evaluation: _Evaluation, run: int, position: int, result: EvalResult
     ) -> None:
+        if self.abandoned:
+            return
         evaluation.results[run, position] = result
         self.counts[run].eval_steps += result.steps
         while self._evaluations and self._complete(self._evaluations[0]):
@@ -396,10 +399,6 @@ class Fleet:
             },
         )
 
-    def fail(self, message: str) -> None:
-        for folder in self.folders:
-            folder.set_status("failed", message=message)
-
     def _keep_data(self, run: int, folder: SegmentFolder) -> None:
         folder.replay.mkdir(exist_ok=True)
         replay = self.trainer.replay
@@ -429,6 +428,11 @@ class Fleet:
         for run in range(self.runs):
             state = "diverged" if self.diverged[run] else "pending"
             self._set_status(run, state, f"interrupted at step {self.step}")
+
+    def abandon(self) -> None:
+        """Let go of the workers without writing anything more."""
+        self.abandoned = True
+        self.collector.close()
 
     def skip_to(self, step: int) -> None:
         """Continue after this step."""

@@ -86,7 +86,7 @@ class Runner:
                 outcome.skipped += len(segments) - len(ready)
                 if ready:
                     self._run_fleet(ready, pool, progress, stop, outcome)
-                if outcome.interrupted:
+                if outcome.interrupted or not pool.alive:
                     break
         return outcome
 
@@ -112,8 +112,10 @@ class Runner:
             outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
         except Interrupted:
             outcome.interrupted = True
+            _abandon(fleets)
             self._mark(segments, "pending", "stopped; continues from its last snapshot")
         except Exception as error:
+            _abandon(fleets)
             self._mark(segments, "failed", _last_line(error))
             for segment in segments:
                 outcome.failed[segment.folder] = _last_line(error)
@@ -160,8 +162,13 @@ class Runner:
     def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
         for segment in segments:
             folder = self.store.folder(segment)
-            if folder.state == "running":
+            if folder.state in ("running", "pending"):
                 folder.set_status(state, message=message)
+
+
+def _abandon(fleets: Sequence[Fleet]) -> None:
+    for fleet in fleets:
+        fleet.abandon()
 
 
 def _halves(segments: Sequence[Segment], halves: int) -> list[Sequence[Segment]]:

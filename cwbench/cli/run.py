@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -58,16 +59,14 @@ class MethodCommand(click.Command):
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
         name, protocol = _peek(args, "--method"), _peek(args, "--protocol") or "paper"
+        command = copy(self)  # the next call may name another method
         if name and protocol in PROTOCOLS:
             _, entry = load_method(name)
             shown = layers(entry, protocol, {})
-            groups = (entry.method.config_class, *GROUPS.values())
-            own = {param.name for param in self.params}
-            for group in groups:
+            for group in (entry.method.config_class, *GROUPS.values()):
                 resolved = asdict(options.resolve(group, *shown))
-                added = options.click_options(group, resolved)
-                self.params += [option for option in added if option.name not in own]
-        return super().make_context(info_name, args, parent, **extra)
+                command.params = [*command.params, *options.click_options(group, resolved)]
+        return click.Command.make_context(command, info_name, args, parent, **extra)
 
 
 def _peek(args: list[str], flag: str) -> str | None:
