@@ -57,6 +57,7 @@ class Fleet:
         pool: Pool,
         device: torch.device,
         obs_dim: int,
+        compiled: bool = False,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -73,6 +74,7 @@ class Fleet:
             schedule=self.setup.schedule,
             device=device,
             length=first.length,
+            compiled=compiled,
         )
         self.trainer.stop = check_stop
         self.trainer.try_heads = self.try_heads

@@ -75,6 +75,7 @@ class Runner:
     device: torch.device
     obs_dim: Callable[[Any], int]  # env config -> width of an observation
     halves: int
+    compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
 
@@ -135,6 +136,7 @@ class Runner:
             pool=pool,
             device=self.device,
             obs_dim=self.obs_dim(setup.env),
+            compiled=self.compiled,
             check_stop=stop.check,
         )
 

@@ -3,8 +3,9 @@
 Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -87,3 +88,16 @@ def losses(
         per_run_sum(weight * q[:, 0].detach()),
         per_run_sum(weight * entropy),
     )
+
+
+@cache
+def functions(compiled: bool) -> tuple[Callable[..., Tensor], Callable[..., Losses]]:
+    """`targets` and `losses`, as they are or with their elementwise parts fused by the compiler."""
+    if not compiled:
+        return targets, losses
+    import torch._dynamo
+
+    # One version per shape of fleet and number of tasks; the default of 8 would be too few.
+    torch._dynamo.config.cache_size_limit = 256
+    settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
+    return torch.compile(targets, **settings), torch.compile(losses, **settings)

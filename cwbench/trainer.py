@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cwbench import sac
+from cwbench import sac as sac_losses
 from cwbench.capture import CapturedUpdate
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.method import Exploration, Method
@@ -44,6 +44,7 @@ class Trainer:
         schedule: ScheduleConfig,
         device: torch.device,
         length: int | None = None,
+        compiled: bool = False,
     ) -> None:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
@@ -54,6 +55,7 @@ class Trainer:
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
+        self._targets, self._losses = sac_losses.functions(compiled)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -198,18 +200,17 @@ class Trainer:
         """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
         networks, noise = (self.policy, self.critic), self.noise("next", batch)
         tables = (self.params, self.target, self.value)
-        return sac.targets(*networks, *tables, batch, noise, self.sac.gamma)
+        return self._targets(*networks, *tables, batch, noise, self.sac.gamma)
 
     def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
-        return sac.values(self.critic, params, obs, action, tasks)
+        return sac_losses.values(self.critic, params, obs, action, tasks)
 
     def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
         """All gradients at the same weights, before any of them moves."""
         networks, noise = (self.policy, self.critic), self.noise("now", batch)
-        made = sac.losses(
-            *networks, self.params, self.value, batch, targets, noise, self.target_entropy
-        )
+        tables = (self.params, self.value)
+        made = self._losses(*networks, *tables, batch, targets, noise, self.target_entropy)
         penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
         self.record(made, penalty)
         # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
@@ -218,7 +219,7 @@ class Trainer:
         return dict(zip(self.params, grads, strict=True))
 
     @torch.no_grad()
-    def record(self, made: sac.Losses, penalty: Tensor) -> None:
+    def record(self, made: sac_losses.Losses, penalty: Tensor) -> None:
         self.statistics += torch.stack([made.actor, made.critic, penalty, made.q, made.entropy])
 
     def take_statistics(self) -> dict[str, list[float]]:
