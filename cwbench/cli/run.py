@@ -129,7 +129,7 @@ def make_setup(method: str, entry: Any, protocol: str, given: Mapping[str, Any])
 
 
 def make_runs(
-    method: str, entry: Any, label: str, setup: Any, protocol: str, sequence: Any, seeds: list[int]
+    entry: Any, label: str, setup: Any, protocol: str, sequence: Any, seeds: list[int]
 ) -> list[Any]:
     from cwbench.plan import Run
     from cwbench.segment import path
@@ -220,8 +220,9 @@ def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: in
 @click.command(cls=MethodCommand)
 @click.option("--method", "name", required=True, help="A method, or path/to/file.py:ClassName.")
 @click.option(
-    "--seq", "sequence", required=True, help="A sequence: name, tasks a,b,c or file.toml."
-)
+    "--seq", "sequence", required=True, multiple=True,
+    help="A sequence: name, tasks a,b,c or file.toml. May be given several times.",
+)  # fmt: skip
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
 @click.option("--protocol", default="paper", show_default=True, help="paper, compact or smoke.")
 @click.option(
@@ -253,7 +254,7 @@ def run(
     ctx: click.Context,
     /,
     name: str,
-    sequence: str,
+    sequence: tuple[str, ...],
     seeds: str,
     protocol: str,
     results: Path,
@@ -276,18 +277,19 @@ def run(
         raise click.UsageError(f"unknown protocol {protocol!r}{hint} Known: {', '.join(PROTOCOLS)}")
     method, entry = load_method(name)
     try:
-        wanted = sequences.get(sequence, envs.all_tasks())
+        wanted = [sequences.get(text, envs.all_tasks()) for text in dict.fromkeys(sequence)]
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     set_precision(tf32)
     setup = make_setup(method, entry, protocol, given)
     label = make_label(name, given, entry)
-    runs = make_runs(method, entry, label, setup, protocol, wanted, parse_seeds(seeds))
+    numbers = parse_seeds(seeds)
+    runs = [run for one in wanted for run in make_runs(entry, label, setup, protocol, one, numbers)]
     ok = execute(
         runs,
         {method: entry.method},
         open_store(results),
-        name=f"{label} on {wanted.name}",
+        name=f"{label} on {', '.join(one.name for one in wanted)}",
         device=pick_device(device),
         workers=workers,
         threads=threads,
