@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint install clean
+.PHONY: demo test test-slow lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,9 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -q -m 'not slow'
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code
 
 clean:
 	rm -rf $(VENV) build *.egg-info demo

@@ -98,7 +98,7 @@ def estimate(
         first, runs = fleet[0], len(fleet)
         schedule, width = first.setup.schedule, obs_dim(first.setup.env)
         kind = methods[first.setup.method]
-        method = kind(first.setup.options, _bare_trainer(fleet, width, torch.device("cpu")))
+        method = kind(first.setup.options, bare_trainer(fleet, width, torch.device("cpu")))
         lanes = len(method.lanes(first.position))
         fleet_updates = count_updates(schedule, first.steps)
         episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
@@ -118,7 +118,8 @@ def estimate(
             seconds += fleet_updates * per_update
             stepped = runs * (lanes * first.steps + fleet_evals)
             seconds += stepped * per_step / min(workers, runs * lanes)
-    tasks = max((len(segment.tasks) for fleet in plan.fleets for segment in fleet), default=0)
+    # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
+    tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
     host = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
     on_device = device.type == "cuda"
@@ -135,11 +136,15 @@ def estimate(
 
 def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tuple[float, float]:
     """Seconds per update of a fleet like this one, and per environment step of one worker."""
-    trainer = _trainer(fleet, obs_dim, device)
-    return _time(partial(trainer.train, 1), 0.7), _time(_stepper(fleet[0]), 0.2)
+    trainer = example_trainer(fleet, obs_dim, device)
+    return seconds_per_call(partial(trainer.train, 1), 0.7), seconds_per_call(
+        _stepper(fleet[0]), 0.2
+    )
 
 
-def _bare_trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> Trainer:
+def bare_trainer(
+    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
+) -> Trainer:
     """A trainer as this fleet will have it, before it starts."""
     setup = fleet[0].setup
     return Trainer(
@@ -151,13 +156,16 @@ def _bare_trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) 
         schedule=setup.schedule,
         device=device,
         length=fleet[0].length,
+        compiled=compiled,
     )
 
 
-def _trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> Trainer:
+def example_trainer(
+    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
+) -> Trainer:
     """The same, with made-up transitions and ready to train."""
     setup, position = fleet[0].setup, fleet[0].position
-    trainer = _bare_trainer(fleet, obs_dim, device)
+    trainer = bare_trainer(fleet, obs_dim, device, compiled=compiled)
     trainer.start()
     # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
     trainer.method = Method(setup.options, trainer)
@@ -175,8 +183,8 @@ def pick_threads(plan: Plan, obs_dim: Callable[[EnvConfig], int], device: torch.
     seconds = {}
     for threads in (1, cores()):
         torch.set_num_threads(threads)
-        trainer = _trainer(fleet, obs_dim(fleet[0].setup.env), device)
-        seconds[threads] = _time(partial(trainer.train, 1), 0.3)
+        trainer = example_trainer(fleet, obs_dim(fleet[0].setup.env), device)
+        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.3)
     return min(seconds, key=lambda threads: seconds[threads])
 
 
@@ -197,7 +205,7 @@ def _stepper(segment: Segment) -> Callable[[], None]:
     return step
 
 
-def _time(action: Callable[[], None], budget: float) -> float:
+def seconds_per_call(action: Callable[[], None], budget: float) -> float:
     """Seconds per call, after a warm-up call, for about as long as the budget says."""
     action()
     start, calls = time.perf_counter(), 0

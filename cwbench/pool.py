@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,14 +93,10 @@ class Pool:
         try:
             self.connections[worker].send(message)
         except (BrokenPipeError, OSError):
-            self._receive_failure(worker)
+            self._gone(worker)
 
-    def _receive_failure(self, worker: int) -> None:
-        with contextlib.suppress(EOFError, OSError):
-            while self.connections[worker].poll(1):
-                name, *content = self.connections[worker].recv()
-                if name == "failed":
-                    raise WorkerError(content[0])
+    def _gone(self, worker: int) -> NoReturn:
+        self.processes[worker].join(timeout=1)
         code = self.processes[worker].exitcode
         raise WorkerError(f"worker {worker} ended with exit code {code} (out of memory?)")
 
@@ -111,7 +107,7 @@ class Pool:
             try:
                 name, *content = connection.recv()
             except (EOFError, OSError):
-                self._receive_failure(self.connections.index(connection))
+                self._gone(self.connections.index(connection))
             getattr(self, f"_on_{name}")(*content)
 
     def _on_collected(self, key: int, episodes: list[Episode]) -> None:
@@ -124,8 +120,15 @@ class Pool:
         self._load[self._owner.pop(result.key)] -= 1
         self._waiting.pop(result.key)(result)
 
-    def _on_failed(self, text: str) -> None:
+    def _on_failed(self, text: str, key: int | None) -> None:
+        if key is not None:
+            self._load[self._owner.pop(key)] -= 1
+            del self._waiting[key]
         raise WorkerError(text)
+
+    @property
+    def alive(self) -> bool:
+        return all(process.is_alive() for process in self.processes)
 
     def close(self) -> None:
         for connection, process in zip(self.connections, self.processes, strict=True):
@@ -209,7 +212,8 @@ class Collector:
 
     def close(self) -> None:
         for worker in self._users:
-            self.pool._send(worker, "close", self.key)
+            with contextlib.suppress(WorkerError):
+                self.pool._send(worker, "close", self.key)
         self.weights.close()
         self.chunks.close()
 

@@ -4,6 +4,7 @@ import contextlib
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -75,6 +76,7 @@ class Runner:
     device: torch.device
     obs_dim: Callable[[Any], int]  # env config -> width of an observation
     halves: int
+    compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
 
@@ -86,7 +88,7 @@ class Runner:
                 outcome.skipped += len(segments) - len(ready)
                 if ready:
                     self._run_fleet(ready, pool, progress, stop, outcome)
-                if outcome.interrupted:
+                if outcome.interrupted or not pool.alive:
                     break
         return outcome
 
@@ -112,8 +114,10 @@ class Runner:
             outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
         except Interrupted:
             outcome.interrupted = True
+            _abandon(fleets)
             self._mark(segments, "pending", "stopped; continues from its last snapshot")
         except Exception as error:
+            _abandon(fleets)
             self._mark(segments, "failed", _last_line(error))
             for segment in segments:
                 outcome.failed[segment.folder] = _last_line(error)
@@ -133,17 +137,24 @@ class Runner:
             pool=pool,
             device=self.device,
             obs_dim=self.obs_dim(setup.env),
+            compiled=self.compiled,
             check_stop=stop.check,
         )
 
     def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
-        """Fleets take turns: while one learns, the workers collect for the other."""
-        active = list(fleets)
+        """Fleets take turns: while one learns, the workers collect for the other.
+
+        On an accelerator learning is only started; asking for a fleet's next chunk waits for its
+        weights. So another fleet's learning is started first, which then hides the collection.
+        """
+        active, waiting = list(fleets), deque[Fleet]()
         for fleet in active:
             fleet.request()
         while active:
             for fleet in list(active):
                 fleet.learn()
+                if waiting:
+                    waiting.popleft().request()
                 progress.advance(fleet)
                 if fleet.finished:
                     fleet.finish()
@@ -155,13 +166,20 @@ class Runner:
                 else:
                     if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
                         fleet.snapshot()
-                    fleet.request()
+                    waiting.append(fleet)
+                if waiting and len(active) == 1:
+                    waiting.popleft().request()
 
     def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
         for segment in segments:
             folder = self.store.folder(segment)
-            if folder.state == "running":
+            if folder.state in ("running", "pending"):
                 folder.set_status(state, message=message)
+
+
+def _abandon(fleets: Sequence[Fleet]) -> None:
+    for fleet in fleets:
+        fleet.abandon()
 
 
 def _halves(segments: Sequence[Segment], halves: int) -> list[Sequence[Segment]]:

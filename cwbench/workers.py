@@ -248,17 +248,31 @@ class Worker:
         self.evaluations: deque[Evaluation] = deque()
 
     def serve(self) -> None:
+        """Answer until told to stop. What fails is reported, and the worker goes on."""
         while True:
-            if self.evaluations and not self.connection.poll():
-                result = self.evaluations[0].advance()
-                if result is not None:
-                    self.evaluations.popleft()
-                    self.connection.send(("evaluated", result))
-                continue
-            name, *arguments = self.connection.recv()
-            if name == "stop":
+            evaluation = self.evaluations[0] if self.evaluations else None
+            idle = evaluation is not None and not self.connection.poll()
+            message: tuple[Any, ...] = () if idle else self.connection.recv()
+            if message == ("stop",):
                 return
-            getattr(self, name)(*arguments)
+            try:
+                if idle:
+                    self.advance()
+                else:
+                    name, *arguments = message
+                    getattr(self, name)(*arguments)
+            except Exception:
+                key = None
+                if idle:
+                    key = self.evaluations.popleft().job.key
+                self.connection.send(("failed", traceback.format_exc(), key))
+
+    def advance(self) -> None:
+        """One step of the oldest evaluation."""
+        result = self.evaluations[0].advance()
+        if result is not None:
+            self.evaluations.popleft()
+            self.connection.send(("evaluated", result))
 
     def _envs(self, config: EnvConfig) -> Envs:
         return self.envs.setdefault(config, Envs(self.make, config))
@@ -311,5 +325,3 @@ def work(connection: Connection, make: Make | None, action_dim: int) -> None:
         Worker(connection, make, action_dim).serve()
     except (EOFError, BrokenPipeError):
         return  # the parent is gone
-    except BaseException:
-        connection.send(("failed", traceback.format_exc()))

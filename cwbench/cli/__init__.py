@@ -5,7 +5,6 @@ Commands load when they are called, so that `cwbench --help` and `cwbench report
 
 import importlib
 import sys
-from typing import Any
 
 import click
 
@@ -57,10 +56,12 @@ def cli() -> None:
     """Compare continual-reinforcement-learning methods on Continual World."""
 
 
-def main(args: list[str] | None = None) -> Any:
+def main(args: list[str] | None = None) -> None:
     """Bad input ends with exit code 2 and one line, without click's usage block."""
     try:
-        return cli.main(args, standalone_mode=False)
+        code = cli.main(args, prog_name="cwbench", standalone_mode=False)
+        if code:
+            sys.exit(code)
     except click.ClickException as error:
         click.echo(f"cwbench: {error.format_message()}", err=True)
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)

@@ -1,0 +1,114 @@
+"""Whole runs on the toy: what is counted, what is shared, what is left on disk."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cwbench.actor import Layout
+from cwbench.config import EnvConfig
+from cwbench.envs import pointmass
+from cwbench.pool import Pool, WorkerError
+from cwbench.results import load_runs
+from cwbench.schedule import count_updates
+
+
+def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, outcome = toy_run(tmp_path, seeds=(0, 1))
+    assert outcome.trained == 6
+    schedule = plan.segments[0].setup.schedule
+    for segment in plan.segments:
+        folder = store.folder(segment)
+        used = folder.status()["resources"]
+        tasks = segment.position + 1
+        assert used["train_steps"] == 60
+        assert used["updates"] == count_updates(schedule, 60) == 40
+        assert used["eval_steps"] == 3 * tasks * 2 * 20  # evaluations, tasks, episodes, horizon
+        assert used["selection_steps"] == used["extra_steps"] == used["retrain_updates"] == 0
+        evals = pd.read_csv(folder.path / "evals.csv")
+        assert evals["step"].tolist() == [s for s in (25, 50, 60) for _ in range(tasks)]
+        assert evals["eval_position"].tolist() == list(range(tasks)) * 3
+        assert (evals["episodes"] == 2).all()
+        train = pd.read_csv(folder.path / "train.csv")
+        assert train["episodes"].sum() == 60 // 20
+        assert train["updates"].tolist() == [10, 30, 40]
+        assert not folder.snapshot.parent.exists() and not folder.replay.exists()
+
+
+def test_a_second_command_trains_nothing_and_other_sequences_share(
+    toy_run: Any, tmp_path: Path
+) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-1"))
+    before = {s.id: (store.folder(s).path / "status.json").read_text() for s in plan.segments}
+    _, again, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-1"))
+    assert again.missing == 0 and outcome.trained == 0
+    _, other, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-4-1"))
+    assert other.missing == outcome.trained == 1
+    after = {s.id: (store.folder(s).path / "status.json").read_text() for s in plan.segments}
+    assert before == after
+
+
+def test_runs_are_assembled_from_segments(toy_run: Any, tmp_path: Path) -> None:
+    toy_run(tmp_path, seeds=(0, 1))
+    found = load_runs(tmp_path)
+    assert not found.problems
+    assert found.runs["seed"].tolist() == [0, 1]
+    assert (found.runs["state"] == "done").all() and (found.runs["step"] == 180).all()
+    one = found.evals[found.evals["run"] == found.runs["run"][0]]
+    assert one.groupby("position")["step"].max().tolist() == [60, 120, 180]
+    assert one[one["position"] == 2].groupby("eval_position").size().tolist() == [3, 3, 3]
+
+
+def test_an_interrupted_run_is_normal_input(toy_run: Any, tmp_path: Path) -> None:
+    _, _, outcome = toy_run(tmp_path, seeds=(0, 1), stop_after=12)
+    assert outcome.interrupted
+    found = load_runs(tmp_path)
+    assert not found.problems
+    assert set(found.runs["state"]) == {"pending"} and (found.runs["done"] == 1).all()
+    assert found.runs["step"].between(61, 119).all()
+
+
+def test_bad_lines_are_named_not_guessed(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",))
+    file = store.folder(plan.segments[0]).path / "evals.csv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines, lines[1], "90,0,reach-0-1,x,1,0.5", "95,0,rea"]))
+    found = load_runs(tmp_path)
+    assert len(found.problems) == 3
+    assert "repeated" in " ".join(found.problems)
+    assert any("line 7" in p and "truncated" in p for p in found.problems)
+    assert len(found.evals) == 3
+
+
+def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    layout = Layout(shapes, 0, 0)
+    weights = np.zeros(layout.size, np.float32)
+    job = {"seed": 0, "purpose": "evaluate", "place": (0,), "head": 0, "episodes": 1}
+    job |= {"layout": layout, "weights": weights}
+    with Pool(1, 4, pointmass.make) as pool:
+        pool.evaluate(job | {"task": "reach-x-1"}, EnvConfig(), lambda result: None)
+        with pytest.raises(WorkerError, match="invalid literal"):
+            pool.finish_evaluations()
+        pool.finish_evaluations()  # nothing is left waiting
+        assert pool.alive
+
+
+def test_a_killed_worker_is_named() -> None:
+    with Pool(1, 4, pointmass.make) as pool:
+        pool.processes[0].kill()
+        pool._waiting[0] = lambda result: None
+        with pytest.raises(WorkerError, match="worker 0 ended with exit code -9"):
+            pool.finish_evaluations()
+
+
+def test_failed_segments_are_reported_and_their_children_wait(
+    toy_run: Any, tmp_path: Path, capsys: Any
+) -> None:
+    store, plan, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-x"))
+    assert outcome.trained == 1 and len(outcome.failed) == 1
+    status = json.loads((store.folder(plan.segments[1]).path / "status.json").read_text())
+    assert status["state"] == "failed" and "could not convert" in status["message"]
