@@ -89,3 +89,15 @@ def test_old_heads_explore(make_trainer: Make) -> None:
     assert ClonEx(ClonExConfig(), trainer).exploration(2) == Exploration(10_001, heads=(0, 1))
     copying = ClonExConfig(exploration="copy_best_head")
     assert ClonEx(copying, trainer).exploration(2) == Exploration(0)
+
+
+def test_copying_takes_the_best_actor_head_only(make_trainer: Make) -> None:
+    trainer = make_trainer([0, 1], position=2)
+    trainer.try_heads = lambda position, heads, episodes: torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    before = {name: x.clone() for name, x in trainer.state().items()}
+    ClonEx(ClonExConfig(exploration="copy_best_head"), trainer).on_task_start(2)
+    changed = {name for name, x in trainer.state().items() if not torch.equal(x, before[name])}
+    assert changed == {"actor.4.weight"}  # biases of new heads are all zero
+    for run, best in enumerate((1, 0)):
+        copied = trainer.params["actor.4.weight"][run, 2]
+        assert torch.equal(copied, before["actor.4.weight"][run, best])

@@ -13,7 +13,6 @@ from pytest import approx
 from cwbench import checkpoint
 from cwbench.method import Exploration
 from cwbench.methods import METHODS
-from cwbench.methods._heads import inherit_best_head
 from cwbench.methods.recall import Recall, RecallConfig
 from cwbench.nets import Tasks
 from cwbench.options import resolve
@@ -141,7 +140,8 @@ def test_exploration(make_trainer: Make) -> None:
 
 
 def test_best_head_is_copied_and_nothing_else(make_trainer: Make) -> None:
-    trainer = in_task(make_trainer, 3).trainer
+    method = in_task(make_trainer, 3)
+    trainer = method.trainer
     asked = []
 
     def try_heads(position: int, heads: Any, episodes: int) -> torch.Tensor:
@@ -152,7 +152,7 @@ def test_best_head_is_copied_and_nothing_else(make_trainer: Make) -> None:
     for target in trainer.target.values():
         target += 1
     before = {name: x.clone() for name, x in trainer.state().items()}
-    inherit_best_head(trainer, ["actor", "critic"], 10)
+    method.on_task_start(3)
     assert asked == [(3, (0, 1, 2), 10)]
     for name, x in trainer.state().items():
         own = name.removeprefix("target.")
@@ -171,6 +171,7 @@ def test_selection_episodes_find_the_head_that_reaches_the_goal(
 ) -> None:
     """Two old heads push right and up; the third task wants up, so head 1 is copied."""
     heads = {}
+    start = Recall.on_task_start
 
     def on_task_start(self: Recall, task: int) -> None:
         with torch.no_grad():
@@ -178,12 +179,10 @@ def test_selection_episodes_find_the_head_that_reaches_the_goal(
                 self.trainer.params["actor.4.weight"][:, head] *= 0.01
                 bias = [*push, 0.0, 0.0, -2.0, -2.0, -2.0, -2.0]
                 self.trainer.params["actor.4.bias"][:, head] = torch.tensor(bias)
-        inherit_best_head(self.trainer, ["actor", "critic"], self.config.selection_episodes)
+        start(self, task)
         heads[task] = self.trainer.params["actor.4.bias"].detach().clone()
 
-    monkeypatch.setattr(
-        Recall, "on_task_start", lambda self, task: on_task_start(self, task) if task else None
-    )
+    monkeypatch.setattr(Recall, "on_task_start", on_task_start)
     tasks = ("reach-0-1", "reach-2-1", "reach-2-1000")
     store, plan, _ = toy_run(tmp_path, "recall", tasks=tasks)
     assert torch.equal(heads[2][:, 2], heads[2][:, 1])
