@@ -1,0 +1,81 @@
+"""A results folder becomes a report: tables, figures and one page."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cwbench.reports import catalog
+from cwbench.reports.formats import FORMATS, INTERVALS
+from cwbench.reports.scores import Scores
+from cwbench.reports.study import Study, arrange
+from cwbench.reports.tables import Table
+from cwbench.reports.verify import sign
+from cwbench.results import load_runs
+
+PREAMBLE = r"""\documentclass[10pt]{article}
+\usepackage[utf8]{inputenc}
+\usepackage[margin=2cm]{geometry}
+\usepackage{amsmath,bm,booktabs,graphicx}
+\renewcommand\topfraction{0.95}\renewcommand\floatpagefraction{0.7}
+\begin{document}
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a report run left behind, for the command line to print."""
+
+    page: Path
+    tables: int
+    figures: int
+    problems: list[str]
+
+
+def read(results: Path, window: int | None = None) -> Study:
+    """Load and arrange a results folder. ValueError if the window does not fit."""
+    study = arrange(load_runs(results), window)
+    if not study.groups:
+        study.problems.append(f"{results} holds no runs")
+    return study
+
+
+def tables_of(study: Study, only: str | None = None) -> Iterator[tuple[str, Scores, Table]]:
+    """Name for files, scores and table, over all protocols; protocols are never mixed."""
+    for protocol in study.protocols:
+        scores = Scores(study, protocol)
+        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
+        for entry in catalog.entries(scores):
+            if only in (None, entry.name):
+                table = catalog.make(scores, entry)
+                if not table.empty:
+                    yield table.name + end, scores, table
+
+
+def table_names(study: Study) -> list[str]:
+    found = [e.name for p in study.protocols for e in catalog.entries(Scores(study, p))]
+    return list(dict.fromkeys(found))
+
+
+def write_tables(study: Study, out: Path) -> list[str]:
+    """Every table in every format, and `report.tex` with all of them."""
+    folder = out / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, scores, table in tables_of(study):
+        written.append(name)
+        for format, (_, suffix) in FORMATS.items():
+            for interval in INTERVALS if format != "csv" else INTERVALS[:1]:
+                file = folder / f"{name}{'-t' * (interval == 't')}{suffix}"
+                file.write_text(sign(scores, table, format, interval), encoding="utf-8")
+    body = [rf"\input{{tables/{name}}}" + "\n" + r"\clearpage" for name in written]
+    body += [r"\section*{The same tables with Student t intervals}"] if written else ["No runs."]
+    body += [rf"\input{{tables/{name}-t}}" + "\n" + r"\clearpage" for name in written]
+    text = PREAMBLE + "\n".join(body) + "\n\\end{document}\n"
+    (out / "report.tex").write_text(text, encoding="utf-8")
+    return written
+
+
+def write_report(study: Study, results: Path, out: Path, *, compare: str | None = None) -> Made:
+    """The whole report folder."""
+    written = write_tables(study, out)
+    return Made(out / "index.html", len(written), 0, study.problems)
