@@ -58,7 +58,9 @@ def leave_one_out(seeds: int) -> Array:
 
 def resampled(seeds: int, resamples: int, rng: np.random.Generator) -> Array:
     """[resamples, seeds]: shares of draws with replacement."""
-    return rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples) / seeds
+    picks = rng.integers(seeds, size=(resamples, seeds)) + seeds * np.arange(resamples)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=resamples * seeds)
+    return np.asarray(counts.reshape(resamples, seeds) / seeds)
 
 
 def percentile_interval(draws: Array, level: float = LEVEL) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """A results folder becomes a report: tables, figures and one page."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,37 @@ def write_tables(study: Study, out: Path) -> list[str]:
     return written
 
 
-def write_report(study: Study, results: Path, out: Path, *, compare: str | None = None) -> Made:
-    """The whole report folder."""
-    written = write_tables(study, out)
-    return Made(out / "index.html", len(written), 0, study.problems)
+_drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
+
+
+def _draw(protocol: int, name: str, file: Path) -> None:
+    from cwbench.reports import figures
+
+    [study] = _drawing
+    figures.draw(Scores(study, study.protocols[protocol]), name, file)
+
+
+def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
+    """Protocol, name and file (without suffix) of every figure."""
+    from cwbench.reports import figures
+
+    found = []
+    for index, protocol in enumerate(study.protocols):
+        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
+        for name, _ in figures.plan(Scores(study, protocol)):
+            found.append((index, name, out / "figures" / f"{name}{end}"))
+    return found
+
+
+def write_report(
+    study: Study, results: Path, out: Path, *, compare: str | None = None, processes: int = 2
+) -> Made:
+    """The whole report folder. Figures are drawn by other processes while the tables are made."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    plan = figure_plan(study, out)
+    with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
+        drawn = [pool.submit(_draw, *figure) for figure in plan]
+        written = write_tables(study, out)
+        for job in drawn:
+            job.result()
+    return Made(out / "index.html", len(written), len(plan), study.problems)

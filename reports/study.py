@@ -18,6 +18,7 @@ from cwbench.results import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
+COUNTS = ("step", "episodes", "successes", "eval_position")
 
 
 @dataclass(frozen=True)
@@ -212,15 +213,22 @@ def _protocols(
     return found
 
 
-def _by_run(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return {str(name): part for name, part in table.groupby("run", sort=False)}
+def _by_run(table: pd.DataFrame) -> dict[str, dict[str, Count]]:
+    """Run -> its columns of counts."""
+    names = [name for name in COUNTS if name in table.columns]
+    columns = {name: table[name].to_numpy(np.int64) for name in names}
+    places = table.groupby("run", sort=False).indices
+    return {
+        str(run): {name: column[rows] for name, column in columns.items()}
+        for run, rows in places.items()
+    }
 
 
 def _group(
     rows: list[dict[str, Any]],
     protocols: Mapping[str, Protocol],
-    evals: Mapping[str, pd.DataFrame],
-    train: Mapping[str, pd.DataFrame],
+    evals: Mapping[str, Mapping[str, Count]],
+    train: Mapping[str, Mapping[str, Count]],
     problems: list[str],
 ) -> Group:
     first = rows[0]
@@ -256,18 +264,17 @@ def _group(
 
 
 def _fill(
-    target: Array, rows: pd.DataFrame, protocol: Protocol, run: str, problems: list[str]
+    target: Array, rows: Mapping[str, Count], protocol: Protocol, run: str, problems: list[str]
 ) -> None:
     """Write success rates into [N, E, N] or [N, E]; rows that cannot be right become problems."""
     kind = "evals.csv" if target.ndim == 3 else "train.csv"
-    columns = ["step", "episodes", "successes"]
-    step, episodes, successes = rows[columns].to_numpy(np.int64).T
+    step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
     position, evaluation = protocol.evaluation(step)
     place: tuple[Count, ...] = (position, evaluation)
     wrong = (episodes < 0) | (successes < 0) | (successes > episodes)
     wrong |= (evaluation < 0) | (position >= len(target))
     if target.ndim == 3:
-        tested = rows["eval_position"].to_numpy(np.int64)
+        tested = rows["eval_position"]
         wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
         place = (position, evaluation, tested)
     for bad in np.flatnonzero(wrong)[:3]:

@@ -48,12 +48,12 @@ def test_layout_byte_for_byte(format: str):
 def test_side_by_side_layout_byte_for_byte():
     columns = ("Ave. Perf.", "Forgetting") * 2
     cells = tuple(cell(value, value - 0.1, value + 0.1) for value in (0.1, 0.2, 0.3, 0.4))
-    block = Block(
-        "", "Method", columns, (("EWC", cells),), spans=(("CW10", 2), ("CW20", 2))
-    )
+    block = Block("", "Method", columns, (("EWC", cells),), spans=(("CW10", 2), ("CW20", 2)))
     table = Table("cw10-cw20", "Long.", (block,), {"protocol": "Protocol paper"})
     assert formats.latex(table, "t") == (GOLDEN / "cw10-cw20.tex").read_text()
-    assert "| Method | CW10 Ave. Perf. | CW10 Forgetting | CW20 Ave. Perf." in formats.markdown(table)
+    assert "| Method | CW10 Ave. Perf. | CW10 Forgetting | CW20 Ave. Perf." in formats.markdown(
+        table
+    )
 
 
 def published(name: str) -> list[dict[str, str]]:
