@@ -1,11 +1,12 @@
 """A results folder becomes a report: tables, figures and one page."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.reports import catalog
+from cwbench.reports import catalog, page
 from cwbench.reports.formats import FORMATS, INTERVALS
 from cwbench.reports.scores import Scores
 from cwbench.reports.study import Study, arrange
@@ -20,6 +21,9 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \renewcommand\topfraction{0.95}\renewcommand\floatpagefraction{0.7}
 \begin{document}
 """
+
+
+Tables = Sequence[tuple[str, Scores, Table]]
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,12 @@ def table_names(study: Study) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def write_tables(study: Study, out: Path) -> list[str]:
+def write_tables(tables: Tables, out: Path) -> None:
     """Every table in every format, and `report.tex` with all of them."""
     folder = out / "tables"
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, scores, table in tables_of(study):
-        written.append(name)
+    written = [name for name, _, _ in tables]
+    for name, scores, table in tables:
         for format, (_, suffix) in FORMATS.items():
             for interval in INTERVALS if format != "csv" else INTERVALS[:1]:
                 file = folder / f"{name}{'-t' * (interval == 't')}{suffix}"
@@ -73,7 +76,25 @@ def write_tables(study: Study, out: Path) -> list[str]:
     body += [rf"\input{{tables/{name}-t}}" + "\n" + r"\clearpage" for name in written]
     text = PREAMBLE + "\n".join(body) + "\n\\end{document}\n"
     (out / "report.tex").write_text(text, encoding="utf-8")
-    return written
+
+
+def write_page(results: Path, out: Path) -> Path:
+    """Only the page, e.g. every minute during a run. Unfinished runs are shown as such."""
+    study = read(results)
+    return _page(study, list(tables_of(study)), results, out)
+
+
+def _page(
+    study: Study, tables: Tables, results: Path, out: Path, linked: Sequence[str] = ()
+) -> Path:
+    """Replace the page in one step: a browser may be reading it."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = page.render(study, tables, results=results, out=out, linked=linked)
+    file = out / "index.html"
+    temporary = out / f".index.html.{os.getpid()}"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+    return file
 
 
 _drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
@@ -106,7 +127,13 @@ def write_report(
     plan = figure_plan(study, out)
     with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
-        written = write_tables(study, out)
+        tables = list(tables_of(study))
+        write_tables(tables, out)
+        linked = ["report.tex"]
+        linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
+        for name, _, _ in tables:
+            linked += [f"tables/{name}{end}" for end in (".tex", "-t.tex", ".md", "-t.md", ".csv")]
+        index = _page(study, tables, results, out, linked)
         for job in drawn:
             job.result()
-    return Made(out / "index.html", len(written), len(plan), study.problems)
+    return Made(index, len(tables), len(plan), study.problems)

@@ -19,7 +19,7 @@ from cwbench.reports.appendix import seed_matrix
 from cwbench.reports.pairs import QUANTITIES, PairMatrices, matrices
 from cwbench.reports.scores import Scores
 from cwbench.reports.study import Group
-from cwbench.reports.tables import by_setup, main_setups, score_cell, titles
+from cwbench.reports.tables import Setups, by_setup, main_setups, score_cell, slots, titles
 from cwbench.sequences import CW_TASKS
 
 Array = NDArray[np.float64]
@@ -41,7 +41,6 @@ STYLE: dict[Any, Any] = {
 }
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
 SUCCESS, LOSS = "Reds_r", "Reds"
-Setups = dict[str, list[Group]]
 
 
 def line_style(index: int) -> dict[str, Any]:
@@ -79,19 +78,6 @@ def figure_of(axes: Sequence[Axes]) -> Figure:
     figure = axes[0].figure
     assert isinstance(figure, Figure)
     return figure
-
-
-def slots(setups: Setups) -> list[int]:
-    """Place of each setting in the palette: a method keeps its own in every figure."""
-    free = iter(range(len(names.METHODS), 1000))
-    taken: set[int] = set()
-    found = []
-    for groups in setups.values():
-        own = names.method_order(groups[0].method)[0]
-        place = own if own < len(names.METHODS) and own not in taken else next(free)
-        taken.add(place)
-        found.append(place)
-    return found
 
 
 def legend(axes: Sequence[Axes], setups: Setups) -> None:
@@ -150,9 +136,12 @@ def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, 
         for boundary in range(1, len(group.tasks)):
             axis.axvline(boundary * group.protocol.steps / unit, color="0.75", lw=0.6, ls="--")
         axis.set_xlim(0, len(group.tasks) * group.protocol.steps / unit)
-        axis.set_title(names.sequence_title(group.sequence), pad=3)
+        # An explicit y spares matplotlib the search for one, which takes a fifth of the drawing.
+        axis.set_title(names.sequence_title(group.sequence), y=1.0, pad=3)
         if index >= len(groups) - 3:
             axis.set_xlabel(name)
+        else:
+            axis.tick_params(labelbottom=False)
     legend(axes, setups)
     return dict(zip(groups, axes, strict=True))
 
@@ -167,6 +156,8 @@ def curves(setups: Setups, runs_of: Callable[[Group], Array], label: str) -> Fig
         axis.set_ylim(-0.02, 1.02)
         if number % 3 == 0:
             axis.set_ylabel(label)
+        else:
+            axis.tick_params(labelleft=False)
     return figure_of(list(axes.values()))
 
 

@@ -147,7 +147,7 @@ def test_the_hash_follows_the_numbers(triplets: Path):
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
 def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
-    build.write_tables(build.read(triplets), tmp_path)
+    build.write_tables(list(build.tables_of(build.read(triplets))), tmp_path)
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"],
         cwd=tmp_path,
