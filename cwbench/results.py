@@ -210,24 +210,39 @@ def load_runs(root: str | Path) -> Runs:
 def _segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     for file in sorted(root.glob("segments/*/segment.json")):
         try:
-            record = read_json(file)
-            status = SegmentFolder(file.parent).status()
-            if record["schema"] > SCHEMA:
-                raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+            record = _checked(read_json(file), ("schema", "id", "tasks", "env", "schedule"))
+            status = _checked(SegmentFolder(file.parent).status(), ("state",))
             yield {**record, "folder": file.parent.name, "status": status}
-        except (ValueError, KeyError, OSError) as error:
+        except (ValueError, OSError) as error:
             problems.append(f"{file.relative_to(root)}: {error}")
 
 
 def _experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     for file in sorted(root.glob("experiments/*.json")):
         try:
-            experiment = read_json(file)
-            if experiment["schema"] > SCHEMA:
-                raise ValueError(f"schema {experiment['schema']} is newer than {SCHEMA}")
+            experiment = _checked(read_json(file), ("schema", "name", "runs"))
+            for run in experiment["runs"]:
+                _checked(run, RUN_KEYS)
             yield experiment
-        except (ValueError, KeyError, OSError) as error:
+        except (ValueError, OSError) as error:
             problems.append(f"{file.relative_to(root)}: {error}")
+
+
+RUN_KEYS = (
+    *("sequence", "method", "label", "setup", "protocol", "seed"),
+    *("tasks", "segments", "steps"),
+)
+
+
+def _checked(record: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The record, if it holds these keys and no later version wrote it."""
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a record, found {type(record).__name__}")
+    if missing := [key for key in keys if key not in record]:
+        raise ValueError(f"without {', '.join(missing)}")
+    if record.get("schema", SCHEMA) > SCHEMA:
+        raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+    return record
 
 
 def _run(

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.reports import catalog, page
+from cwbench.reports import catalog, checks, page, published
 from cwbench.reports.formats import FORMATS, INTERVALS
 from cwbench.reports.scores import Scores
 from cwbench.reports.study import Study, arrange
@@ -38,18 +38,27 @@ class Made:
 
 def read(results: Path, window: int | None = None) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
-    study = arrange(load_runs(results), window)
+    loaded = load_runs(results)
+    study = arrange(loaded, window)
+    study.problems += checks.find(study, loaded)
     if not study.groups:
         study.problems.append(f"{results} holds no runs")
     return study
 
 
-def tables_of(study: Study, only: str | None = None) -> Iterator[tuple[str, Scores, Table]]:
-    """Name for files, scores and table, over all protocols; protocols are never mixed."""
+def tables_of(
+    study: Study, only: str | None = None, *, paper: bool = False
+) -> Iterator[tuple[str, Scores, Table]]:
+    """Name for files, scores and table, over all protocols; protocols are never mixed.
+
+    `paper` adds the tables that put printed cells beside ours.
+    """
     for protocol in study.protocols:
         scores = Scores(study, protocol)
         end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
-        for entry in catalog.entries(scores):
+        wanted = list(catalog.entries(scores))
+        wanted += catalog.paper_entries(scores) if paper or only else []
+        for entry in wanted:
             if only in (None, entry.name):
                 table = catalog.make(scores, entry)
                 if not table.empty:
@@ -85,11 +94,17 @@ def write_page(results: Path, out: Path) -> Path:
 
 
 def _page(
-    study: Study, tables: Tables, results: Path, out: Path, linked: Sequence[str] = ()
+    study: Study,
+    tables: Tables,
+    results: Path,
+    out: Path,
+    *,
+    linked: Sequence[str] = (),
+    lint: Sequence[str] | None = None,
 ) -> Path:
     """Replace the page in one step: a browser may be reading it."""
     out.mkdir(parents=True, exist_ok=True)
-    text = page.render(study, tables, results=results, out=out, linked=linked)
+    text = page.render(study, tables, results=results, out=out, linked=linked, lint=lint)
     file = out / "index.html"
     temporary = out / f".index.html.{os.getpid()}"
     temporary.write_text(text, encoding="utf-8")
@@ -120,20 +135,21 @@ def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
 
 
 def write_report(
-    study: Study, results: Path, out: Path, *, compare: str | None = None, processes: int = 2
+    study: Study, results: Path, out: Path, *, paper: bool = False, processes: int = 2
 ) -> Made:
     """The whole report folder. Figures are drawn by other processes while the tables are made."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     plan = figure_plan(study, out)
     with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
-        tables = list(tables_of(study))
+        tables = list(tables_of(study, paper=paper))
         write_tables(tables, out)
         linked = ["report.tex"]
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
         for name, _, _ in tables:
             linked += [f"tables/{name}{end}" for end in (".tex", "-t.tex", ".md", "-t.md", ".csv")]
-        index = _page(study, tables, results, out, linked)
+        lint = published.lint() if paper else None
+        index = _page(study, tables, results, out, linked=linked, lint=lint)
         for job in drawn:
             job.result()
     return Made(index, len(tables), len(plan), study.problems)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from cwbench.reports import appendix, names
+from cwbench.reports import appendix, beside, names
 from cwbench.reports.formats import csv_text
 from cwbench.reports.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.resources import resources
@@ -55,6 +55,18 @@ def entries(scores: Scores) -> Iterator[Entry]:
         title = names.FAMILIES[family]
         caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
         yield Entry(f"{family}-resources", (family,), caption, partial(resources, scores, family))
+
+
+def paper_entries(scores: Scores) -> Iterator[Entry]:
+    """Printed cells beside ours."""
+    for name, families, blocks in beside.entries(scores):
+        yield Entry(f"paper-{name}", families, beside.caption(scores, name), blocks)
+
+
+def find(scores: Scores, name: str) -> Entry | None:
+    """The table of that name."""
+    every = [*entries(scores), *paper_entries(scores)]
+    return next((entry for entry in every if entry.name == name), None)
 
 
 def _stacked(scores: Scores, family: str) -> Entry:

@@ -12,6 +12,11 @@ METHODS = {
     "clonex": "ClonEx",
     "perfect_memory": "PM",
     "recall": "RECALL",
+    "agem": "A-GEM",
+    "l2": "L2",
+    "mas": "MAS",
+    "vcl": "VCL",
+    "multitask": "Multi-task",
 }
 FAMILIES = {
     "cw3": "CW3",

@@ -30,6 +30,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+const tip = document.getElementById("tip");
+
 // A number leads to its seeds, also where they are folded away.
 const reveal = () => {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -38,10 +40,10 @@ const reveal = () => {
   target.scrollIntoView();
 };
 addEventListener("hashchange", reveal);
+addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 reveal();
 
 // Hovering shows what a cell's title says, at once and in full.
-const tip = document.getElementById("tip");
 for (const node of document.querySelectorAll("td[title]")) {
   node.dataset.tip = node.title;
   node.removeAttribute("title");

@@ -36,16 +36,20 @@ def render(
     *,
     results: Path,
     out: Path,
-    comparison: str = "",
     linked: Sequence[str] = (),
+    lint: Sequence[str] | None = None,
 ) -> str:
-    """The page of a study; `linked` are files of the report folder to point to."""
+    """The page of a study.
+
+    `linked` are files of the report folder to point to, `lint` what is wrong in print (None: the
+    comparison with print was not asked for).
+    """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     live = any(run.state in ("running", "pending") for run in runs)
     sections = dict(_sections(study, tables, Path(os.path.relpath(results, out)).as_posix()))
-    if comparison:
-        sections["Comparison with print"] = comparison
+    if lint is not None:
+        sections["Comparison with print"] = _paper(tables, lint)
     sections["Problems"] = _problems(study.problems)
     if linked:
         items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in linked)
@@ -113,7 +117,9 @@ def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str
             "Details": "".join(
                 _fold(name, table)
                 for name, _, table in own
-                if table.name not in HEADLINES and not table.name.endswith("-resources")
+                if table.name not in HEADLINES
+                and not table.name.startswith("paper-")
+                and not table.name.endswith("-resources")
             ),
             "Resources": "".join(
                 whole_table(table, name)
@@ -236,6 +242,14 @@ def _family_curves(setups: Setups, key: str, title: str) -> str:
         f'<div class="curves"><h3>{escape(title)}</h3><div class="switches">{kinds}</div>'
         f'<div class="switches">{toggles}</div><div class="charts">{"".join(charts)}</div></div>'
     )
+
+
+def _paper(tables: Tables, lint: Sequence[str]) -> str:
+    """Printed cells beside ours, and what is impossible in print."""
+    own = [whole_table(table, name) for name, _, table in tables if table.name.startswith("paper-")]
+    items = "".join(f"<li>{escape(line)}</li>" for line in lint)
+    wrong = f"<h3>Impossible in print</h3><ul class=problems>{items}</ul>" if lint else ""
+    return ("".join(own) or "<p>No run of ours has a printed counterpart.</p>") + wrong
 
 
 def _problems(problems: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ Array = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 190
 LEFT, RIGHT, TOP, BOTTOM = 34, 8, 8, 24
 POINTS = 120  # per line: more than the eye resolves at this width
-STRIP = 16  # height of one task's strip
 
 Line = tuple[int, str, Group]  # place in the palette, title, runs
 
@@ -86,10 +85,11 @@ def seed_lines(lines: Sequence[Line], kind: str) -> str:
 def task_lines(lines: Sequence[Line]) -> str:
     """Success on each task over the run, one strip per position."""
     group = lines[0][2]
-    height = TOP + BOTTOM + (STRIP + 3) * len(group.tasks)
+    strip = 24 if len(group.tasks) <= 6 else 14
+    height = TOP + BOTTOM + (strip + 3) * len(group.tasks)
     out = frame(group, height, [])
     for position, task in enumerate(group.tasks):
-        base = TOP + (STRIP + 3) * (position + 1)
+        base = TOP + (strip + 3) * (position + 1)
         out.append(f'<path class="grid" d="M{LEFT} {base}H{WIDTH - RIGHT}"/>')
         out.append(f'<text class="task" x="{LEFT + 3}" y="{base - 3}">{escape(task)}</text>')
     for slot, title, group in lines:
@@ -101,8 +101,8 @@ def task_lines(lines: Sequence[Line]) -> str:
             if known.any():
                 mean = metrics.trailing_mean(np.nanmean(runs[:, known], 0), 3)
                 keep = thin(mean, 60)
-                base = TOP + (STRIP + 3) * (position + 1)
-                points = path(horizontal(group)[known][keep], base - STRIP * mean[keep])
+                base = TOP + (strip + 3) * (position + 1)
+                points = path(horizontal(group)[known][keep], base - strip * mean[keep])
                 parts.append(f'<polyline points="{points}"/>')
         out.append(f'<g class="m{slot}">{"".join(parts)}</g>')
     return document(out, height, f"{group.sequence}: success per task")

@@ -61,7 +61,7 @@ def verify(text: str, study: Study) -> Verdict:
         why = f"the results hold no run under protocol {recipe['protocol']}; they have {have}"
         return Verdict(0, [why])
     scores = Scores(study, protocol)
-    entry = next((e for e in catalog.entries(scores) if e.name == recipe["table"]), None)
+    entry = catalog.find(scores, recipe["table"])
     if entry is None:
         return Verdict(0, [f"the results hold no run for table {recipe['table']!r}"])
     again = sign(scores, catalog.make(scores, entry), recipe["format"], recipe["interval"])

@@ -67,7 +67,7 @@ def report(
     if name is not None:
         write_table(study, name, format or "latex", interval or "percentile", out)
         return
-    made = build.write_report(study, source, Path(out or "report"), compare=compare)
+    made = build.write_report(study, source, Path(out or "report"), paper=compare == "paper")
     click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
     for problem in made.problems[:10]:
         click.echo(f"problem: {problem}", err=True)
