@@ -13,7 +13,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
       title.setAttribute("aria-sort", up ? "ascending" : "descending");
       const value = row => {
         const cell = row.cells[column];
-        const number = parseFloat(cell.dataset.v ?? cell.textContent);
+        // A hatched cell without a value shows progress, which is not what is sorted by.
+        const text = cell.dataset.v ?? (cell.classList.contains("part") ? "" : cell.textContent);
+        const number = parseFloat(text);
         return Number.isNaN(number) ? null : number;
       };
       const body = table.tBodies[0];
