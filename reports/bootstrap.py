@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Array = NDArray[np.float64]
 # One weight array per group of seeds (method seeds, reference seeds), each [B, seeds] with rows
@@ -41,6 +41,8 @@ def seed_means(scores: Array, weights: Array) -> Array:
     A missing (NaN) score is left out and the others' weights grow; a row without any is NaN.
     """
     known = ~np.isnan(scores)
+    if known.all():
+        return np.asarray(weights @ scores.T)
     total = weights @ np.where(known, scores, 0.0).T
     share = weights @ known.T
     with np.errstate(invalid="ignore"):
@@ -71,6 +73,11 @@ def percentile_interval(draws: Array, level: float = LEVEL) -> tuple[float, floa
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail], method="midpoint")
     return float(low), float(high)
+
+
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """Half width of a two-sided t interval in standard errors."""
+    return float(special.stdtrit(freedom, (1 + level) / 2))
 
 
 def jackknife(statistic: Statistic, seeds: Sequence[int]) -> tuple[float, float]:
@@ -111,7 +118,7 @@ def estimate(
     draws = statistic(*(resampled(count, resamples, rng) for count in seeds))
     low, high = percentile_interval(draws, level)
     error, freedom = jackknife(statistic, seeds)
-    reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    reach = t_quantile(freedom, level) * error
     t_low, t_high = np.clip([value - reach, value + reach], *bounds)
     return Estimate(value, low, high, float(t_low), float(t_high), error, freedom)
 

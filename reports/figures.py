@@ -252,7 +252,7 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
                     own[:count, :count][known] = np.nanmean(end[:, known], 0)
             blocks += [own, gap]
         image = axis.imshow(np.hstack(blocks[:-1]), cmap=SUCCESS, vmin=0, vmax=1)
-        if longest <= 3:
+        if longest <= 3 and len(sequences) <= 4:
             for (row, column), value in np.ndenumerate(np.hstack(blocks[:-1])):
                 if not np.isnan(value):
                     colour = "white" if value < 0.35 else "black"
@@ -364,7 +364,6 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
                 yield name, partial(curves, settings, average_runs, "average success")
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
-        yield "performance", partial(bars, scores, present, "average_performance")
         yield "seeds", partial(strips, scores, present)
         yield "profiles", partial(profiles, scores, present)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from scipy import stats
 
-from cwbench.reports.bootstrap import LEVEL
+from cwbench.reports.bootstrap import LEVEL, t_quantile
 from cwbench.reports.scores import Score
 from cwbench.reports.study import Protocol
 
@@ -185,7 +185,7 @@ def verdict(ours: Score, cell: Printed, error: float | None = None) -> str:
     mine, freedom = ours.estimate.error, ours.estimate.freedom
     total = mine**2 + theirs**2
     welch = total**2 / (mine**4 / freedom + theirs**4 / (SEEDS - 1))
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, welch)) * math.sqrt(total)
+    reach = t_quantile(welch) * math.sqrt(total)
     gap = ours.value - cell.value
     if abs(gap) > reach:
         return "differs"
