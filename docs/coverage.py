@@ -1,6 +1,6 @@
 """Simulated coverage of both 90 % intervals, the figures quoted in reports.md.
 
-    python docs/coverage.py
+python docs/coverage.py
 """
 
 from collections.abc import Callable

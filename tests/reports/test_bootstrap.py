@@ -79,6 +79,11 @@ def test_a_missing_seed_is_left_out_not_counted_as_zero():
     assert (got.low, got.high) == pytest.approx((0.7, 0.7))
 
 
+def test_quantiles_fall_in_the_middle_between_two_draws():
+    """As in the published code, and unlike numpy's default, which would give 0.05 and 0.95."""
+    assert bootstrap.percentile_interval(np.array([0.0, 1.0])) == (0.5, 0.5)
+
+
 def test_one_seed_has_no_interval():
     got = bootstrap.mean_estimate(np.array([0.4]), rng=rng())
     assert got.value == 0.4

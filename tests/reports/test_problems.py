@@ -116,6 +116,13 @@ def test_a_failed_run_is_named_with_its_message(folder: Path):
     only(build.read(folder).problems, "cw3-1, EWC, seed 1", "diverged (Q is inf)", "in no mean")
 
 
+def test_a_failed_run_enters_no_mean_even_with_all_its_evaluations(folder: Path):
+    SegmentFolder(segment(folder, "ewc-3-hammer-s1")).set_status("failed")
+    study = build.read(folder)
+    first = study.groups[0].success[0]
+    assert performance(study, "EWC") == pytest.approx(np.mean(first[-1, -2:]))
+
+
 def test_impossible_counts_are_not_used(folder: Path):
     file = segment(folder, "ewc-3-hammer-s0") / "evals.csv"
     lines = file.read_text().splitlines()
