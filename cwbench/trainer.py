@@ -172,9 +172,9 @@ class Trainer:
             self.method.after_update(batch, targets)
 
     @torch.no_grad()
-    def targets(self, batch: Batch) -> Tensor:
+    def targets(self, batch: Batch, draw: str = "next") -> Tensor:
         """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
-        action, log_density = self.act(self.actor_params, batch.next_obs, batch.tasks, "next")
+        action, log_density = self.act(self.actor_params, batch.next_obs, batch.tasks, draw)
         q = self.q(self.target, batch.next_obs, action, batch.tasks).amin(1)
         q = q * batch.tasks.of(self.value["std"]) + batch.tasks.of(self.value["mean"])
         alpha = batch.tasks.of(self.params["log_alpha"]).exp()
@@ -199,17 +199,24 @@ class Trainer:
         actor_penalty = self.method.actor_penalty(batch)
         penalty = actor_penalty + self.method.critic_penalty(batch)
         self.record(actor, critic, penalty, q, entropy, batch)
-        # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
-        loss = (actor + critic + alpha + penalty).sum()
-        return dict(
-            zip(self.params, torch.autograd.grad(loss, list(self.params.values())), strict=True)
-        )
+        return self._differentiate(actor + critic + alpha + penalty)
 
-    def actor_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def gradients_of(self, batch: Batch, draw: str) -> dict[str, Tensor]:
+        """Gradients of SAC's own losses on a batch beside the update's, with draws of that name."""
+        actor, entropy = self.actor_loss(batch, f"{draw}-now")
+        critic, _ = self.critic_loss(batch, self.targets(batch, f"{draw}-next"))
+        return self._differentiate(actor + critic + self.alpha_loss(batch, entropy))
+
+    def _differentiate(self, loss: Tensor) -> dict[str, Tensor]:
+        # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
+        grads = torch.autograd.grad(loss.sum(), list(self.params.values()))
+        return dict(zip(self.params, grads, strict=True))
+
+    def actor_loss(self, batch: Batch, draw: str = "now") -> tuple[Tensor, Tensor]:
         """Loss [R], and the entropy estimate of each row [R, B]."""
         actor = {k: p for k, p in self.params.items() if k.startswith("actor.")}
         critic = {k: p.detach() for k, p in self.params.items() if k.startswith("critic.")}
-        action, log_density = self.act(actor, batch.obs, batch.tasks, "now")
+        action, log_density = self.act(actor, batch.obs, batch.tasks, draw)
         q = self.q(critic, batch.obs, action, batch.tasks).amin(1)
         alpha = batch.tasks.of(self.params["log_alpha"].detach()).exp()
         return per_run_sum(batch.weight * (alpha * log_density - q)), -log_density.detach()
