@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.method import Method
+from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
 
 __all__ = ["METHODS", "Entry", "known", "load"]
@@ -31,6 +32,7 @@ class Entry:
 
 METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
+    "ewc": Entry(EWC),
 }
 
 ALIASES: dict[str, str] = {}
