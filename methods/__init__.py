@@ -12,6 +12,7 @@ from typing import Any
 from cwbench.method import Method
 from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
+from cwbench.methods.l2 import L2
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -33,6 +34,7 @@ class Entry:
 METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
     "ewc": Entry(EWC),
+    "l2": Entry(L2),
 }
 
 ALIASES: dict[str, str] = {}
