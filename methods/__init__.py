@@ -13,6 +13,7 @@ from cwbench.method import Method
 from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
 from cwbench.methods.l2 import L2
+from cwbench.methods.mas import MAS
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -35,6 +36,7 @@ METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
     "ewc": Entry(EWC),
     "l2": Entry(L2),
+    "mas": Entry(MAS),
 }
 
 ALIASES: dict[str, str] = {}
