@@ -14,6 +14,7 @@ from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
 from cwbench.methods.l2 import L2
 from cwbench.methods.mas import MAS
+from cwbench.methods.packnet import PackNet
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -35,6 +36,7 @@ class Entry:
 METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
     "ewc": Entry(EWC),
+    "packnet": Entry(PackNet),
     "l2": Entry(L2),
     "mas": Entry(MAS),
 }
