@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.method import Method
+from cwbench.methods.agem import AGEM
 from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
 from cwbench.methods.l2 import L2
@@ -39,6 +40,7 @@ METHODS: dict[str, Entry] = {
     "packnet": Entry(PackNet),
     "l2": Entry(L2),
     "mas": Entry(MAS),
+    "agem": Entry(AGEM),
 }
 
 ALIASES: dict[str, str] = {}
