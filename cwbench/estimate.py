@@ -121,11 +121,15 @@ def estimate(
 
 def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tuple[float, float]:
     """Seconds per update of a fleet like this one, and per environment step of one worker."""
-    trainer = _trainer(fleet, obs_dim, device)
-    return _time(partial(trainer.train, 1), 0.7), _time(_stepper(fleet[0]), 0.2)
+    trainer = example_trainer(fleet, obs_dim, device)
+    return seconds_per_call(partial(trainer.train, 1), 0.7), seconds_per_call(
+        _stepper(fleet[0]), 0.2
+    )
 
 
-def _trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> Trainer:
+def example_trainer(
+    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
+) -> Trainer:
     """A trainer as this fleet will have it, with made-up transitions."""
     setup, position = fleet[0].setup, fleet[0].position
     trainer = Trainer(
@@ -137,6 +141,7 @@ def _trainer(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> Tr
         schedule=setup.schedule,
         device=device,
         length=fleet[0].length,
+        compiled=compiled,
     )
     trainer.start()
     # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
@@ -155,8 +160,8 @@ def pick_threads(plan: Plan, obs_dim: Callable[[EnvConfig], int], device: torch.
     seconds = {}
     for threads in (1, cores()):
         torch.set_num_threads(threads)
-        trainer = _trainer(fleet, obs_dim(fleet[0].setup.env), device)
-        seconds[threads] = _time(partial(trainer.train, 1), 0.3)
+        trainer = example_trainer(fleet, obs_dim(fleet[0].setup.env), device)
+        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.3)
     return min(seconds, key=lambda threads: seconds[threads])
 
 
@@ -177,7 +182,7 @@ def _stepper(segment: Segment) -> Callable[[], None]:
     return step
 
 
-def _time(action: Callable[[], None], budget: float) -> float:
+def seconds_per_call(action: Callable[[], None], budget: float) -> float:
     """Seconds per call, after a warm-up call, for about as long as the budget says."""
     action()
     start, calls = time.perf_counter(), 0

@@ -39,6 +39,27 @@ class Counts:
     returns: float = 0.0
 
 
+class HostCopy:
+    """A tensor's copy in this process's memory; from an accelerator it arrives by and by."""
+
+    def __init__(self, x: Tensor) -> None:
+        cuda = x.device.type == "cuda"
+        self._copy = torch.empty(x.shape, pin_memory=cuda)
+        self._event: Any = torch.cuda.Event() if cuda else None  # type: ignore[no-untyped-call]
+        self.start(x)
+
+    def start(self, x: Tensor) -> None:
+        self._copy.copy_(x, non_blocking=True)
+        if self._event is not None:
+            self._event.record()
+
+    def numpy(self) -> Any:
+        """Wait until it is there."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._copy.numpy()
+
+
 @dataclass
 class _Evaluation:
     """One evaluation under way: a result per run and position."""
@@ -57,6 +78,7 @@ class Fleet:
         pool: Pool,
         device: torch.device,
         obs_dim: int,
+        compiled: bool = False,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -73,6 +95,7 @@ class Fleet:
             schedule=self.setup.schedule,
             device=device,
             length=first.length,
+            compiled=compiled,
         )
         self.trainer.stop = check_stop
         self.trainer.try_heads = self.try_heads
@@ -129,6 +152,7 @@ class Fleet:
             width=self.trainer.replay.width,
             states=lane_states,
         )
+        self.published = HostCopy(self._flat_policy(self.position))
         for folder in self.folders:
             folder.set_status("running", step=self.step, steps=self.steps)
 
@@ -189,18 +213,23 @@ class Fleet:
     def request(self) -> None:
         """Send weights out and ask for the next chunk."""
         assert self._next is not None
-        self.collector.weights.array[:] = self._flat_policy(self.position)
+        self.collector.weights.array[:] = self.published.numpy()
         self.collector.request(self._next.step - self.step)
 
     def learn(self) -> None:
-        """Take the chunk that was asked for, learn from it, evaluate if it is time."""
+        """Take the chunk that was asked for, learn from it, evaluate if it is time.
+
+        On an accelerator this only starts the work: whoever needs its result waits for it.
+        """
         stop = self._next
         assert stop is not None
         chunk, episodes = self.collector.receive()
-        self._store_chunk(torch.from_numpy(np.array(chunk)))
+        rows = torch.from_numpy(np.array(chunk))
+        self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
         self._count_episodes(episodes, stop.step - self.step)
         self.step = stop.step
         self.trainer.train(stop.updates)
+        self.published.start(self._flat_policy(self.position))
         self._next = next(self._stops, None)
         if stop.evaluate and not self.finished:
             self.evaluate()
@@ -246,11 +275,10 @@ class Fleet:
                 count.successes += episode.success
                 count.returns += episode.total
 
-    def _flat_policy(self, position: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def _flat_policy(self, position: int) -> Tensor:
         """The acting policy of every run as flat vectors: [R, P]."""
         weights = self.method.policy_weights(position)
-        flat = torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
-        return flat.cpu().numpy()
+        return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
 
     # Evaluating
 
@@ -260,11 +288,11 @@ class Fleet:
         evaluation = _Evaluation(self.step)
         self._evaluations.append(evaluation)
         same = type(self.method).policy_weights is Method.policy_weights
-        flat = self._flat_policy(self.position)
+        flat = self._flat_policy(self.position).cpu().numpy()
         for run, finite in enumerate(np.isfinite(flat).all(1)):
             self.diverged[run] |= not finite
         for position in range(self.trainer.tasks):
-            weights = flat if same else self._flat_policy(position)
+            weights = flat if same else self._flat_policy(position).cpu().numpy()
             for run, segment in enumerate(self.segments):
                 self._start_episodes(
                     "evaluate",
@@ -336,7 +364,7 @@ class Fleet:
         """Mean return of each head's policy on a position's task: [R, heads]. Waits for it."""
         returns = torch.zeros(self.runs, len(heads))
         for number, head in enumerate(heads):
-            weights = self._flat_policy(head)
+            weights = self._flat_policy(head).cpu().numpy()
             for run, segment in enumerate(self.segments):
 
                 def done(result: EvalResult, run: int = run, number: int = number) -> None:

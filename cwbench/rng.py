@@ -87,6 +87,8 @@ class Streams:
         self.update = 0  # number of the update that draws now
         self._start = 0
         self._draws: dict[str, _Draw] = {}
+        # On an accelerator the place in the block is a tensor, so that a captured update reads on.
+        self._slot = torch.zeros(1, dtype=torch.int64, device=device)
 
     def seek(self, update: int) -> None:
         """Draw for this update next."""
@@ -95,6 +97,23 @@ class Streams:
             self._start = update
             for draw in self._draws.values():
                 draw.filled = False
+        if self.device.type != "cpu":
+            self._slot.fill_(update - self._start)
+
+    @property
+    def left(self) -> int:
+        """Updates, this one included, until the block ends."""
+        return self._start + BLOCK - self.update
+
+    def fill(self) -> None:
+        """Make the numbers of this block for every draw that has been used before."""
+        for draw in self._draws.values():
+            if not draw.filled:
+                self._fill(draw)
+
+    def advance(self) -> None:
+        """Part of a captured update: read the next one's numbers afterwards."""
+        self._slot.add_(1)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """[R, *shape], standard normal."""
@@ -131,12 +150,18 @@ class Streams:
             raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: names are per shape")
         if not draw.filled:
             self._fill(draw)
-        return draw.block[self.update - self._start]
+        if self.device.type == "cpu":
+            return draw.block[self.update - self._start]
+        return draw.block.index_select(0, self._slot).squeeze(0)
 
     def _fill(self, draw: _Draw) -> None:
         numel = math.prod(draw.shape)
         first = self._start * numel
         counters = torch.arange(first, first + BLOCK * numel, device=self.device)
         bits = hash_bits(draw.keys, counters.view(BLOCK, 1, numel))
-        draw.block = draw.convert(bits).view(BLOCK, len(self.seeds), *draw.shape)
+        numbers = draw.convert(bits).view(BLOCK, len(self.seeds), *draw.shape)
+        if draw.block.numel():
+            draw.block.copy_(numbers)  # a captured update reads from this memory
+        else:
+            draw.block = numbers.clone()
         draw.filled = True

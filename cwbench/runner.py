@@ -4,6 +4,7 @@ import contextlib
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -75,6 +76,7 @@ class Runner:
     device: torch.device
     obs_dim: Callable[[Any], int]  # env config -> width of an observation
     halves: int
+    compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
 
@@ -135,17 +137,24 @@ class Runner:
             pool=pool,
             device=self.device,
             obs_dim=self.obs_dim(setup.env),
+            compiled=self.compiled,
             check_stop=stop.check,
         )
 
     def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
-        """Fleets take turns: while one learns, the workers collect for the other."""
-        active = list(fleets)
+        """Fleets take turns: while one learns, the workers collect for the other.
+
+        On an accelerator learning is only started; asking for a fleet's next chunk waits for its
+        weights. So another fleet's learning is started first, which then hides the collection.
+        """
+        active, waiting = list(fleets), deque[Fleet]()
         for fleet in active:
             fleet.request()
         while active:
             for fleet in list(active):
                 fleet.learn()
+                if waiting:
+                    waiting.popleft().request()
                 progress.advance(fleet)
                 if fleet.finished:
                     fleet.finish()
@@ -157,7 +166,9 @@ class Runner:
                 else:
                     if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
                         fleet.snapshot()
-                    fleet.request()
+                    waiting.append(fleet)
+                if waiting and len(active) == 1:
+                    waiting.popleft().request()
 
     def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
         for segment in segments:

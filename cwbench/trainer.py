@@ -7,12 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cwbench import sac as sac_losses
+from cwbench.capture import CapturedUpdate
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.method import Exploration, Method
-from cwbench.nets import Policy, Tasks, make_critic, make_policy, squash
+from cwbench.nets import Policy, Tasks, make_critic, make_policy
 from cwbench.replay import Batch, Replay
 from cwbench.rng import Streams
-from cwbench.runaxis import clip_global_norm, per_run_sum
+from cwbench.runaxis import clip_global_norm
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
 
@@ -42,6 +44,7 @@ class Trainer:
         schedule: ScheduleConfig,
         device: torch.device,
         length: int | None = None,
+        compiled: bool = False,
     ) -> None:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
@@ -52,6 +55,7 @@ class Trainer:
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
+        self._targets, self._losses = sac_losses.functions(compiled)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -128,8 +132,13 @@ class Trainer:
 
     def reset_optimizer(self) -> None:
         self.optimizer = torch.optim.Adam(
-            list(self.params.values()), lr=self.sac.lr, eps=self.sac.adam_eps, fused=True
+            list(self.params.values()),
+            lr=self.sac.lr,
+            eps=self.sac.adam_eps,
+            fused=True,
+            capturable=self.device.type == "cuda",
         )
+        self.recapture()
 
     def optimizer_state(self) -> dict[str, Tensor]:
         state = {}
@@ -151,16 +160,27 @@ class Trainer:
     # One update
 
     def train(self, updates: int) -> None:
-        for _ in range(updates):
+        end = self.updates + updates
+        while self.updates < end:
             self.stop()
             self.streams.seek(self.updates)
-            self.update()
-            self.updates += 1
+            count = self.captured.replay(end - self.updates) if self.captured else 0
+            if not count:
+                self.update()
+                count = 1
+            self.updates += count
+            self.statistics_count += count
 
     def retrain(self, updates: int) -> None:
         """Updates that a method makes at a task's end; counted apart."""
+        self.recapture()
         self.train(updates)
         self.retrain_updates += updates
+
+    def recapture(self) -> None:
+        """Forget a captured update: something in it has been replaced."""
+        cuda = self.device.type == "cuda"
+        self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
 
     def update(self) -> None:
         batch = self.method.sample_batch(self.sac.batch_size)
@@ -171,74 +191,46 @@ class Trainer:
         with torch.no_grad():
             self.method.after_update(batch, targets)
 
+    def noise(self, name: str, batch: Batch) -> Tensor:
+        """Standard normal numbers for the actions of a batch: [R, B, A]."""
+        return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
+
     @torch.no_grad()
     def targets(self, batch: Batch, draw: str = "next") -> Tensor:
         """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
-        action, log_density = self.act(self.actor_params, batch.next_obs, batch.tasks, draw)
-        q = self.q(self.target, batch.next_obs, action, batch.tasks).amin(1)
-        q = q * batch.tasks.of(self.value["std"]) + batch.tasks.of(self.value["mean"])
-        alpha = batch.tasks.of(self.params["log_alpha"]).exp()
-        return batch.reward + self.sac.gamma * (q - alpha * log_density)
-
-    def act(
-        self, params: Mapping[str, Tensor], obs: Tensor, tasks: Tasks, name: str
-    ) -> tuple[Tensor, Tensor]:
-        """A fresh action for each row and its log density: [R, B, A], [R, B]."""
-        mean, log_std = self.policy(params, obs, tasks)
-        return squash(mean, log_std, self.streams.normal(f"noise-{name}", tuple(mean.shape[1:])))
+        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
+        tables = (self.params, self.target, self.value)
+        return self._targets(*networks, *tables, batch, noise, self.sac.gamma)
 
     def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
-        return self.critic(params, torch.cat([obs, action], -1), tasks).squeeze(-1)
+        return sac_losses.values(self.critic, params, obs, action, tasks)
+
+    def losses(self, batch: Batch, targets: Tensor, draw: str = "now") -> sac_losses.Losses:
+        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
+        tables = (self.params, self.value)
+        return self._losses(*networks, *tables, batch, targets, noise, self.target_entropy)
 
     def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
         """All gradients at the same weights, before any of them moves."""
-        actor, entropy = self.actor_loss(batch)
-        critic, q = self.critic_loss(batch, targets)
-        alpha = self.alpha_loss(batch, entropy)
-        actor_penalty = self.method.actor_penalty(batch)
-        penalty = actor_penalty + self.method.critic_penalty(batch)
-        self.record(actor, critic, penalty, q, entropy, batch)
-        return self._differentiate(actor + critic + alpha + penalty)
+        made = self.losses(batch, targets)
+        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+        self.record(made, penalty)
+        return self._differentiate(made.actor + made.critic + made.alpha + penalty)
 
     def gradients_of(self, batch: Batch, draw: str) -> dict[str, Tensor]:
         """Gradients of SAC's own losses on a batch beside the update's, with draws of that name."""
-        actor, entropy = self.actor_loss(batch, f"{draw}-now")
-        critic, _ = self.critic_loss(batch, self.targets(batch, f"{draw}-next"))
-        return self._differentiate(actor + critic + self.alpha_loss(batch, entropy))
+        made = self.losses(batch, self.targets(batch, f"{draw}-next"), f"{draw}-now")
+        return self._differentiate(made.actor + made.critic + made.alpha)
 
     def _differentiate(self, loss: Tensor) -> dict[str, Tensor]:
         # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
         grads = torch.autograd.grad(loss.sum(), list(self.params.values()))
         return dict(zip(self.params, grads, strict=True))
 
-    def actor_loss(self, batch: Batch, draw: str = "now") -> tuple[Tensor, Tensor]:
-        """Loss [R], and the entropy estimate of each row [R, B]."""
-        actor = {k: p for k, p in self.params.items() if k.startswith("actor.")}
-        critic = {k: p.detach() for k, p in self.params.items() if k.startswith("critic.")}
-        action, log_density = self.act(actor, batch.obs, batch.tasks, draw)
-        q = self.q(critic, batch.obs, action, batch.tasks).amin(1)
-        alpha = batch.tasks.of(self.params["log_alpha"].detach()).exp()
-        return per_run_sum(batch.weight * (alpha * log_density - q)), -log_density.detach()
-
-    def critic_loss(self, batch: Batch, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss [R], and the first critic's values [R, B]."""
-        wanted = (targets - batch.tasks.of(self.value["mean"])) / batch.tasks.of(self.value["std"])
-        q = self.q(self.params, batch.obs, batch.action, batch.tasks)
-        error = (q - wanted.unsqueeze(1)) ** 2
-        return 0.5 * per_run_sum(batch.weight * error.sum(1)), q[:, 0].detach()
-
-    def alpha_loss(self, batch: Batch, entropy: Tensor) -> Tensor:
-        # The factor is log alpha, not alpha, as in the reference.
-        log_alpha = batch.tasks.of(self.params["log_alpha"])
-        return per_run_sum(batch.weight * log_alpha * (entropy - self.target_entropy))
-
-    def record(self, *values: Any) -> None:
-        *losses, q, entropy, batch = values
-        with torch.no_grad():
-            rows = [per_run_sum(batch.weight * x) for x in (q, entropy)]
-            self.statistics += torch.stack([*(loss.detach() for loss in losses), *rows])
-        self.statistics_count += 1
+    @torch.no_grad()
+    def record(self, made: sac_losses.Losses, penalty: Tensor) -> None:
+        self.statistics += torch.stack([made.actor, made.critic, penalty, made.q, made.entropy])
 
     def take_statistics(self) -> dict[str, list[float]]:
         """Means per run since the last call; NaN when there was no update."""

@@ -145,6 +145,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
             torch.device("cpu"),
             lambda env: 12,
             halves=halves,
+            compiled=False,
             snapshot_seconds=snapshot_seconds,
             about=lambda segment: {"protocol": "toy"},
         )

@@ -1,0 +1,53 @@
+"""One update as a CUDA graph: a few hundred kernels started by one call."""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+
+from cwbench.rng import Streams
+
+WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what they need
+
+
+class CapturedUpdate:
+    """Runs `update` as usual a few times, then captures it and replays it.
+
+    The graph reads weights, replay, sizes and random blocks where they lie; all of these change in
+    place only. Whatever replaces one of them must start a new capture.
+    """
+
+    def __init__(self, update: Callable[[], None], streams: Streams) -> None:
+        self.update, self.streams = update, streams
+        self.seen = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.failed = False
+
+    def replay(self, most: int) -> int:
+        """Make up to `most` updates, as far as the random block reaches; 0 asks for a plain one."""
+        if self.graph is None:
+            self.seen += 1
+            if self.seen <= WARM_UP or self.failed:
+                return 0
+            self._capture()
+            if self.graph is None:
+                return 0
+        self.streams.fill()
+        count = min(most, self.streams.left)
+        for _ in range(count):
+            self.graph.replay()
+        return count
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        self.streams.fill()
+        torch.cuda.synchronize()
+        try:
+            with torch.cuda.graph(graph):
+                self.update()
+                self.streams.advance()
+        except RuntimeError as error:
+            self.failed = True
+            warnings.warn(f"updates run uncaptured, and slowly: {error}", stacklevel=2)
+            return
+        self.graph = graph

@@ -1,0 +1,130 @@
+"""The same code on an accelerator: skipped where there is none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cwbench import methods, snapshot
+from cwbench.config import EnvConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.methods import METHODS
+from cwbench.options import resolve
+from cwbench.plan import Run, make_plan
+from cwbench.pool import Pool
+from cwbench.progress import Quiet
+from cwbench.replay import Replay
+from cwbench.results import Store, load_runs
+from cwbench.rng import Streams
+from cwbench.runner import Runner
+from cwbench.segment import Segment, Setup, path
+from cwbench.trainer import Trainer
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+CUDA = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def full_precision() -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> Trainer:
+    trainer = Trainer(
+        seeds,
+        0,
+        dims=(12, 4),
+        sac=SACConfig(batch_size=64, clip_norm=0.5),
+        network=NetworkConfig(width=64),
+        schedule=ScheduleConfig(),
+        device=device,
+        compiled=compiled,
+    )
+    trainer.method = methods.METHODS["finetuning"].method(None, trainer)
+    trainer.start()
+    trainer.replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
+    rows = [torch.randn(300, 29, generator=torch.Generator().manual_seed(s)) for s in seeds]
+    trainer.replay.add(0, torch.stack(rows))
+    return trainer
+
+
+def test_draws_are_the_same_on_both_devices() -> None:
+    here, there = Streams([1, 2], 3, torch.device("cpu")), Streams([1, 2], 3, CUDA)
+    for update in (0, 5, 77):
+        here.seek(update)
+        there.seek(update)
+        assert torch.equal(here.uniform("u", (9,)), there.uniform("u", (9,)).cpu())
+        assert_close(here.normal("n", (9,)), there.normal("n", (9,)).cpu(), atol=1e-5, rtol=1e-5)
+        size = torch.tensor(1000)
+        assert torch.equal(here.index("i", 9, size), there.index("i", 9, size.cuda()).cpu())
+
+
+def test_captured_updates_equal_plain_ones() -> None:
+    captured, plain = make([0, 1], CUDA), make([0, 1], CUDA)
+    plain.captured = None
+    for trainer in (captured, plain):
+        trainer.train(130)  # across three blocks of random numbers
+    assert captured.captured is not None and captured.captured.graph is not None
+    for name, x in plain.state().items():
+        assert_close(captured.state()[name], x, atol=1e-5, rtol=1e-4)
+    assert captured.updates == plain.updates == 130
+    assert captured.take_statistics()["q"] == pytest.approx(plain.take_statistics()["q"], rel=1e-3)
+
+
+def test_twenty_updates_equal_the_cpu() -> None:
+    here, there = make([0, 1], torch.device("cpu")), make([0, 1], CUDA)
+    for trainer in (here, there):
+        trainer.train(20)
+    for name, x in here.state().items():
+        assert_close(there.state()[name].cpu(), x, atol=1e-3, rtol=1e-3)
+
+
+def test_a_member_of_a_large_fleet_equals_the_run_alone() -> None:
+    fleet, alone = make(list(range(100)), CUDA), make([37], CUDA)
+    for trainer in (fleet, alone):
+        trainer.train(200)
+    for name, x in alone.state().items():
+        assert_close(fleet.state()[name][37:38], x, atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -> None:
+    from cwbench.envs import pointmass
+
+    base, entry = methods.load(name)
+    small = {"batch_size": 8, "width": 16, "horizon": 20}
+    layers = (small, entry.options, entry.method.preset)
+    schedule = ScheduleConfig(120, 60, 2, 10, 20, 10)
+    setup = Setup(
+        base,
+        resolve(entry.method.config_class, *layers),
+        resolve(SACConfig, *layers),
+        resolve(NetworkConfig, *layers),
+        resolve(EnvConfig, *layers),
+        schedule,
+    )
+    tasks = ("reach-0-1", "reach-2-1000", "reach-4-1")
+    kind = entry.method
+    runs = [
+        Run("toy", tasks, name, "toy", tuple(segments))
+        for seed in (0, 1, 2)
+        for segments in [path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)]
+    ]
+    store = Store(tmp_path)
+    store.add_experiment({"name": name, "command": "", "runs": [run.record() for run in runs]})
+
+    def step_of(segment: Segment) -> int:
+        return snapshot.step_of(store.folder(segment).snapshot)
+
+    runner = Runner(
+        store, {base: kind}, CUDA, lambda env: 12, halves=2, compiled=False, snapshot_seconds=0,
+        about=lambda segment: {},
+    )  # fmt: skip
+    with Pool(2, 4, pointmass.make) as pool:
+        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
+    assert not outcome.failed and not outcome.diverged
+    assert (load_runs(tmp_path).runs["state"] == "done").all()
