@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.method import Method
+from cwbench.methods.agem import AGEM
+from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
+from cwbench.methods.l2 import L2
+from cwbench.methods.mas import MAS
+from cwbench.methods.packnet import PackNet
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -31,6 +36,11 @@ class Entry:
 
 METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
+    "ewc": Entry(EWC),
+    "packnet": Entry(PackNet),
+    "l2": Entry(L2),
+    "mas": Entry(MAS),
+    "agem": Entry(AGEM),
 }
 
 ALIASES: dict[str, str] = {}

@@ -81,7 +81,9 @@ def test_a_broken_run_does_not_touch_its_neighbour(name: str, toy_run: Any, tmp_
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_options_survive_the_record(name: str, data: Any) -> None:
     config = METHODS[name].method.config_class
