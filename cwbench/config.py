@@ -21,7 +21,7 @@ class SACConfig:
     adam_eps: float = option(1e-7, "Epsilon of Adam.", minimum=0)
     target_std: float = option(0.089, "Policy std whose entropy is the target.", minimum=0)
     clip_norm: float | None = option(
-        None, "Largest gradient norm, for actor, critics and alpha each.", minimum=0
+        None, "Largest gradient norm, for actor, critics and alpha each; 0: no limit.", minimum=0
     )
     buffer_size: int = option(1_000_000, "Transitions kept of the current task.", minimum=1)
 

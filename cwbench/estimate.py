@@ -16,7 +16,7 @@ from cwbench.method import Method
 from cwbench.nets import make_critic, make_policy
 from cwbench.plan import Plan
 from cwbench.replay import Replay
-from cwbench.schedule import count_evaluations, count_updates
+from cwbench.schedule import count_evaluations, count_updates, longest_share
 from cwbench.segment import Segment
 from cwbench.trainer import Trainer
 
@@ -50,25 +50,36 @@ def row_bytes(obs_dim: int) -> int:
     return 4 * (2 * obs_dim + ACTION_DIM + 1)
 
 
-def replay_bytes(segments: Sequence[Segment], keeps_data: bool, obs_dim: int) -> int:
+def replay_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int) -> int:
     """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
-    capacity = min(segments[0].setup.sac.buffer_size, segments[0].steps)
-    own = len(segments) * capacity * (len(segments[0].tasks) if segments[0].joint else 1)
+    first, size = segments[0], segments[0].setup.sac.buffer_size
+    lanes = method.lanes(first.position)
+    horizon = first.setup.env.horizon
+    share = max(longest_share(first.steps, len(lane), horizon) for lane in lanes)
+    live = {position for lane in lanes for position in lane}
+    own = len(segments) * len(live) * min(size, share) * row_bytes(obs_dim)
     ancestors = set()
-    if keeps_data:
+    if method.keeps_data:
         for segment in segments:
             parent = segment.parent
             while parent is not None:
-                ancestors.add(parent.id)
+                if parent.position not in live:
+                    ancestors.add(parent.id)
                 parent = parent.parent
-    return (own + len(ancestors) * capacity) * row_bytes(obs_dim)
+    return own + len(ancestors) * kept_bytes(first, method, obs_dim)
 
 
-def fleet_bytes(segments: Sequence[Segment], keeps_data: bool, obs_dim: int) -> int:
+def kept_bytes(segment: Segment, method: Method[Any], obs_dim: int) -> int:
+    """What a finished task leaves for later ones."""
+    rows = min(segment.setup.sac.buffer_size, segment.steps)
+    return rows * (row_bytes(obs_dim) + 4 * method.note_width)
+
+
+def fleet_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int) -> int:
     """Tensors of a fleet: weights, gradients and Adam's two moments, targets, replay."""
     actor, critic = parameter_counts(segments[0], obs_dim)
     tensors = 4 * (4 * (actor + critic) + critic)
-    return len(segments) * tensors + replay_bytes(segments, keeps_data, obs_dim)
+    return len(segments) * tensors + replay_bytes(segments, method, obs_dim)
 
 
 def estimate(
@@ -85,25 +96,28 @@ def estimate(
     speed: dict[tuple[Any, ...], tuple[float, float]] = {}
     for fleet in plan.fleets:
         first, runs = fleet[0], len(fleet)
-        schedule, method = first.setup.schedule, methods[first.setup.method]
-        width = obs_dim(first.setup.env)
+        schedule, width = first.setup.schedule, obs_dim(first.setup.env)
+        kind = methods[first.setup.method]
+        method = kind(first.setup.options, _bare_trainer(fleet, width, torch.device("cpu")))
+        lanes = len(method.lanes(first.position))
         fleet_updates = count_updates(schedule, first.steps)
         episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
         fleet_evals = episodes * first.setup.env.horizon * len(first.tasks)
         steps += runs * first.steps
         updates += runs * fleet_updates
         evals += runs * fleet_evals
-        largest = max(largest, fleet_bytes(fleet, method.keeps_data, width))
-        kept = row_bytes(width) * min(first.setup.sac.buffer_size, first.steps)
+        largest = max(largest, fleet_bytes(fleet, method, width))
+        kept = kept_bytes(first, method, width) if method.keeps_data else 0
         actor, critic = parameter_counts(first, width)
-        disk += runs * (4 * (actor + 2 * critic) + (kept if method.keeps_data else 0))
+        disk += runs * (4 * (actor + 2 * critic) + kept)
         if measure:
             key = (first.setup, len(first.tasks) > 1, runs)
             if key not in speed:
                 speed[key] = _measure(fleet, width, device)
             per_update, per_step = speed[key]
             seconds += fleet_updates * per_update
-            seconds += runs * (first.steps + fleet_evals) * per_step / min(workers, runs)
+            stepped = runs * (lanes * first.steps + fleet_evals)
+            seconds += stepped * per_step / min(workers, runs * lanes)
     tasks = max((len(segment.tasks) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
     host = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
@@ -127,14 +141,14 @@ def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tu
     )
 
 
-def example_trainer(
+def _bare_trainer(
     fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
 ) -> Trainer:
-    """A trainer as this fleet will have it, with made-up transitions."""
-    setup, position = fleet[0].setup, fleet[0].position
-    trainer = Trainer(
+    """A trainer as this fleet will have it, before it starts."""
+    setup = fleet[0].setup
+    return Trainer(
         [segment.seed for segment in fleet],
-        position,
+        fleet[0].position,
         dims=(obs_dim, ACTION_DIM),
         sac=setup.sac,
         network=setup.network,
@@ -143,6 +157,14 @@ def example_trainer(
         length=fleet[0].length,
         compiled=compiled,
     )
+
+
+def example_trainer(
+    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
+) -> Trainer:
+    """The same, with made-up transitions and ready to train."""
+    setup, position = fleet[0].setup, fleet[0].position
+    trainer = _bare_trainer(fleet, obs_dim, device, compiled=compiled)
     trainer.start()
     # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
     trainer.method = Method(setup.options, trainer)

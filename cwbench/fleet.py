@@ -17,7 +17,7 @@ from cwbench.method import Method
 from cwbench.pool import Collector, LaneState, Pool
 from cwbench.replay import OldTask, Replay
 from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, SegmentFolder, Store
-from cwbench.schedule import Stop, longest_chunk, stops
+from cwbench.schedule import Stop, longest_chunk, longest_share, stops
 from cwbench.segment import Segment
 from cwbench.trainer import Trainer
 from cwbench.workers import Episode, EvalResult, LaneSpec
@@ -173,7 +173,9 @@ class Fleet:
         ]
 
     def _replay(self) -> Replay:
-        capacity = min(self.setup.sac.buffer_size, self.steps)
+        horizon = self.setup.env.horizon
+        share = max(longest_share(self.steps, len(lane), horizon) for lane in self.lane_positions)
+        capacity = min(self.setup.sac.buffer_size, share)
         live = sorted({position for lane in self.lane_positions for position in lane})
         old = {}
         if self.method.keeps_data:

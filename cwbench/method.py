@@ -46,7 +46,8 @@ class Method(Generic[C]):
     # Attributes, tensors [R, ...] or dicts of them, that a snapshot and the next task need. After
     # an interruption they are restored, and on_task_start is not called again.
     saved: ClassVar[tuple[str, ...]] = ()
-    keeps_data: ClassVar[bool] = False  # whether earlier tasks' transitions stay available
+    keeps_data: bool = False  # whether earlier tasks' transitions stay available
+    note_width: int = 0  # numbers that `annotate` puts beside each of them
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
     joint: ClassVar[bool] = False  # whether all tasks are learned at once
 

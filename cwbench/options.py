@@ -35,6 +35,11 @@ def _click_type(hint: Any, minimum: float | None) -> Any:
     raise TypeError(f"no command-line form for {hint!r}")
 
 
+def flag_name(name: str) -> str:
+    """A field's name on the command line; a trailing underscore evades Python's keywords."""
+    return name.rstrip("_").replace("_", "-")
+
+
 def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[click.Option]:
     """One option per field. `defaults` replaces what --help shows; the parsed default is None.
 
@@ -44,7 +49,7 @@ def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[
     options = []
     for field in dataclasses.fields(cls):
         hint = field_type(cls, field)
-        flag = field.name.replace("_", "-")
+        flag = flag_name(field.name)
         names = [f"--{flag}/--no-{flag}"] if hint is bool else [f"--{flag}"]
         value = shown[field.name]
         text = "none" if value is None else str(value).lower() if hint is bool else str(value)

@@ -74,6 +74,7 @@ class Replay:
         self.positions = sorted({*old, *live})
         self.added = dict.fromkeys(live, 0)  # transitions of each live position, over all time
         offsets, sizes, top = [], [], 0
+        self.old_rows = 0  # the first row after those of old tasks
         for position in self.positions:
             if position in self.added:
                 offsets.append([top + run * capacity for run in range(runs)])
@@ -84,7 +85,7 @@ class Replay:
             starts = [top + sum(map(len, task.shards[:slot])) for slot in range(len(task.shards))]
             offsets.append([starts[slot] for slot in task.slot])
             sizes.append(len(task.shards[0]))
-            top += sum(map(len, task.shards))
+            self.old_rows = top = top + sum(map(len, task.shards))
         device = streams.device
         self.rows = torch.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
@@ -100,7 +101,9 @@ class Replay:
             self.rows[start : start + len(shard)].copy_(shard)
             for name, column in (task.columns[number] if task.columns else {}).items():
                 if name not in self.columns:
-                    self.columns[name] = column.new_zeros(len(self.rows), column.shape[1])
+                    self.columns[name] = torch.zeros(
+                        self.old_rows, column.shape[1], device=self.rows.device
+                    )
                 self.columns[name][start : start + len(shard)].copy_(column)
             start += len(shard)
 
@@ -146,9 +149,9 @@ class Replay:
         """Keep [R, size, width] beside the current task's transitions, for the tasks to come."""
         self.new_columns[name] = values
 
-    def sample(self, size: int) -> Batch:
+    def sample(self, size: int, name: str = "replay") -> Batch:
         """Uniform from the current task, with replacement."""
-        index = self.streams.index("replay", size, self.sizes[-1])
+        index = self.streams.index(name, size, self.sizes[-1])
         tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.gather(self.offset[:, -1:] + index, tasks)
 

@@ -39,3 +39,10 @@ def count_updates(schedule: ScheduleConfig, steps: int) -> int:
 
 def count_evaluations(schedule: ScheduleConfig, steps: int) -> int:
     return sum(stop.evaluate for stop in stops(schedule, steps))
+
+
+def longest_share(steps: int, tasks: int, horizon: int) -> int:
+    """The most steps one task gets when so many of them take turns, episode by episode."""
+    if tasks == 1:
+        return steps
+    return min(steps, -(-steps // (tasks * horizon)) * horizon)

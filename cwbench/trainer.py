@@ -242,7 +242,7 @@ class Trainer:
 
     @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:
-        if self.sac.clip_norm is not None:
+        if self.sac.clip_norm:
             for name in GROUPS:
                 clip_global_norm([grads[key] for key in self.group(name)], self.sac.clip_norm)
         for name, param in self.params.items():
@@ -264,17 +264,15 @@ class Trainer:
 
     @torch.no_grad()
     def copy_head(self, network: str, source: Tensor, target: int) -> None:
-        """Copy each run's head `source` [R] to position `target`, in the target network too."""
+        """Copy each run's head `source` [R] to position `target`; the target network's too."""
         net = self.networks[network]
+        run = torch.arange(self.runs, device=self.device)
         for name in self.group(network):
-            if not net.per_task(name):
-                continue
-            for table in (self.params, self.target):
-                if name in table:
-                    heads = table[name].detach()
-                    run = torch.arange(self.runs, device=self.device)
-                    moved = heads.movedim(net.task_axis, 1)  # a view: [R, T, ...]
-                    moved[:, target] = moved[run, source]
+            if net.per_task(name):
+                head = self.params[name].detach().movedim(net.task_axis, 1)[run, source]
+                for table in (self.params, self.target):
+                    if name in table:  # the view is [R, T, ...]
+                        table[name].detach().movedim(net.task_axis, 1)[:, target] = head
 
     def current_value(self, name: str) -> list[float]:
         """A value statistic of the current position, per run."""

@@ -11,11 +11,15 @@ from typing import Any
 
 from cwbench.method import Method
 from cwbench.methods.agem import AGEM
+from cwbench.methods.clonex import ClonEx
 from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
 from cwbench.methods.l2 import L2
 from cwbench.methods.mas import MAS
+from cwbench.methods.multitask import Multitask
 from cwbench.methods.packnet import PackNet
+from cwbench.methods.perfect_memory import PerfectMemory
+from cwbench.methods.recall import Recall
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -38,12 +42,43 @@ METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
     "ewc": Entry(EWC),
     "packnet": Entry(PackNet),
+    "clonex": Entry(ClonEx),
+    # As re-implemented in RECALL's release, without its mistakes.
+    "clonex-rr": Entry(
+        ClonEx,
+        {
+            "kl_direction": "new_old",
+            "kl_reduce": "mean",
+            "exploration": "copy_best_head",
+            "halve_gradient": False,
+        },
+        base="clonex",
+    ),
+    "perfect-memory": Entry(PerfectMemory),
+    "recall": Entry(Recall),
+    # The ablations of its paper: TN is target normalisation, PD policy distillation.
+    "recall-none": Entry(Recall, {"popart": False, "distill": False}, base="recall"),
+    "recall-tn": Entry(Recall, {"distill": False}, base="recall"),
+    "recall-pd": Entry(Recall, {"popart": False}, base="recall"),
+    # The release's command for pairs of tasks.
+    "recall-pairs": Entry(
+        Recall,
+        {"lambda_": 0.01, "critic_head_layers": 0, "best_return": False},
+        base="recall",
+    ),
+    # Everything the release does differently from its paper and that is a switch here.
+    "recall-release": Entry(
+        Recall,
+        {"old_weight": "num_old", "popart_stats": "normalized", "distill_memory": "10000"},
+        base="recall",
+    ),
     "l2": Entry(L2),
     "mas": Entry(MAS),
     "agem": Entry(AGEM),
+    "multitask": Entry(Multitask),
 }
 
-ALIASES: dict[str, str] = {}
+ALIASES: dict[str, str] = {"pm": "perfect-memory"}
 
 
 def known() -> dict[str, Entry]:

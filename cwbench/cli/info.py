@@ -53,11 +53,12 @@ def tasks() -> None:
 def methods() -> None:
     """List the methods; `cwbench run --method NAME --help` shows one's options."""
     from cwbench.methods import ALIASES, known
+    from cwbench.options import flag_name
 
     also = {target: alias for alias, target in ALIASES.items()}
     rows = []
     for name, entry in known().items():
-        changed = ", ".join(f"{key}={value}" for key, value in entry.options.items())
+        changed = ", ".join(f"{flag_name(key)}={value}" for key, value in entry.options.items())
         text = f"{entry.base} with {changed}" if entry.base else entry.summary
         rows.append((f"{name} ({also[name]})" if name in also else name, text))
     show(rows, "method", "what it does")

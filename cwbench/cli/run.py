@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from cwbench import __version__, options, sequences
-from cwbench.config import GROUPS, PROTOCOLS
+from cwbench.config import GROUPS, PROTOCOLS, NetworkConfig
 from cwbench.results import Store
 
 
@@ -30,6 +30,33 @@ def parse_seeds(text: str) -> list[int]:
     if not seeds:
         raise click.BadParameter(f"{text!r} names no seed: the range runs backwards")
     return list(dict.fromkeys(seeds))
+
+
+def parse_unshared(text: str | None) -> list[str]:
+    """`actor`, `critic` or `actor,critic` -> networks of which each task has its own."""
+    names = [part.strip() for part in text.split(",")] if text else []
+    if unknown := set(names) - {"actor", "critic"}:
+        raise click.BadParameter(
+            f"--unshared {text}: {min(unknown)!r} is neither actor nor critic; "
+            "write actor, critic or actor,critic"
+        )
+    return names
+
+
+def with_unshared(
+    names: list[str], entry: Any, protocol: str, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The given options, with all hidden layers of these networks in the tasks' heads."""
+    order = layers(entry, protocol, given)
+    count = options.resolve(NetworkConfig, *order).layers
+    result = dict(given)
+    for name in names:
+        field = f"{name}_head_layers"
+        if given.get(field) not in (None, count):
+            flag = options.flag_name(field)
+            raise click.UsageError(f"--unshared {name} means --{flag} {count}; give only one")
+        result[field] = count
+    return result
 
 
 def load_method(name: str) -> tuple[str, Any]:
@@ -149,10 +176,13 @@ def make_runs(
     ]
 
 
-def make_label(name: str, given: Mapping[str, Any], entry: Any) -> str:
-    """The method's name and the options of its own that the command line changed."""
+def make_label(name: str, given: Mapping[str, Any], entry: Any, unshared: list[str]) -> str:
+    """The method's name, the options of its own that the command line changed, and --unshared."""
     own = [field.name for field in fields(entry.method.config_class)]
-    changed = [f"{key}={given[key]}" for key in own if given.get(key) is not None]
+    changed = [
+        f"{options.flag_name(key)}={given[key]}" for key in own if given.get(key) is not None
+    ]
+    changed += [f"unshared {' and '.join(sorted(unshared))}"] if unshared else []
     return f"{name} ({', '.join(changed)})" if changed else name
 
 
@@ -247,6 +277,9 @@ def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: in
     "--snapshot-minutes", default=10.0, show_default=True, type=click.FloatRange(0),
     help="Time between snapshots.",
 )  # fmt: skip
+@click.option(
+    "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--quiet", is_flag=True, help="Show nothing but problems.")
 @click.pass_context
@@ -265,6 +298,7 @@ def run(
     compiled: bool,
     tf32: bool,
     snapshot_minutes: float,
+    unshared: str | None,
     dry_run: bool,
     quiet: bool,
     **given: Any,
@@ -281,8 +315,9 @@ def run(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     set_precision(tf32)
-    setup = make_setup(method, entry, protocol, given)
-    label = make_label(name, given, entry)
+    alone = parse_unshared(unshared)
+    setup = make_setup(method, entry, protocol, with_unshared(alone, entry, protocol, given))
+    label = make_label(name, given, entry, alone)
     numbers = parse_seeds(seeds)
     runs = [run for one in wanted for run in make_runs(entry, label, setup, protocol, one, numbers)]
     ok = execute(
@@ -338,6 +373,9 @@ def execute(
     )
     largest = max(map(len, plan.fleets), default=1)
     workers = workers or min(cores(), 2 * largest)
+    # On ARM, oneDNN multiplies batches with a transposed factor, as every backward pass does, up to
+    # 80 times slower than torch does without it; elsewhere torch does not use it for this.
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     if plan.missing:
         torch.set_num_threads(threads or pick_threads(plan, envs.obs_dim, device))
     if not quiet or dry_run:

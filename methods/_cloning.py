@@ -1,0 +1,94 @@
+"""Keeping old behaviour: divergence of Gaussian policies, and policies recorded at a task's end."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cwbench.nets import Tasks
+from cwbench.trainer import Trainer
+
+Direction = Literal["old_new", "new_old"]
+Reduce = Literal["sum", "mean"]
+States = Mapping[str, Tensor]  # obs, action, policy, q of recorded states: [R, tasks * n, width]
+
+DRAW = 100  # states drawn at once when recording
+FORWARD = 8192  # rows per forward pass when a whole memory is recorded
+
+
+def gaussian_kl(mean_p: Tensor, log_std_p: Tensor, mean_q: Tensor, log_std_q: Tensor) -> Tensor:
+    """KL(p || q) of one-dimensional Gaussians, elementwise.
+
+    Before the tanh: squashing is one-to-one, so the divergence of the actions is the same.
+    """
+    spread = (2 * (log_std_p - log_std_q)).exp()
+    shift = ((mean_p - mean_q) * (-log_std_q).exp()) ** 2
+    return log_std_q - log_std_p + 0.5 * (spread + shift - 1)
+
+
+def policy_kl(new: Tensor, old: Tensor, *, direction: Direction, reduce: Reduce) -> Tensor:
+    """Divergence of policies given as (mean, log-std): [R, B, 2A] twice -> [R, B]."""
+    first, second = (old, new) if direction == "old_new" else (new, old)
+    kl = gaussian_kl(*first.chunk(2, -1), *second.chunk(2, -1))
+    return kl.sum(-1) if reduce == "sum" else kl.mean(-1)
+
+
+def policy_of(trainer: Trainer, obs: Tensor, tasks: Tasks) -> Tensor:
+    """Mean and log-std of the policy as it is now, with gradients: [R, B, 2A]."""
+    return torch.cat(trainer.policy(trainer.params, obs, tasks), -1)
+
+
+@torch.no_grad()
+def record_memory(trainer: Trainer) -> Tensor:
+    """The policy on every stored transition of the current task, on the CPU: [R, n, 2A]."""
+    obs = trainer.replay.stored(trainer.position)[..., : trainer.dims[0]]
+    recorded = torch.empty(*obs.shape[:2], 2 * trainer.dims[1])
+    for start in range(0, obs.shape[1], FORWARD):
+        part = obs[:, start : start + FORWARD]
+        tasks = Tasks.single(trainer.position, trainer.runs, part.shape[1], trainer.device)
+        recorded[:, start : start + FORWARD] = policy_of(trainer, part, tasks)
+    return recorded
+
+
+@torch.no_grad()
+def record_states(trainer: Trainer, count: int) -> dict[str, Tensor]:
+    """So many transitions of the current task, with policy and values on them: [R, count, ...]."""
+    parts = list(_recordings(trainer, count))
+    return {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
+
+
+def _recordings(trainer: Trainer, count: int) -> Iterator[dict[str, Tensor]]:
+    for number, start in enumerate(range(0, count, DRAW)):
+        trainer.streams.seek(trainer.updates + number)
+        batch = trainer.replay.sample(DRAW, "record")
+        part = {
+            "obs": batch.obs,
+            "action": batch.action,
+            "policy": policy_of(trainer, batch.obs, batch.tasks),
+            "q": trainer.q(trainer.params, batch.obs, batch.action, batch.tasks).movedim(1, -1),
+        }
+        yield {name: x[:, : count - start] for name, x in part.items()}
+
+
+def extended(states: States, new: States) -> dict[str, Tensor]:
+    """The states recorded so far, and those of one more task."""
+    return {name: torch.cat([states[name], x], 1) if states else x for name, x in new.items()}
+
+
+def sample_states(trainer: Trainer, states: States, size: int) -> tuple[dict[str, Tensor], Tasks]:
+    """Recorded states, equally many of each old task, with replacement: at least `size`.
+
+    Asking twice in one update gives the same states.
+    """
+    old = trainer.position
+    count, per_task = states["obs"].shape[1] // old, -(-size // old)
+    length = torch.full((), count, device=trainer.device)
+    first = count * torch.arange(old, device=trainer.device).repeat_interleave(per_task)
+    rows = first + trainer.streams.index("recorded", old * per_task, length)
+    blocks = [Tasks.single(p, trainer.runs, per_task, trainer.device) for p in range(old)]
+    drawn = {
+        name: x.gather(1, rows.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+        for name, x in states.items()
+    }
+    return drawn, Tasks.join(blocks)

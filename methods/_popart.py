@@ -1,0 +1,67 @@
+"""PopArt: normalise each head's targets by running statistics, and keep what the head predicts.
+
+van Hasselt et al. 2016; per task as in Hessel et al. 2019.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cwbench.nets import Tasks
+from cwbench.trainer import Trainer
+
+Stats = Literal["raw", "normalized"]
+
+VARIANCE_MIN, VARIANCE_MAX = 1e-8, 1e12
+
+
+@torch.no_grad()
+def update_popart(
+    trainer: Trainer, tasks: Tasks, targets: Tensor, *, beta: float, stats: Stats
+) -> None:
+    """Move the statistics of the heads in the batch and rescale those heads: targets [R, B]."""
+    mean, std = trainer.value["mean"], trainer.value["std"]
+    if stats == "normalized":  # quirk: the release feeds its statistics with their own output
+        targets = (targets - tasks.of(mean)) / tasks.of(std)
+    new_mean, new_std = moved_statistics(mean, std, tasks, targets, beta)
+    rescale(trainer, new_mean, new_std)
+    mean.copy_(new_mean)
+    std.copy_(new_std)
+
+
+def moved_statistics(
+    mean: Tensor, std: Tensor, tasks: Tasks, targets: Tensor, beta: float
+) -> tuple[Tensor, Tensor]:
+    """Mean and std [R, T] after a batch of targets; heads absent from it keep theirs.
+
+    The running second moment nu' = nu + beta (mean(y^2) - nu) is not kept: with nu = std^2 + mean^2
+    the variance nu' - mean'^2 is the sum below, which does not subtract two large numbers.
+    """
+    heads = torch.arange(mean.shape[1], device=mean.device)
+    member = (tasks.index.unsqueeze(-1) == heads).to(targets.dtype)  # [R, B, T]
+    count = member.sum(1)  # [R, T]
+    batch_mean = (member * targets.unsqueeze(-1)).sum(1) / count.clamp(min=1)
+    offset = member * (targets - tasks.of(batch_mean)).unsqueeze(-1)
+    batch_variance = (offset**2).sum(1) / count.clamp(min=1)
+    gap = batch_mean - mean
+    variance = (1 - beta) * std**2 + beta * batch_variance + beta * (1 - beta) * gap**2
+    new_std = variance.clamp(VARIANCE_MIN, VARIANCE_MAX).sqrt()
+    present = count > 0
+    return torch.where(present, mean + beta * gap, mean), torch.where(present, new_std, std)
+
+
+def rescale(trainer: Trainer, mean: Tensor, std: Tensor) -> None:
+    """Change the last layer so that new statistics leave every prediction as it was.
+
+    w' = (sigma / sigma') w and b' = (sigma b + mu - mu') / sigma', for both critics and both
+    targets: they share the statistics. quirk: the release rescales the first critic only, so the
+    other three networks' predictions jump at every update; not offered.
+    """
+    ratio = trainer.value["std"] / std  # [R, T]; exactly 1 where nothing moved
+    shift = (trainer.value["mean"] - mean) / std
+    last = f"critic.{trainer.critic.layers}"
+    for table in (trainer.params, trainer.target):
+        weight, bias = table[f"{last}.weight"], table[f"{last}.bias"]  # [R, 2, T, D, 1], [R,2,T,1]
+        weight.mul_(ratio[:, None, :, None, None])
+        bias.mul_(ratio[:, None, :, None]).add_(shift[:, None, :, None])

@@ -1,0 +1,96 @@
+"""ClonEx: behavioural cloning of old policies and best-return exploration (Wolczyk et al. 2022)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from cwbench.config import MethodConfig
+from cwbench.method import Exploration, Method
+from cwbench.methods._cloning import (
+    Direction,
+    Reduce,
+    extended,
+    policy_kl,
+    policy_of,
+    record_states,
+    sample_states,
+)
+from cwbench.methods._heads import inherit_best_head
+from cwbench.options import option
+from cwbench.replay import Batch
+from cwbench.runaxis import per_run_sum
+from cwbench.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class ClonExConfig(MethodConfig):
+    coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0)
+    critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0)
+    memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
+    kl_direction: Direction = option(
+        "old_new", "KL(old || new) as in the original, or KL(new || old)."
+    )
+    kl_reduce: Reduce = option("sum", "Sum, or mean, of the divergence over action dimensions.")
+    exploration: Literal["best_return_episode", "copy_best_head"] = option(
+        "best_return_episode",
+        "Let old heads act during the start steps, or copy the best one and explore no further.",
+    )
+    selection_episodes: int = option(
+        10, "Episodes per old head that choose the one to copy (copy_best_head).", minimum=1
+    )
+    halve_gradient: bool = option(
+        True, "Average the SAC and the cloning gradient, as the original does, instead of adding."
+    )
+
+
+class ClonEx(Method[ClonExConfig]):
+    """Clone old policies on a few recorded states; let the best old head explore."""
+
+    config_class = ClonExConfig
+    preset = {"clip_norm": 0.1}
+    saved = ("states",)
+
+    def __init__(self, config: ClonExConfig, trainer: Trainer) -> None:
+        super().__init__(config, trainer)
+        self.states: dict[str, Tensor] = {}
+
+    def on_task_start(self, task: int) -> None:
+        if task and self.config.exploration == "copy_best_head":
+            inherit_best_head(self.trainer, ["actor"], self.config.selection_episodes)
+
+    def on_task_end(self, task: int) -> None:
+        self.states = extended(self.states, record_states(self.trainer, self.config.memory_size))
+
+    def exploration(self, task: int) -> Exploration:
+        uniform = self.trainer.uniform_exploration()
+        if not task:
+            return uniform
+        if self.config.exploration == "copy_best_head":
+            return Exploration(0)
+        return Exploration(uniform.steps, heads=tuple(range(task)))
+
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        if not self.trainer.position:
+            return super().actor_penalty(batch)
+        states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
+        kl = policy_kl(
+            policy_of(self.trainer, states["obs"], tasks),
+            states["policy"],
+            direction=self.config.kl_direction,
+            reduce=self.config.kl_reduce,
+        )
+        return self.config.coef * per_run_sum(kl / kl.shape[1])
+
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        if not (self.trainer.position and self.config.critic_coef):
+            return super().critic_penalty(batch)
+        states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
+        q = self.trainer.q(self.trainer.params, states["obs"], states["action"], tasks)
+        error = (q - states["q"].movedim(-1, 1)) ** 2  # [R, 2, B]
+        return self.config.critic_coef * per_run_sum(error.sum(1) / error.shape[2])
+
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        if self.trainer.position and self.config.halve_gradient:
+            for name in self.trainer.group("actor"):
+                grads[name].mul_(0.5)  # quirk: matters only to the clip that follows

@@ -1,0 +1,38 @@
+"""All tasks at once: what could be reached if there were no sequence."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from cwbench.config import MethodConfig
+from cwbench.method import Exploration, Method
+from cwbench.methods._popart import update_popart
+from cwbench.options import option
+from cwbench.replay import Batch
+
+
+@dataclass(frozen=True)
+class MultitaskConfig(MethodConfig):
+    popart: bool = option(True, "Normalise each task's targets by running statistics.")
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0)
+
+
+class Multitask(Method[MultitaskConfig]):
+    """Learn all tasks at once, in as many steps as one after another: an upper bound."""
+
+    config_class = MultitaskConfig
+    joint = True
+
+    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+        return (tuple(range(self.trainer.tasks)),)
+
+    def exploration(self, task: int) -> Exploration:
+        """As many uniform steps for each task as a sequence gives it."""
+        return Exploration(self.trainer.tasks * self.trainer.uniform_exploration().steps)
+
+    def sample_batch(self, size: int) -> Batch:
+        return self.trainer.replay.sample_all(size)
+
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        if self.config.popart:
+            update_popart(self.trainer, batch.tasks, targets, beta=self.config.beta, stats="raw")

@@ -1,0 +1,36 @@
+"""Perfect Memory: plain SAC on everything ever seen (Wolczyk et al. 2021)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cwbench.config import MethodConfig
+from cwbench.method import Method
+from cwbench.options import option
+from cwbench.replay import Batch
+from cwbench.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class PerfectMemoryConfig(MethodConfig):
+    replay_mode: Literal["offline", "online"] = option(
+        "offline", "Replay stored data of old tasks, or step their environments again."
+    )
+
+
+class PerfectMemory(Method[PerfectMemoryConfig]):
+    """Replay all transitions of all tasks, each equally often."""
+
+    config_class = PerfectMemoryConfig
+    preset = {"batch_size": 512}
+
+    def __init__(self, config: PerfectMemoryConfig, trainer: Trainer) -> None:
+        super().__init__(config, trainer)
+        self.keeps_data = config.replay_mode == "offline"
+
+    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+        """Online, each old task is stepped beside the new one and fills a memory of its own."""
+        old = range(task) if self.config.replay_mode == "online" else ()
+        return ((task,), *((position,) for position in old))
+
+    def sample_batch(self, size: int) -> Batch:
+        return self.trainer.replay.sample_all(size)

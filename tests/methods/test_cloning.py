@@ -1,0 +1,91 @@
+"""Divergence of policies against the textbook; recorded states are what the policy was."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from pytest import approx
+from torch import tensor
+from torch.distributions import Normal, kl_divergence
+
+from cwbench.methods import _cloning
+from cwbench.methods._cloning import gaussian_kl, policy_kl
+from cwbench.nets import Tasks
+from cwbench.trainer import Trainer
+
+# KL(N(0, 1) || N(1, 2)) and the other way round, by hand.
+FORWARD = math.log(2) + (1 + 1) / 8 - 1 / 2
+BACKWARD = -math.log(2) + (4 + 1) / 2 - 1 / 2
+
+
+def test_kl_matches_textbook() -> None:
+    zero, one, log_two = tensor(0.0), tensor(1.0), tensor(2.0).log()
+    assert gaussian_kl(zero, zero, one, log_two).item() == approx(FORWARD)
+    assert gaussian_kl(one, log_two, zero, zero).item() == approx(BACKWARD)
+
+
+def test_kl_matches_torch_on_random_gaussians() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mean_p, log_p, mean_q, log_q = torch.randn(4, 1000, generator=generator).double()
+    expected = kl_divergence(Normal(mean_p, log_p.exp()), Normal(mean_q, log_q.exp()))
+    assert torch.allclose(gaussian_kl(mean_p, log_p, mean_q, log_q), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("direction", "reduce", "expected"),
+    [
+        ("old_new", "sum", FORWARD + 0.5),
+        ("old_new", "mean", (FORWARD + 0.5) / 2),
+        ("new_old", "sum", BACKWARD + 0.5),
+        ("new_old", "mean", (BACKWARD + 0.5) / 2),
+    ],
+)
+def test_policy_kl_knows_direction_and_reduction(
+    direction: _cloning.Direction, reduce: _cloning.Reduce, expected: float
+) -> None:
+    # Two action dimensions; in the second both are of std 1, and their means differ by 1.
+    old = tensor([0.0, 0.0, 0.0, 0.0]).view(1, 1, 4)
+    new = tensor([1.0, 1.0, math.log(2), 0.0]).view(1, 1, 4)
+    assert policy_kl(new, old, direction=direction, reduce=reduce).item() == approx(expected)
+
+
+def test_extreme_policies_give_finite_gradients() -> None:
+    narrow = torch.full((1, 1, 2), -20.0, requires_grad=True)
+    wide = tensor([10.0, 2.0]).view(1, 1, 2)
+    for direction in ("old_new", "new_old"):
+        kl = policy_kl(narrow, wide, direction=direction, reduce="sum")  # type: ignore[arg-type]
+        assert torch.autograd.grad(kl.sum(), narrow)[0].isfinite().all()
+
+
+def test_whole_memory_is_recorded_in_row_order(
+    make_trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer([3, 4], rows=50)
+    whole = _cloning.record_memory(trainer)
+    monkeypatch.setattr(_cloning, "FORWARD", 7)
+    assert torch.allclose(_cloning.record_memory(trainer), whole, atol=1e-6)
+    for run in range(2):
+        obs = trainer.replay.stored(0)[:, 13:14, :12]
+        mean, log_std = trainer.policy(
+            trainer.params, obs, Tasks.single(0, 2, 1, torch.device("cpu"))
+        )
+        assert torch.allclose(whole[run, 13], torch.cat([mean, log_std], -1)[run, 0], atol=1e-6)
+
+
+def test_recorded_states_keep_their_task_and_policy(make_trainer: Callable[..., Trainer]) -> None:
+    first, second = make_trainer([0, 1], rows=30), make_trainer([5, 6], position=1, rows=30)
+    states = _cloning.record_states(first, 150)
+    assert states["obs"].shape == (2, 150, 12)
+    for run in range(2):  # every state is one of the memory's, and nearly all of those come up
+        known = {tuple(x) for x in first.replay.stored(0)[run, :, :12].tolist()}
+        drawn = {tuple(x) for x in states["obs"][run].tolist()}
+        assert drawn <= known and len(drawn) > 25
+    states = _cloning.extended(states, _cloning.record_states(second, 150))
+    third = make_trainer([0, 1], position=2)
+    drawn_states, tasks = _cloning.sample_states(third, states, 41)
+    assert tasks.blocks == ((0, 21), (1, 21))  # at least as many as asked for, equally many each
+    for rows, trainer in ((slice(0, 21), first), (slice(21, 42), second)):
+        own = Tasks.single(trainer.position, 2, 21, torch.device("cpu"))
+        now = _cloning.policy_of(trainer, drawn_states["obs"][:, rows], own)
+        assert torch.allclose(drawn_states["policy"][:, rows], now, atol=1e-6)
