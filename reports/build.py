@@ -70,21 +70,31 @@ def table_names(study: Study) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def write_tables(tables: Tables, out: Path) -> None:
-    """Every table in every format, and `report.tex` with all of them."""
-    folder = out / "tables"
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [name for name, _, _ in tables]
+def write_tables(tables: Tables, out: Path) -> list[str]:
+    """Every table in every format and `report.tex` with all of them; returns the files' names.
+
+    Tables with intervals come twice, `NAME-t` with Student's; a CSV holds both kinds.
+    """
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    written = []
+    included: dict[str, list[str]] = {interval: [] for interval in INTERVALS}
     for name, scores, table in tables:
-        for format, (_, suffix) in FORMATS.items():
-            for interval in INTERVALS if format != "csv" else INTERVALS[:1]:
-                file = folder / f"{name}{'-t' * (interval == 't')}{suffix}"
-                file.write_text(sign(scores, table, format, interval), encoding="utf-8")
-    body = [rf"\input{{tables/{name}}}" + "\n" + r"\clearpage" for name in written]
-    body += [r"\section*{The same tables with Student t intervals}"] if written else ["No runs."]
-    body += [rf"\input{{tables/{name}-t}}" + "\n" + r"\clearpage" for name in written]
-    text = PREAMBLE + "\n".join(body) + "\n\\end{document}\n"
+        for interval in INTERVALS if table.scored else INTERVALS[:1]:
+            stem = f"tables/{name}{'-t' * (interval == 't')}"
+            included[interval].append(stem)
+            for format, (_, suffix) in FORMATS.items():
+                if format != "csv" or interval == INTERVALS[0]:
+                    text = sign(scores, table, format, interval)
+                    (out / f"{stem}{suffix}").write_text(text, encoding="utf-8")
+                    written.append(f"{stem}{suffix}")
+    first, second = (
+        [rf"\input{{{stem}}}\clearpage" for stem in stems] for stems in included.values()
+    )
+    title = [r"\section*{The same tables with Student t intervals}"] if second else []
+    body = "\n".join([*first, *title, *second]) or "No runs."
+    text = f"{PREAMBLE}{body}\n\\end{{document}}\n"
     (out / "report.tex").write_text(text, encoding="utf-8")
+    return ["report.tex", *written]
 
 
 def write_page(results: Path, out: Path) -> Path:
@@ -143,11 +153,8 @@ def write_report(
     with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
         tables = list(tables_of(study, paper=paper))
-        write_tables(tables, out)
-        linked = ["report.tex"]
+        linked = write_tables(tables, out)
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
-        for name, _, _ in tables:
-            linked += [f"tables/{name}{end}" for end in (".tex", "-t.tex", ".md", "-t.md", ".csv")]
         lint = published.lint() if paper else None
         index = _page(study, tables, results, out, linked=linked, lint=lint)
         for job in drawn:

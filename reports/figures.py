@@ -348,7 +348,7 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
     study, protocol = scores.study, scores.protocol
     present = [family for family in FAMILIES if study.of(protocol, family)]
     for groups in by_setup(study.of(protocol, "pairs")).values():
-        name = f"pairs-{groups[0].label.replace(' ', '-').replace('/', '_')}"
+        name = f"pairs-{names.file_name(groups[0].label)}"
         yield name, lambda groups=groups: pair_matrices(matrices(scores, groups))  # type: ignore[misc]
     for family in present:
         groups = study.of(protocol, family)
@@ -360,7 +360,7 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         for method in dict.fromkeys(group.method for group in groups):
             settings = by_setup([group for group in groups if group.method == method])
             if len(settings) > 1:
-                name = f"{family}-ablation-{names.method_key(method)}"
+                name = f"{family}-ablation-{names.file_name(method)}"
                 yield name, partial(curves, settings, average_runs, "average success")
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")

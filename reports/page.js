@@ -42,7 +42,7 @@ const reveal = () => {
   target.scrollIntoView();
 };
 addEventListener("hashchange", reveal);
-addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+addEventListener("hashchange", () => { tip.hidden = true; });
 reveal();
 
 // Hovering shows what a cell's title says, at once and in full.

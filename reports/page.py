@@ -199,9 +199,9 @@ def _matrices(scores: Scores) -> str:
 
 
 def _curves(study: Study, protocol: Protocol) -> str:
-    """Charts of every sequence but the pairs and the single tasks, family by family."""
+    """Charts of every sequence but the pairs, family by family."""
     parts = []
-    for family in ("cw3", "cw6", "cw10", "cw20", "other"):
+    for family in ("cw3", "cw6", "cw10", "cw20", "other", "single"):
         groups = study.of(protocol, family)
         if not groups:
             continue

@@ -74,6 +74,12 @@ class Table:
     def empty(self) -> bool:
         return not any(block.rows for block in self.blocks)
 
+    @property
+    def scored(self) -> bool:
+        """Whether any cell has an interval."""
+        cells = [cell for block in self.blocks for _, row in block.rows for cell in row]
+        return any(cell.score and not np.isnan(cell.score.estimate.low) for cell in cells)
+
 
 def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     """Bold what may be best: its interval reaches the best mean, or its mean is in the best's.
