@@ -20,7 +20,7 @@ class AGEMConfig(MethodConfig):
     memory_size: int = option(10_000, "Transitions kept of each finished task.", minimum=1)
     memory_batch: int = option(128, "Transitions of the memory per update, at least.", minimum=1)
     projection: Literal["separate", "joint"] = option(
-        "separate", "Project the gradients of actor and critics each or as one vector."
+        "joint", "Project the gradients of actor and critics as one vector, or each by itself."
     )
 
 

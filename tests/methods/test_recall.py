@@ -15,7 +15,7 @@ from cwbench.method import Exploration
 from cwbench.methods import METHODS
 from cwbench.methods._heads import inherit_best_head
 from cwbench.methods.recall import Recall, RecallConfig
-from cwbench.nets import Tasks
+from cwbench.nets import Tasks, squash
 from cwbench.options import resolve
 from cwbench.replay import OldTask, Replay
 from cwbench.trainer import Trainer
@@ -63,7 +63,7 @@ def test_loss_is_new_plus_weighted_old(make_trainer: Make, old_weight: str, fact
     squared = 0.5 * ((values - targets.unsqueeze(1)) ** 2).sum(1)
     new, old = squared[:, :14].mean(1), squared[:, 14:].mean(1)
     assert squared.shape[1] == 29
-    loss, _ = trainer.critic_loss(batch, targets)
+    loss = trainer.losses(batch, targets).critic
     assert torch.allclose(loss, new + factor * old, rtol=1e-5)
 
 
@@ -78,9 +78,11 @@ def test_old_temperatures_rest(make_trainer: Make) -> None:
 def test_temperature_learns_from_the_new_half_alone(make_trainer: Make) -> None:
     method = in_task(make_trainer, 2)
     trainer, batch = method.trainer, method.sample_batch(8)
-    entropy = torch.randn(batch.reward.shape, generator=torch.Generator().manual_seed(0))
+    action = trainer.policy(trainer.params, batch.obs, batch.tasks)
+    entropy = -squash(*action, trainer.noise("now", batch))[1].detach()
     log_alpha = trainer.params["log_alpha"]
-    [grad] = torch.autograd.grad(trainer.alpha_loss(batch, entropy).sum(), log_alpha)
+    loss = trainer.losses(batch, torch.zeros_like(batch.reward)).alpha
+    [grad] = torch.autograd.grad(loss.sum(), log_alpha)
     grads = {"log_alpha": grad}
     method.adjust_gradients(grads)
     expected = (entropy[:, :8] - trainer.target_entropy).mean(1)
