@@ -4,7 +4,7 @@ Meta-World spends most of a step in Python: name look-ups, quaternions, and a co
 feeds one entry of `info`. Here the same numbers come from cached views of MuJoCo's arrays.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ OPEN_HAND = (-1.0, 1.0)  # the two finger actuators
 SETTLES_ANEW = ("peg-unplug-side", "handle-press-side")
 
 
-def make(
-    task: str, config: EnvConfig, *, table: Mapping[str, rewards.Reward] = rewards.CW_V1
-) -> Env:
-    """The environment of one of the ten tasks; `table` is for tests of the unrepaired rewards."""
-    v1 = config.reward == "cw_v1"
+def make(task: str, config: EnvConfig) -> Env:
+    """The environment of one of the ten tasks."""
+    table = rewards.STOCK_V1 if config.reward == "stock_v1" else rewards.CW_V1
+    v1 = config.reward != "v2"
     sim = build(
         task,
         Lean,

@@ -12,7 +12,7 @@ from cwbench.envs import ACTION_DIM, TASKS, lean, make, rewards
 from cwbench.envs.env import CW12
 from cwbench.envs.stock import show_goal
 
-VERSIONS = {"cw_v1": "v1", "v2": "v2"}
+VERSIONS = {"stock_v1": "v1", "v2": "v2"}
 
 
 def stock_env(task, version):
@@ -64,7 +64,7 @@ def episodes(stock, env, policies, rng):
 def test_equals_meta_world(task, version, layout):
     rng = np.random.default_rng([TASKS.index(task), len(layout)])
     stock = stock_env(task, VERSIONS[version])
-    env = lean.make(task, EnvConfig(obs=layout, reward=version), table=rewards.STOCK_V1)
+    env = lean.make(task, EnvConfig(obs=layout, reward=version))
     select = CW12 if layout == "cw12" else np.arange(39)
     solved = 0
     policies = (random_policy(rng), noisy_expert(task, rng))
