@@ -12,7 +12,7 @@ from cwbench.method import Method
 from cwbench.nets import Tasks
 from cwbench.options import option
 from cwbench.replay import Batch
-from cwbench.runaxis import like, per_run_sum
+from cwbench.runaxis import like, per_run_sum, sum_over
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def project(
     grads: Mapping[str, Tensor], reference: Mapping[str, Tensor], names: Sequence[str]
 ) -> None:
     """g -= (g.r / r.r) r for each run whose g.r is negative, in place (their eq. 11)."""
-    dot = torch.stack([per_run_sum(grads[name] * reference[name]) for name in names]).sum(0)
-    square = torch.stack([per_run_sum(reference[name] ** 2) for name in names]).sum(0)
+    dot = sum_over(per_run_sum(grads[name] * reference[name]) for name in names)
+    square = sum_over(per_run_sum(reference[name] ** 2) for name in names)
     # Where r is zero, g.r is zero too, and nothing must change.
     factor = dot.clamp(max=0) / square.clamp(min=torch.finfo(square.dtype).tiny)
     for name in names:

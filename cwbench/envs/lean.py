@@ -28,14 +28,13 @@ SETTLES_ANEW = ("peg-unplug-side", "handle-press-side")
 
 def make(task: str, config: EnvConfig) -> Env:
     """The environment of one of the ten tasks."""
-    table = rewards.STOCK_V1 if config.reward == "stock_v1" else rewards.CW_V1
     v1 = config.reward != "v2"
     sim = build(
         task,
         Lean,
         reward_version="v1" if v1 else "v2",
         horizon=config.horizon,
-        reward=staticmethod(table[task]) if v1 else None,
+        reward=staticmethod(rewards.choose(task, config)) if v1 else None,
         settles_alike=task not in SETTLES_ANEW,
         sees_gripper=config.obs == "full39" or not v1,
         sees_turns=config.obs == "full39" or (not v1 and task == "hammer"),

@@ -225,7 +225,8 @@ REPAIRED = {
 def test_repaired_reward_matches_its_formula(task):
     formula, cases = REPAIRED[task]
     rng = np.random.default_rng(3)
-    stock, env, seen, differs = stock_env(task, "v1"), make(task, EnvConfig()), set(), 0
+    env = make(task, EnvConfig(push_back_shaping=True))
+    stock, seen, differs = stock_env(task, "v1"), set(), 0
     act = noisy_expert(task, rng)
     for _ in range(3):
         env.reset(rng)
@@ -244,9 +245,12 @@ def test_repaired_reward_matches_its_formula(task):
     assert seen >= cases and differs > 100
 
 
-def test_only_the_three_repairs_differ_from_meta_world():
+def test_only_the_repairs_differ_from_meta_world():
     same = {task for task in TASKS if rewards.CW_V1[task] is rewards.STOCK_V1[task]}
-    assert set(TASKS) - same == set(REPAIRED)
+    assert set(TASKS) - same == {"hammer", "stick-pull"}
+    plain, shaped = EnvConfig(), EnvConfig(push_back_shaping=True)
+    different = {t for t in TASKS if rewards.choose(t, plain) is not rewards.choose(t, shaped)}
+    assert different == {"push-back"}
 
 
 @pytest.mark.parametrize("task", TASKS)
