@@ -14,7 +14,10 @@ $(STAMP): pyproject.toml constraints.txt
 install: $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/cwbench run --method finetuning --seq cw3-1 --protocol smoke --results demo
+	$(BIN)/cwbench run --method finetuning --seq cw3-1 --protocol smoke --results demo --no-live
+	$(BIN)/cwbench run --method recall --seq cw3-1 --protocol smoke --results demo --no-live
+	$(BIN)/cwbench report demo demo/report
+	@echo "results: demo/   page: demo/report/index.html"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

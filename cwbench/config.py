@@ -41,7 +41,8 @@ class NetworkConfig:
 @dataclass(frozen=True)
 class EnvConfig:
     obs: Literal["cw12", "full39"] = option("cw12", "Observation layout.")
-    reward: Literal["cw_v1", "v2"] = option("cw_v1", "Reward version.")
+    reward: Literal["cw_v1", "v2", "stock_v1"] = option("cw_v1", "Reward version.")
+    push_back_shaping: bool = option(False, "Pay push-back's approach from above, as V1 did.")
     horizon: int = option(200, "Steps per episode.", minimum=1)
     hammer_nail: bool = option(True, "Show hammer's nail in cw12; Continual World had zeros there.")
 

@@ -98,7 +98,7 @@ def estimate(
         first, runs = fleet[0], len(fleet)
         schedule, width = first.setup.schedule, obs_dim(first.setup.env)
         kind = methods[first.setup.method]
-        method = kind(first.setup.options, bare_trainer(fleet, width, torch.device("cpu")))
+        method = kind(first.setup.options, _bare_trainer(fleet, width, torch.device("cpu")))
         lanes = len(method.lanes(first.position))
         fleet_updates = count_updates(schedule, first.steps)
         episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
@@ -142,7 +142,7 @@ def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tu
     )
 
 
-def bare_trainer(
+def _bare_trainer(
     fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
 ) -> Trainer:
     """A trainer as this fleet will have it, before it starts."""
@@ -165,7 +165,7 @@ def example_trainer(
 ) -> Trainer:
     """The same, with made-up transitions and ready to train."""
     setup, position = fleet[0].setup, fleet[0].position
-    trainer = bare_trainer(fleet, obs_dim, device, compiled=compiled)
+    trainer = _bare_trainer(fleet, obs_dim, device, compiled=compiled)
     trainer.start()
     # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
     trainer.method = Method(setup.options, trainer)

@@ -155,6 +155,12 @@ class Replay:
         tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.gather(self.offset[:, -1:] + index, tasks)
 
+    def sample_once(self, size: int, name: str) -> Batch:
+        """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
+        index = self.streams.index_once(name, size, self.sizes[-1])
+        tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
+        return self.gather(self.offset[:, -1:] + index, tasks)
+
     def sample_old(self, size: int, name: str = "replay-old") -> Batch:
         """Uniform from earlier tasks, equally many of each: at least `size` rows in all.
 
@@ -180,8 +186,12 @@ class Replay:
         return self.gather(rows, Tasks(place + self.positions[0]))
 
     def gather(self, rows: Tensor, tasks: Tasks) -> Batch:
-        obs, act = self.obs_dim, self.action_dim
         table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)
+        return self.unpack(table, tasks, rows)
+
+    def unpack(self, table: Tensor, tasks: Tasks, rows: Tensor) -> Batch:
+        """Transitions [R, B, F] as a batch, from wherever a method keeps them."""
+        obs, act = self.obs_dim, self.action_dim
         return Batch(
             obs=table[..., :obs],
             action=table[..., obs : obs + act],

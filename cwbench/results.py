@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cwbench.segment import SCHEMA, Segment, digest
 
@@ -212,24 +214,39 @@ def load_runs(root: str | Path) -> Runs:
 def _segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     for file in sorted(root.glob("segments/*/segment.json")):
         try:
-            record = read_json(file)
-            status = SegmentFolder(file.parent).status()
-            if record["schema"] > SCHEMA:
-                raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+            record = _checked(read_json(file), ("schema", "id", "tasks", "env", "schedule"))
+            status = _checked(SegmentFolder(file.parent).status(), ("state",))
             yield {**record, "folder": file.parent.name, "status": status}
-        except (ValueError, KeyError, OSError) as error:
+        except (ValueError, OSError) as error:
             problems.append(f"{file.relative_to(root)}: {error}")
 
 
 def _experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     for file in sorted(root.glob("experiments/*.json")):
         try:
-            experiment = read_json(file)
-            if experiment["schema"] > SCHEMA:
-                raise ValueError(f"schema {experiment['schema']} is newer than {SCHEMA}")
+            experiment = _checked(read_json(file), ("schema", "name", "runs"))
+            for run in experiment["runs"]:
+                _checked(run, RUN_KEYS)
             yield experiment
-        except (ValueError, KeyError, OSError) as error:
+        except (ValueError, OSError) as error:
             problems.append(f"{file.relative_to(root)}: {error}")
+
+
+RUN_KEYS = (
+    *("sequence", "method", "label", "setup", "protocol", "seed"),
+    *("tasks", "segments", "steps"),
+)
+
+
+def _checked(record: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The record, if it holds these keys and no later version wrote it."""
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a record, found {type(record).__name__}")
+    if missing := [key for key in keys if key not in record]:
+        raise ValueError(f"without {', '.join(missing)}")
+    if record.get("schema", SCHEMA) > SCHEMA:
+        raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+    return record
 
 
 def _run(
@@ -254,66 +271,90 @@ def _run(
     }
 
 
-def _table(file: Path, columns: Sequence[str], problems: list[str]) -> pd.DataFrame:
-    """A CSV whose bad lines are listed as problems, not guessed at."""
-    empty = pd.DataFrame({name: [] for name in columns})
+Columns = dict[str, NDArray[Any]]
+_WHOLE = {"step", "eval_position", "episodes", "successes", "updates"}
+
+
+def _table(file: Path, columns: Sequence[str], problems: list[str]) -> Columns:
+    """A CSV as columns. Lines that cannot be read are listed as problems, not guessed at."""
     if not file.exists():
-        return empty
+        return _parse([], columns)
     where = f"{file.parent.name}/{file.name}"
-    text = file.read_text(encoding="utf-8", errors="replace")
-    header, *lines = text.split("\n")
+    header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
     if tuple(header.split(",")) != tuple(columns):
         problems.append(f"{where}: unexpected header {header!r}")
-        return empty
-    rows = []
+        return _parse([], columns)
+    try:
+        if lines and lines[-1]:
+            raise ValueError("the last line has no end")
+        table = _parse(lines[:-1], columns)
+    except ValueError:  # something is wrong: read line by line, to say what and where
+        table = _parse(_readable(lines, columns, where, problems), columns)
+    key = [name for name in ("step", "eval_position") if name in columns]
+    places = list(zip(*(table[name] for name in key), strict=True))
+    if repeated := len(places) - len(set(places)):
+        problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
+        first = {place: row for row, place in reversed(list(enumerate(places)))}
+        table = {name: cells[sorted(first.values())] for name, cells in table.items()}
+    return table
+
+
+def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
+    rows = [line.split(",") for line in lines]
+    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
+    kinds: dict[str, Any] = {name: int if name in _WHOLE else float for name in columns}
+    parsed = {}
+    for name, column in zip(columns, cells, strict=True):
+        if name == "eval_task":
+            parsed[name] = np.array(column, object)
+        else:
+            parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
+    return parsed
+
+
+def _readable(
+    lines: Sequence[str], columns: Sequence[str], where: str, problems: list[str]
+) -> list[str]:
+    kept = []
     for number, line in enumerate(lines, start=2):
         if not line:
             continue
         try:
-            rows.append(_parse(line, columns, ended=number <= len(lines)))
+            if line.count(",") + 1 != len(columns) or number > len(lines):
+                raise ValueError(f"truncated line {line!r}")
+            _parse([line], columns)
+            kept.append(line)
         except ValueError as error:
             problems.append(f"{where} line {number}: {error}")
-    table = pd.DataFrame(rows, columns=list(columns)) if rows else empty
-    key = ["step", "eval_position"] if "eval_position" in columns else ["step"]
-    repeated = table.duplicated(key)
-    if repeated.any():
-        problems.append(f"{where}: {int(repeated.sum())} repeated rows; the first of each is used")
-    return table[~repeated]
-
-
-def _parse(line: str, columns: Sequence[str], *, ended: bool) -> list[Any]:
-    cells = line.split(",")
-    if len(cells) != len(columns) or not ended:
-        raise ValueError(f"truncated line {line!r}")
-    whole = {"step", "eval_position", "episodes", "successes", "updates"}
-    parsed: list[Any] = []
-    for name, cell in zip(columns, cells, strict=True):
-        parsed.append(cell if name == "eval_task" else int(cell) if name in whole else float(cell))
-    return parsed
+    return kept
 
 
 def _assemble(
     runs: Iterable[Mapping[str, Any]],
     segments: Mapping[str, Mapping[str, Any]],
-    tables: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, Columns],
     columns: Sequence[str],
 ) -> pd.DataFrame:
     """Rows of every run, with `position` (the task being trained) and `step` over the whole run."""
-    parts = []
+    parts: dict[str, list[NDArray[Any]]] = {
+        name: [np.array([], object)]
+        for name in (*columns, "run", "position", "segment", "segment_step")
+    }
     for run in runs:
         offset = 0
         for position, key in enumerate(run["segments"]):
             if key not in segments:
                 break
             table = tables[key]
-            if len(table):
-                part = table.assign(run=run["run"], position=position, segment=key)
-                parts.append(part.assign(step=part["step"] + offset, segment_step=table["step"]))
+            about = {"run": run["run"], "position": position, "segment": key}
+            for name, cells in {**table, "step": table["step"] + offset}.items():
+                parts[name].append(cells)
+            for name, value in about.items():
+                kind = object if isinstance(value, str) else int
+                parts[name].append(np.full(len(table["step"]), value, kind))
+            parts["segment_step"].append(table["step"])
             offset += _steps(segments[key])
-    if not parts:
-        extra = ("run", "position", "segment", "segment_step")
-        return pd.DataFrame({name: [] for name in (*columns, *extra)})
-    return pd.concat(parts, ignore_index=True)
+    return pd.DataFrame({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
 
 
 def _steps(record: Mapping[str, Any]) -> int:

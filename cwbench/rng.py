@@ -127,15 +127,24 @@ class Streams:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
         return _shift(self._take(name, (count,), to_index_bits) * size, 38)
 
+    def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
+        """As `index`, but outside updates and one time only, such as at a task's end.
+
+        Not made in blocks: a block of fifty large draws would be memory for nothing.
+        """
+        bits = hash_bits(self._keys("once", name), torch.arange(count, device=self.device))
+        return _shift(to_index_bits(bits) * size, 38)
+
+    def _keys(self, purpose: str, name: str) -> Tensor:
+        keys = [_signed(key(seed, purpose, self.position, name)) for seed in self.seeds]
+        return torch.tensor(keys, device=self.device)[:, None]
+
     def _take(
         self, name: str, shape: tuple[int, ...], convert: Callable[[Tensor], Tensor]
     ) -> Tensor:
         draw = self._draws.get(name)
         if draw is None:
-            keys = [_signed(key(seed, "update", self.position, name)) for seed in self.seeds]
-            draw = _Draw(
-                shape, torch.tensor(keys, device=self.device)[:, None], torch.empty(0), convert
-            )
+            draw = _Draw(shape, self._keys("update", name), torch.empty(0), convert)
             self._draws[name] = draw
         if draw.shape != shape or draw.convert is not convert:
             raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: names are per shape")

@@ -1,6 +1,7 @@
 """Reductions that keep runs apart. Axis 0 of every tensor is the run."""
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -20,9 +21,14 @@ def like(value: Tensor, x: Tensor) -> Tensor:
     return value.view(-1, *(1 for _ in x.shape[1:]))
 
 
+def sum_over(parts: Iterable[Tensor]) -> Tensor:
+    """One after another: a stacked sum takes another order for one run than for several."""
+    return reduce(torch.add, parts)
+
+
 def global_norm(tensors: Iterable[Tensor]) -> Tensor:
     """Euclidean norm of all entries of a run together: [R]."""
-    return torch.stack([per_run_sum(x * x) for x in tensors]).sum(0).sqrt()
+    return sum_over(per_run_sum(x * x) for x in tensors).sqrt()
 
 
 def clip_global_norm(tensors: Sequence[Tensor], limit: float) -> None:

@@ -196,9 +196,9 @@ class Trainer:
         return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
 
     @torch.no_grad()
-    def targets(self, batch: Batch) -> Tensor:
+    def targets(self, batch: Batch, draw: str = "next") -> Tensor:
         """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
-        networks, noise = (self.policy, self.critic), self.noise("next", batch)
+        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
         tables = (self.params, self.target, self.value)
         return self._targets(*networks, *tables, batch, noise, self.sac.gamma)
 
@@ -206,16 +206,26 @@ class Trainer:
         """Normalised values of both critics: [R, 2, B]."""
         return sac_losses.values(self.critic, params, obs, action, tasks)
 
+    def losses(self, batch: Batch, targets: Tensor, draw: str = "now") -> sac_losses.Losses:
+        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
+        tables = (self.params, self.value)
+        return self._losses(*networks, *tables, batch, targets, noise, self.target_entropy)
+
     def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
         """All gradients at the same weights, before any of them moves."""
-        networks, noise = (self.policy, self.critic), self.noise("now", batch)
-        tables = (self.params, self.value)
-        made = self._losses(*networks, *tables, batch, targets, noise, self.target_entropy)
+        made = self.losses(batch, targets)
         penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
         self.record(made, penalty)
+        return self._differentiate(made.actor + made.critic + made.alpha + penalty)
+
+    def gradients_of(self, batch: Batch, draw: str) -> dict[str, Tensor]:
+        """Gradients of SAC's own losses on a batch beside the update's, with draws of that name."""
+        made = self.losses(batch, self.targets(batch, f"{draw}-next"), f"{draw}-now")
+        return self._differentiate(made.actor + made.critic + made.alpha)
+
+    def _differentiate(self, loss: Tensor) -> dict[str, Tensor]:
         # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
-        loss = (made.actor + made.critic + made.alpha + penalty).sum()
-        grads = torch.autograd.grad(loss, list(self.params.values()))
+        grads = torch.autograd.grad(loss.sum(), list(self.params.values()))
         return dict(zip(self.params, grads, strict=True))
 
     @torch.no_grad()

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.method import Method
+from cwbench.methods.agem import AGEM
 from cwbench.methods.clonex import ClonEx
+from cwbench.methods.ewc import EWC
 from cwbench.methods.finetuning import FineTuning
+from cwbench.methods.l2 import L2
+from cwbench.methods.mas import MAS
 from cwbench.methods.multitask import Multitask
+from cwbench.methods.packnet import PackNet
 from cwbench.methods.perfect_memory import PerfectMemory
 from cwbench.methods.recall import Recall
 
@@ -35,6 +40,8 @@ class Entry:
 
 METHODS: dict[str, Entry] = {
     "finetuning": Entry(FineTuning),
+    "ewc": Entry(EWC),
+    "packnet": Entry(PackNet),
     "clonex": Entry(ClonEx),
     # As re-implemented in RECALL's release, without its mistakes.
     "clonex-rr": Entry(
@@ -65,6 +72,9 @@ METHODS: dict[str, Entry] = {
         {"old_weight": "num_old", "popart_stats": "normalized", "distill_memory": "10000"},
         base="recall",
     ),
+    "l2": Entry(L2),
+    "mas": Entry(MAS),
+    "agem": Entry(AGEM),
     "multitask": Entry(Multitask),
 }
 

@@ -3,9 +3,11 @@
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -193,7 +195,11 @@ def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:
     packages = ("torch", "mujoco", "metaworld", "numpy")
     return {
         "protocol": protocol,
-        "versions": {"cwbench": __version__, "python": platform.python_version()}
+        "versions": {
+            "cwbench": __version__,
+            "commit": commit(),
+            "python": platform.python_version(),
+        }
         | {name: version(name) for name in packages},
         "machine": {
             "host": platform.node(),
@@ -204,6 +210,18 @@ def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:
         "command": shlex.join(["cwbench", *sys.argv[1:]]),
         "created": time.time(),
     }
+
+
+def commit() -> str:
+    """The commit of a checkout this package runs from; empty for an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return ""
+    command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except OSError:  # no git on this machine
+        return ""
 
 
 def _device_record(device: Any, compiled: bool) -> dict[str, Any]:
@@ -280,6 +298,7 @@ def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: in
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )
+@click.option("--live/--no-live", default=True, help="Keep RESULTS/report/index.html up to date.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--quiet", is_flag=True, help="Show nothing but problems.")
 @click.pass_context
@@ -299,6 +318,7 @@ def run(
     tf32: bool,
     snapshot_minutes: float,
     unshared: str | None,
+    live: bool,
     dry_run: bool,
     quiet: bool,
     **given: Any,
@@ -331,6 +351,7 @@ def run(
         fleet_size=fleet_size,
         compiled=compiled,
         snapshot_seconds=60 * snapshot_minutes,
+        live=live,
         dry_run=dry_run,
         quiet=quiet,
     )
@@ -350,6 +371,7 @@ def execute(
     fleet_size: int | None,
     compiled: bool,
     snapshot_seconds: float,
+    live: bool,
     dry_run: bool,
     quiet: bool,
 ) -> bool:
@@ -357,6 +379,7 @@ def execute(
     import torch
 
     from cwbench import envs, snapshot
+    from cwbench.cli.live import LivePage
     from cwbench.estimate import cores, estimate, pick_threads
     from cwbench.plan import make_plan
     from cwbench.pool import Pool
@@ -405,10 +428,13 @@ def execute(
     )
     total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
     with (
+        LivePage(store.root) if live else nullcontext(),
         Pool(workers, envs.ACTION_DIM) as pool,
         make_progress(total, console, quiet=quiet) as shown,
     ):
         outcome = runner.run(plan, pool, shown)
+    if live and not quiet:
+        say(console, f"page: {store.root / 'report' / 'index.html'}")
     return report_outcome(console, outcome, store, record["command"])
 
 

@@ -4,7 +4,7 @@ Meta-World spends most of a step in Python: name look-ups, quaternions, and a co
 feeds one entry of `info`. Here the same numbers come from cached views of MuJoCo's arrays.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,15 @@ OPEN_HAND = (-1.0, 1.0)  # the two finger actuators
 SETTLES_ANEW = ("peg-unplug-side", "handle-press-side")
 
 
-def make(
-    task: str, config: EnvConfig, *, table: Mapping[str, rewards.Reward] = rewards.CW_V1
-) -> Env:
-    """The environment of one of the ten tasks; `table` is for tests of the unrepaired rewards."""
-    v1 = config.reward == "cw_v1"
+def make(task: str, config: EnvConfig) -> Env:
+    """The environment of one of the ten tasks."""
+    v1 = config.reward != "v2"
     sim = build(
         task,
         Lean,
         reward_version="v1" if v1 else "v2",
         horizon=config.horizon,
-        reward=staticmethod(table[task]) if v1 else None,
+        reward=staticmethod(rewards.choose(task, config)) if v1 else None,
         settles_alike=task not in SETTLES_ANEW,
         sees_gripper=config.obs == "full39" or not v1,
         sees_turns=config.obs == "full39" or (not v1 and task == "hammer"),

@@ -12,7 +12,7 @@ from cwbench.envs.env import Env, RejectedError, Vector
 
 def make(task: str, config: EnvConfig) -> Env:
     """The environment of any of the fifty tasks, with Meta-World's stepping and rewards."""
-    version = "v1" if config.reward == "cw_v1" else "v2"
+    version = "v2" if config.reward == "v2" else "v1"
     sim = build(task, Stock, reward_version=version, horizon=config.horizon)
     return Env(task, config, sim)
 

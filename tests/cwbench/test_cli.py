@@ -125,7 +125,7 @@ def test_real_tasks_train_stop_and_continue_to_the_same_numbers(tmp_path: Path) 
     """Meta-World in worker processes; Ctrl-C in the middle of the second task."""
     args = ["run", *TINY, "--seq", "push,window-close", "--steps-per-task", "700"]
     args += ["--eval-every", "350", "--threads", "1"]
-    main([*args, "--results", str(tmp_path / "whole"), "--quiet"])
+    main([*args, "--results", str(tmp_path / "whole"), "--quiet", "--no-live"])
     command = [sys.executable, "-m", "cwbench", *args, "--results", str(tmp_path / "parts")]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -163,11 +163,13 @@ def test_a_method_from_a_users_file(tmp_path: Path) -> None:
         "push,window-close",
         "--steps-per-task",
         "300",
+        "--threads",
+        "1",
     ]
     moved = {}
     for coef in ("0", "1000"):
         results = tmp_path / coef
-        main(["run", *small, "--coef", coef, "--results", str(results), "--quiet"])
+        main(["run", *small, "--coef", coef, "--results", str(results), "--quiet", "--no-live"])
         moved[coef] = _distance(results)
     assert moved["1000"] < 0.5 * moved["0"]
     record = json.loads(next(results.glob("segments/*/segment.json")).read_text())

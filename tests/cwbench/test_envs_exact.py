@@ -12,7 +12,7 @@ from cwbench.envs import ACTION_DIM, TASKS, lean, make, rewards
 from cwbench.envs.env import CW12
 from cwbench.envs.stock import show_goal
 
-VERSIONS = {"cw_v1": "v1", "v2": "v2"}
+VERSIONS = {"stock_v1": "v1", "v2": "v2"}
 
 
 def stock_env(task, version):
@@ -64,7 +64,7 @@ def episodes(stock, env, policies, rng):
 def test_equals_meta_world(task, version, layout):
     rng = np.random.default_rng([TASKS.index(task), len(layout)])
     stock = stock_env(task, VERSIONS[version])
-    env = lean.make(task, EnvConfig(obs=layout, reward=version), table=rewards.STOCK_V1)
+    env = lean.make(task, EnvConfig(obs=layout, reward=version))
     select = CW12 if layout == "cw12" else np.arange(39)
     solved = 0
     policies = (random_policy(rng), noisy_expert(task, rng))
@@ -225,7 +225,8 @@ REPAIRED = {
 def test_repaired_reward_matches_its_formula(task):
     formula, cases = REPAIRED[task]
     rng = np.random.default_rng(3)
-    stock, env, seen, differs = stock_env(task, "v1"), make(task, EnvConfig()), set(), 0
+    env = make(task, EnvConfig(push_back_shaping=True))
+    stock, seen, differs = stock_env(task, "v1"), set(), 0
     act = noisy_expert(task, rng)
     for _ in range(3):
         env.reset(rng)
@@ -244,9 +245,12 @@ def test_repaired_reward_matches_its_formula(task):
     assert seen >= cases and differs > 100
 
 
-def test_only_the_three_repairs_differ_from_meta_world():
+def test_only_the_repairs_differ_from_meta_world():
     same = {task for task in TASKS if rewards.CW_V1[task] is rewards.STOCK_V1[task]}
-    assert set(TASKS) - same == set(REPAIRED)
+    assert set(TASKS) - same == {"hammer", "stick-pull"}
+    plain, shaped = EnvConfig(), EnvConfig(push_back_shaping=True)
+    different = {t for t in TASKS if rewards.choose(t, plain) is not rewards.choose(t, shaped)}
+    assert different == {"push-back"}
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -73,3 +73,20 @@ def test_consecutive_updates_do_not_repeat() -> None:
         streams.seek(update)
         seen |= set(streams.normal("x", (16,)).flatten().tolist())
     assert len(seen) > 0.999 * 2 * BLOCK * 16
+
+
+def test_a_single_draw_depends_on_seed_position_and_name_and_on_no_update() -> None:
+    size = torch.tensor(1000)
+    expected = Streams([5, 6], 2, CPU).index_once("x", 50, size)
+    other = Streams([6, 9], 2, CPU)
+    other.seek(77)
+    assert torch.equal(other.index_once("x", 50, size)[0], expected[1])
+    different = [
+        expected[0],
+        other.index_once("y", 50, size)[0],
+        Streams([6], 3, CPU).index_once("x", 50, size)[0],
+        Streams([6], 2, CPU).index("x", 50, size)[0],
+    ]
+    assert not any(torch.equal(draw, expected[1]) for draw in different)
+    counts = torch.bincount(other.index_once("i", 70_000, torch.tensor(7))[0], minlength=7)
+    assert len(counts) == 7 and stats.chisquare(counts.numpy()).pvalue > 1e-3

@@ -224,3 +224,18 @@ def test_copied_heads_are_exactly_the_source_of_each_run(make_trainer: Make) -> 
             assert torch.equal(new[0, 2], old[0, 1]) and torch.equal(new[1, 2], old[1, 0])
         else:
             assert torch.equal(new, old), name
+
+
+def test_gradients_of_another_batch_leave_the_update_alone(make_trainer: Make) -> None:
+    plain, busy = make_trainer([0, 1]), make_trainer([0, 1])
+    plain.update()
+    other = busy.replay.sample_once(24, "other")  # another size: draws are per name and shape
+    found = busy.gradients_of(other, "other")
+    assert not busy.statistics.any()
+    # The critics' loss has no randomness but that of its targets.
+    names = busy.group("critic")
+    made = busy.losses(other, busy.targets(other, "other-next"), "anything")
+    expected = torch.autograd.grad(made.critic.sum(), [busy.params[name] for name in names])
+    assert all(torch.equal(found[n], grad) for n, grad in zip(names, expected, strict=True))
+    busy.update()
+    assert all(torch.equal(plain.params[name], busy.params[name]) for name in plain.params)

@@ -1,0 +1,42 @@
+"""The page of a results folder, rewritten while it fills."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+EVERY_SECONDS = 60.0
+CODE = "import sys; from pathlib import Path; from cwbench.reports.build import write_page; "
+CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
+
+
+class LivePage:
+    """Rewrites `<results>/report/index.html` now and then, in a process of its own.
+
+    The trainer must not wait for it, so one that takes long delays the next and nothing else.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self.results, self.folder = results, results / "report"
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+
+    def __enter__(self) -> "LivePage":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        self._write()
+
+    def _loop(self) -> None:
+        while not self._end.wait(EVERY_SECONDS):
+            self._write()
+
+    def _write(self) -> None:
+        command = [sys.executable, "-c", CODE, str(self.results), str(self.folder)]
+        made = subprocess.run(command, capture_output=True, text=True)
+        if made.returncode:
+            last = (made.stderr.strip().splitlines() or ["no message"])[-1]
+            print(f"the page could not be written: {last}", file=sys.stderr)

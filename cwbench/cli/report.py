@@ -1,0 +1,117 @@
+"""`cwbench report` and `cwbench verify`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cwbench.reports import build
+from cwbench.reports.formats import FORMATS, INTERVALS
+from cwbench.reports.study import Study
+from cwbench.reports.verify import recipe_of, sign
+from cwbench.reports.verify import verify as verify_table
+from cwbench.sequences import closest
+
+
+def read_study(results: Path, window: int | None) -> Study:
+    if not results.is_dir():
+        raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
+    try:
+        return build.read(results, window)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, metavar="[RESULTS] [OUT]")
+@click.option("--results", type=click.Path(path_type=Path), help="Another way to give RESULTS.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    help="Evaluations in an end value.  [default: a fifth of a task's]",
+)
+@click.option("--table", "name", help="Only this table: to OUT, or to the screen without it.")
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(list(FORMATS)),
+    help="Format of the table.  [default: latex]",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(INTERVALS),
+    help="Interval shown in the table.  [default: percentile]",
+)
+@click.option("--compare", type=click.Choice(["paper"]), help="Put published numbers beside ours.")
+def report(
+    paths: tuple[str, ...],
+    results: Path | None,
+    window: int | None,
+    name: str | None,
+    format: str | None,
+    interval: str | None,
+    compare: str | None,
+) -> None:
+    """Turn a results folder into tables, figures and a page.
+
+    RESULTS is ./results and OUT is ./report unless given. A lone `-` is OUT: the screen.
+    """
+    given = list(paths)
+    out = given.pop() if given and (given[-1] == "-" or len(given) == 2 - bool(results)) else None
+    source = results or Path(given.pop(0) if given else "results")
+    if given:
+        raise click.UsageError(f"too many arguments: {' '.join(paths)}; at most RESULTS and OUT")
+    if name is None and (format or interval or out == "-"):
+        raise click.UsageError("--format, --interval and `-` need --table NAME")
+    study = read_study(source, window)
+    if name is not None:
+        write_table(study, name, format or "latex", interval or "percentile", out)
+        return
+    made = build.write_report(study, source, Path(out or "report"), paper=compare == "paper")
+    click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
+    for problem in made.problems[:10]:
+        click.echo(f"problem: {problem}", err=True)
+    if len(made.problems) > 10:
+        click.echo(f"problem: {len(made.problems) - 10} more, all on the page", err=True)
+    click.echo(made.page)
+
+
+def write_table(study: Study, name: str, format: str, interval: str, out: str | None) -> None:
+    """One table; once per protocol where there are several."""
+    tables = [(scores, table) for _, scores, table in build.tables_of(study, name)]
+    if not tables:
+        known = build.table_names(study)
+        raise click.UsageError(
+            f"no table {name!r} in these results{closest(name, known)} "
+            f"They have: {', '.join(known) or 'no runs'}"
+        )
+    text = "\n".join(sign(scores, table, format, interval) for scores, table in tables)
+    if out in (None, "-"):
+        click.echo(text, nl=False)
+    else:
+        assert out
+        Path(out).write_text(text, encoding="utf-8")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="The results folder the table was made from.",
+)
+def verify(table: Path, results: Path) -> None:
+    """Recompute an exported table and say whether it is equal, or which cell differs."""
+    try:
+        text = table.read_text(encoding="utf-8")
+        recipe = recipe_of(text)
+    except ValueError as error:
+        raise click.UsageError(f"{table}: {error}") from None
+    verdict = verify_table(text, read_study(results, recipe["window"]))
+    if verdict.differences:
+        for line in verdict.differences:
+            click.echo(line)
+        sys.exit(1)
+    click.echo(f"equal: {verdict.cells} cells")

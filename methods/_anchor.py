@@ -1,0 +1,109 @@
+"""A quadratic pull of shared weights towards their values at the end of the task before.
+
+    penalty = coef * sum_p importance_p * (p - anchor_p)^2
+
+Importances add up over tasks; there is one anchor, the latest. What differs between methods is how
+important a weight is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from cwbench.config import MethodConfig
+from cwbench.method import Method
+from cwbench.nets import Params, Tasks
+from cwbench.options import option
+from cwbench.replay import Batch
+from cwbench.runaxis import per_run_sum
+from cwbench.trainer import Trainer
+
+CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
+
+# (params, weights, obs, action, tasks) -> an importance for each of `weights`, [n, ...] all
+Measure = Callable[[Params, Sequence[Tensor], Tensor, Tensor, Tasks], Sequence[Tensor]]
+
+
+@dataclass(frozen=True)
+class AnchorConfig(MethodConfig):
+    coef: float = option(1e4, "Strength of the pull on the actor's shared weights.", minimum=0)
+    critic_coef: float = option(
+        0.0, "Strength of the pull on the critics' shared weights.", minimum=0
+    )
+
+
+@dataclass(frozen=True)
+class SampledAnchorConfig(AnchorConfig):
+    # The release averages 10 batches of 256, which is the same mean.
+    importance_samples: int = option(
+        2560, "Transitions that the importances are estimated from at a task's end.", minimum=1
+    )
+
+
+C = TypeVar("C", bound=AnchorConfig)
+
+
+class Anchored(Method[C]):
+    """Base of the methods that pull; in the first task there is nothing to pull towards."""
+
+    saved: ClassVar[tuple[str, ...]] = ("importance", "anchor")
+
+    def __init__(self, config: C, trainer: Trainer) -> None:
+        super().__init__(config, trainer)
+        self.coefs = {"actor": config.coef, "critic": config.critic_coef}
+        self.importance: dict[str, Tensor] = {}
+        self.anchor: dict[str, Tensor] = {}
+
+    def new_importance(self, network: str) -> dict[str, Tensor]:
+        """How much each shared weight of a network matters for the task that ends."""
+        raise NotImplementedError
+
+    def on_task_end(self, task: int) -> None:
+        for network in (network for network, coef in self.coefs.items() if coef):
+            for name, new in self.new_importance(network).items():
+                self.importance[name] = new + self.importance.get(name, 0)
+                self.anchor[name] = self.trainer.params[name].detach().clone()
+
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        return self._pull("actor")
+
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        return self._pull("critic")
+
+    def _pull(self, network: str) -> Tensor:
+        params = self.trainer.params
+        # In the trainer's order: that of a dict from a file may differ, and so would the sum.
+        names = [name for name in self.trainer.trunk_names(network) if name in self.importance]
+        total = torch.zeros(self.trainer.runs, device=self.trainer.device)
+        for name in names:
+            drift = params[name] - self.anchor[name]
+            total = total + per_run_sum(self.importance[name] * drift**2)
+        return self.coefs[network] * total
+
+
+def mean_over_examples(
+    trainer: Trainer, network: str, samples: int, measure: Measure
+) -> dict[str, Tensor]:
+    """Mean of a per-example measure over the current task's transitions: name -> [R, ...].
+
+    `measure` gets n examples where other code has runs, each with its own copy of the weights:
+    so a plain gradient has one entry per example. Runs take turns, which bounds the memory and
+    keeps a run's sums its own.
+    """
+    batch = trainer.replay.sample_once(samples, "importance")
+    names = trainer.trunk_names(network)
+    totals = {name: torch.zeros_like(trainer.params[name]) for name in names}
+    for run in range(trainer.runs):
+        own = {name: p[run].detach() for name, p in trainer.params.items()}
+        for rows in torch.split(torch.arange(samples, device=trainer.device), CHUNK):
+            params = {name: p.expand(len(rows), *p.shape) for name, p in own.items()}
+            weights = [params[name].requires_grad_() for name in names]
+            obs, action = batch.obs[run, rows, None], batch.action[run, rows, None]  # [n, 1, ...]
+            tasks = Tasks.single(trainer.position, len(rows), 1, trainer.device)
+            values = measure(params, weights, obs, action, tasks)
+            for name, value in zip(names, values, strict=True):
+                totals[name][run] += value.sum(0)
+    return {name: total / samples for name, total in totals.items()}

@@ -1,0 +1,139 @@
+"""Intervals for means over seeds, and for anything computed from such means.
+
+A statistic is a function of *weights*: one row of seed weights in, one value out. Uniform weights
+give the estimate, multinomial ones the bootstrap, leave-one-out ones the jackknife. The same code
+therefore serves a mean, a ratio of means with two sets of seeds, and a mean over sequences that
+share their seeds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+# One weight array per group of seeds (method seeds, reference seeds), each [B, seeds] with rows
+# that sum to 1; returns [B].
+Statistic = Callable[..., Array]
+
+LEVEL = 0.90
+RESAMPLES = 4000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with the published kind of interval and one that holds for few seeds."""
+
+    value: float
+    low: float = np.nan  # percentile bootstrap
+    high: float = np.nan
+    t_low: float = np.nan  # Student t on a jackknife error
+    t_high: float = np.nan
+    error: float = np.nan  # the jackknife standard error
+    freedom: float = np.nan  # its degrees of freedom
+
+
+def seed_means(scores: Array, weights: Array) -> Array:
+    """Weighted means over seeds: scores [S, R], weights [B, R] -> [B, S].
+
+    A missing (NaN) score is left out and the others' weights grow; a row without any is NaN.
+    """
+    known = ~np.isnan(scores)
+    if known.all():
+        return np.asarray(weights @ scores.T)
+    total = weights @ np.where(known, scores, 0.0).T
+    share = weights @ known.T
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(share > 1e-12, total, np.nan) / share)
+
+
+def uniform(seeds: int) -> Array:
+    return np.full((1, seeds), 1 / seeds)
+
+
+def leave_one_out(seeds: int) -> Array:
+    """[seeds, seeds]: row s leaves seed s out."""
+    return (1 - np.eye(seeds)) / (seeds - 1)
+
+
+def resampled(seeds: int, resamples: int, rng: np.random.Generator) -> Array:
+    """[resamples, seeds]: shares of draws with replacement."""
+    picks = rng.integers(seeds, size=(resamples, seeds)) + seeds * np.arange(resamples)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=resamples * seeds)
+    return np.asarray(counts.reshape(resamples, seeds) / seeds)
+
+
+def percentile_interval(draws: Array, level: float = LEVEL) -> tuple[float, float]:
+    """Quantiles with midpoint interpolation, as published. Resamples without data are left out."""
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
+        return np.nan, np.nan
+    tail = (1 - level) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], method="midpoint")
+    return float(low), float(high)
+
+
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """Half width of a two-sided t interval in standard errors."""
+    return float(special.stdtrit(freedom, (1 + level) / 2))
+
+
+def jackknife(statistic: Statistic, seeds: Sequence[int]) -> tuple[float, float]:
+    """Standard error and Welch-Satterthwaite degrees of freedom.
+
+    For one mean this is the textbook s / sqrt(n) with n - 1 degrees of freedom.
+    """
+    variances = []
+    for group, count in enumerate(seeds):
+        weights = [uniform(other).repeat(count, 0) for other in seeds]
+        weights[group] = leave_one_out(count)
+        values = statistic(*weights)
+        variances.append((count - 1) * float(np.mean((values - values.mean()) ** 2)))
+    total = sum(variances)
+    if not total > 0:  # equal seeds, or NaN because one seed holds all the data of a sequence
+        return float(np.sqrt(total)), float(min(seeds) - 1)
+    parts = sum(v**2 / (count - 1) for v, count in zip(variances, seeds, strict=True))
+    return float(np.sqrt(total)), total**2 / parts
+
+
+def estimate(
+    statistic: Statistic,
+    seeds: Sequence[int],
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Estimate:
+    """The statistic with both intervals; without intervals when a group has fewer than two seeds.
+
+    `seeds` counts the seeds of each group. `bounds` is the range of possible values: it cuts the t
+    interval, which cannot cost coverage.
+    """
+    value = float(statistic(*map(uniform, seeds))[0])
+    if min(seeds) < 2 or np.isnan(value):
+        return Estimate(value)
+    draws = statistic(*(resampled(count, resamples, rng) for count in seeds))
+    low, high = percentile_interval(draws, level)
+    error, freedom = jackknife(statistic, seeds)
+    reach = t_quantile(freedom, level) * error
+    t_low, t_high = np.clip([value - reach, value + reach], *bounds)
+    return Estimate(value, low, high, float(t_low), float(t_high), error, freedom)
+
+
+def mean_estimate(
+    scores: Array,
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Estimate:
+    """Mean over sequences of the means over seeds; scores [R] or [S, R], where rows share seeds."""
+    scores = np.atleast_2d(scores)
+
+    def statistic(weights: Array) -> Array:
+        return np.asarray(seed_means(scores, weights).mean(1))
+
+    return estimate(statistic, [scores.shape[1]], rng=rng, resamples=resamples, bounds=bounds)

@@ -1,0 +1,162 @@
+"""A results folder becomes a report: tables, figures and one page."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cwbench.reports import catalog, checks, page, published
+from cwbench.reports.formats import FORMATS, INTERVALS
+from cwbench.reports.scores import Scores
+from cwbench.reports.study import Study, arrange
+from cwbench.reports.tables import Table
+from cwbench.reports.verify import sign
+from cwbench.results import load_runs
+
+PREAMBLE = r"""\documentclass[10pt]{article}
+\usepackage[utf8]{inputenc}
+\usepackage[margin=2cm]{geometry}
+\usepackage{amsmath,bm,booktabs,graphicx}
+\renewcommand\topfraction{0.95}\renewcommand\floatpagefraction{0.7}
+\begin{document}
+"""
+
+
+Tables = Sequence[tuple[str, Scores, Table]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a report run left behind, for the command line to print."""
+
+    page: Path
+    tables: int
+    figures: int
+    problems: list[str]
+
+
+def read(results: Path, window: int | None = None) -> Study:
+    """Load and arrange a results folder. ValueError if the window does not fit."""
+    loaded = load_runs(results)
+    study = arrange(loaded, window)
+    study.problems += checks.find(study, loaded)
+    if not study.groups:
+        study.problems.append(f"{results} holds no runs")
+    return study
+
+
+def tables_of(
+    study: Study, only: str | None = None, *, paper: bool = False
+) -> Iterator[tuple[str, Scores, Table]]:
+    """Name for files, scores and table, over all protocols; protocols are never mixed.
+
+    `paper` adds the tables that put printed cells beside ours.
+    """
+    for protocol in study.protocols:
+        scores = Scores(study, protocol)
+        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
+        wanted = list(catalog.entries(scores))
+        wanted += catalog.paper_entries(scores) if paper or only else []
+        for entry in wanted:
+            if only in (None, entry.name):
+                table = catalog.make(scores, entry)
+                if not table.empty:
+                    yield table.name + end, scores, table
+
+
+def table_names(study: Study) -> list[str]:
+    found = [e.name for p in study.protocols for e in catalog.entries(Scores(study, p))]
+    return list(dict.fromkeys(found))
+
+
+def write_tables(tables: Tables, out: Path) -> list[str]:
+    """Every table in every format and `report.tex` with all of them; returns the files' names.
+
+    Tables with intervals come twice, `NAME-t` with Student's; a CSV holds both kinds.
+    """
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    written = []
+    included: dict[str, list[str]] = {interval: [] for interval in INTERVALS}
+    for name, scores, table in tables:
+        for interval in INTERVALS if table.scored else INTERVALS[:1]:
+            stem = f"tables/{name}{'-t' * (interval == 't')}"
+            included[interval].append(stem)
+            for format, (_, suffix) in FORMATS.items():
+                if format != "csv" or interval == INTERVALS[0]:
+                    text = sign(scores, table, format, interval)
+                    (out / f"{stem}{suffix}").write_text(text, encoding="utf-8")
+                    written.append(f"{stem}{suffix}")
+    first, second = (
+        [rf"\input{{{stem}}}\clearpage" for stem in stems] for stems in included.values()
+    )
+    title = [r"\section*{The same tables with Student t intervals}"] if second else []
+    body = "\n".join([*first, *title, *second]) or "No runs."
+    text = f"{PREAMBLE}{body}\n\\end{{document}}\n"
+    (out / "report.tex").write_text(text, encoding="utf-8")
+    return ["report.tex", *written]
+
+
+def write_page(results: Path, out: Path) -> Path:
+    """Only the page, e.g. every minute during a run. Unfinished runs are shown as such."""
+    study = read(results)
+    return _page(study, list(tables_of(study)), results, out)
+
+
+def _page(
+    study: Study,
+    tables: Tables,
+    results: Path,
+    out: Path,
+    *,
+    linked: Sequence[str] = (),
+    lint: Sequence[str] | None = None,
+) -> Path:
+    """Replace the page in one step: a browser may be reading it."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = page.render(study, tables, results=results, out=out, linked=linked, lint=lint)
+    file = out / "index.html"
+    temporary = out / f".index.html.{os.getpid()}"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+    return file
+
+
+_drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
+
+
+def _draw(protocol: int, name: str, file: Path) -> None:
+    from cwbench.reports import figures
+
+    [study] = _drawing
+    figures.draw(Scores(study, study.protocols[protocol]), name, file)
+
+
+def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
+    """Protocol, name and file (without suffix) of every figure."""
+    from cwbench.reports import figures
+
+    found = []
+    for index, protocol in enumerate(study.protocols):
+        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
+        for name, _ in figures.plan(Scores(study, protocol)):
+            found.append((index, name, out / "figures" / f"{name}{end}"))
+    return found
+
+
+def write_report(
+    study: Study, results: Path, out: Path, *, paper: bool = False, processes: int = 2
+) -> Made:
+    """The whole report folder. Figures are drawn by other processes while the tables are made."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    plan = figure_plan(study, out)
+    with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
+        drawn = [pool.submit(_draw, *figure) for figure in plan]
+        tables = list(tables_of(study, paper=paper))
+        linked = write_tables(tables, out)
+        linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
+        lint = published.lint() if paper else None
+        index = _page(study, tables, results, out, linked=linked, lint=lint)
+        for job in drawn:
+            job.result()
+    return Made(index, len(tables), len(plan), study.problems)

@@ -1,0 +1,86 @@
+"""How methods, sequences and metrics are called and ordered in everything a reader sees."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+METHODS = {
+    "finetuning": "Fine-tuning",
+    "ewc": "EWC",
+    "packnet": "PackNet",
+    "clonex": "ClonEx",
+    "perfect_memory": "PM",
+    "recall": "RECALL",
+    "agem": "A-GEM",
+    "l2": "L2",
+    "mas": "MAS",
+    "vcl": "VCL",
+    "multitask": "Multi-task",
+}
+FAMILIES = {
+    "cw3": "CW3",
+    "cw6": "CW6",
+    "cw10": "CW10",
+    "cw20": "CW20",
+    "pairs": "Pairs",
+    "other": "Other sequences",
+    "single": "Single tasks",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    title: str
+    short: str
+    sign: int  # +1: more is better
+    bounds: tuple[float, float]
+
+
+METRICS = {
+    "average_performance": Metric("Average Performance", "Ave. Perf.", 1, (0, 1)),
+    "forgetting": Metric("Forgetting", "Forgetting", -1, (-1, 1)),
+    "forward_transfer": Metric("Forward Transfer", "F. Transfer", 1, (-np.inf, 1)),
+    "backward_transfer": Metric("Backward Transfer", "B. Transfer", 1, (-1, 1)),
+    "pooled_transfer": Metric("Pooled Forward Transfer", "Pooled", 1, (-np.inf, 1)),
+}
+HEADLINE = ("average_performance", "forgetting", "forward_transfer")
+
+
+def method_key(method: str) -> str:
+    return method.replace("-", "_")
+
+
+def label_title(method: str, label: str) -> str:
+    """`recall coef=1` -> `RECALL coef=1`; a label that does not start with its method stays."""
+    title = METHODS.get(method_key(method), method)
+    return title + label.removeprefix(method) if label.startswith(method) else label
+
+
+def method_order(method: str) -> tuple[int, str]:
+    known = list(METHODS)
+    key = method_key(method)
+    return (known.index(key) if key in known else len(known), key)
+
+
+def family(sequence: str) -> str:
+    """The table a sequence belongs to."""
+    if match := re.fullmatch(r"(cw3|cw6)-\d+|(cw10|cw20)", sequence):
+        return str(match[1] or match[2])
+    if re.fullmatch(r"pair-\d+-\d+", sequence):
+        return "pairs"
+    return "single" if sequence.startswith("single-") else "other"
+
+
+def sequence_title(sequence: str) -> str:
+    return re.sub(r"^(cw\d+)", lambda match: match[1].upper(), sequence)
+
+
+def file_name(text: str) -> str:
+    """Any name as part of a file's: `recall (lambda_=1.0)` -> `recall-lambda_-1.0`."""
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-.")
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sort key with numbers in order: cw3-2 before cw3-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]

@@ -1,0 +1,50 @@
+"""Where a number comes from: fingerprints and the commit of the code."""
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cwbench import __version__
+
+
+def fingerprint(content: Any) -> str:
+    """A short name for anything JSON can hold: equal content, equal names."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@cache
+def report_commit() -> str:
+    """The commit of this code in a checkout, `+` if files were changed since; else the version."""
+    here = Path(__file__).resolve().parent
+    try:
+        commit = _git(here, "rev-parse", "--short", "HEAD")
+        tracked = _git(here, "ls-files", "--", Path(__file__).name)
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return __version__
+    return (commit + "+" * bool(changed)) if tracked else __version__
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=5,
+    )
+    return done.stdout.strip()
+
+
+def versions_of(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Versions that produced the segments: one value each, or all that occur."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        for name, version in (record.get("versions") or {}).items():
+            found.setdefault(name, set()).add(str(version))
+    return {name: ", ".join(sorted(values)) for name, values in sorted(found.items())}

@@ -1,0 +1,113 @@
+"""The commands, as a user types them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sample_results import small, write_results
+
+from cwbench.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a `results` folder."""
+    monkeypatch.chdir(tmp_path)
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path / "results", sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+    return tmp_path
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Exit code 2 and one line on the error stream."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    return text
+
+
+def test_without_arguments_it_reads_results_and_writes_report(folder: Path):
+    """In a process of its own, as figures are drawn by further ones."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cwbench", "report", "--compare", "paper"],
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "report/index.html"
+    files = {path.relative_to(folder / "report").as_posix() for path in folder.rglob("report/*/*")}
+    assert {"tables/cw3.tex", "tables/cw3-t.tex", "tables/cw3.md", "tables/cw3.csv"} <= files
+    assert {"figures/cw3-average.pdf", "figures/cw3-average.png"} <= files
+    page = (folder / "report" / "index.html").read_text()
+    assert "Impossible in print" in page and "protocol differs" in page
+
+
+def test_one_table_goes_to_the_screen(folder: Path, capsys: pytest.CaptureFixture[str]):
+    main(["report", "--table", "cw3", "--format", "latex", "-"])
+    text = capsys.readouterr().out
+    assert text.startswith(r"\begin{table}") and text.rstrip().endswith("}")
+    assert not (folder / "report").exists()
+    for arguments in (["results", "-"], ["results"], [], ["--results", "results"]):
+        main(["report", "--table", "cw3", *arguments])
+        assert capsys.readouterr().out == text
+
+
+def test_one_table_goes_to_a_file(folder: Path, capsys: pytest.CaptureFixture[str]):
+    main(["report", "results", "mine.md", "--table", "cw3", "--format", "markdown"])
+    main(["verify", "mine.md"])
+    assert capsys.readouterr().out == "equal: 6 cells\n"
+
+
+def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFixture[str]):
+    main(["report", "results", "mine.csv", "--table", "cw3", "--format", "csv", "--window", "3"])
+    file = folder / "mine.csv"
+    main(["verify", "mine.csv", "--results", "results"])
+    lines = file.read_text().splitlines()
+    lines[1] = lines[1].replace(",0.", ",0.1", 1)
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["verify", "mine.csv"])
+    assert stop.value.code == 1
+    assert "Average Performance, row 1, column EWC: the file has" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["report", "nowhere"], "no results folder at 'nowhere'"),
+        (["report", "--table", "cw4"], "no table 'cw4'"),
+        (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
+        (["report", "--window", "0"], "0 is not in the range"),
+        (["report", "--format", "csv"], "need --table"),
+        (["report", "a", "b", "c"], "too many arguments"),
+        (["report", "--compare", "print"], "'print' is not 'paper'"),
+        (["verify", "results/experiments"], "is a directory"),
+        (["verify", "missing.tex"], "does not exist"),
+    ],
+)
+def test_bad_input(folder: Path, capsys, arguments: list[str], words: str):
+    before = sorted(folder.rglob("*"))
+    assert words in fails(capsys, *arguments)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_file_that_is_no_table(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "paper.tex").write_text("hello")
+    assert "not a table that `cwbench report` wrote" in fails(capsys, "verify", "paper.tex")
+
+
+def test_reports_are_light():
+    """No training library is loaded, and matplotlib only for figures."""
+    code = (
+        "import sys, cwbench.reports.build, cwbench.cli.report;"
+        "print([m for m in ('torch', 'metaworld', 'mujoco', 'matplotlib') if m in sys.modules])"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
