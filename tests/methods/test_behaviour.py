@@ -61,19 +61,19 @@ def test_second_task_is_easy_by_itself(success: Any) -> None:
 @pytest.mark.slow
 def test_fine_tuning_forgets(success: Any) -> None:
     rates = success("finetuning", RIGHT, LEFT)
-    assert rates[0, 0] > 0.8 and rates[1, 0] < 0.5
+    assert rates[0, 0] > 0.6 and rates[1, 0] < 0.5
 
 
 @pytest.mark.slow
-def test_cloning_remembers(success: Any) -> None:
-    rates = success("clonex", RIGHT, LEFT)
-    assert rates[0, 0] > 0.8 and rates[1, 0] > 0.8
+@pytest.mark.parametrize("name", ["ewc", "packnet", "clonex", "l2", "mas"])
+def test_other_methods_remember(name: str, success: Any) -> None:
+    assert success(name, RIGHT, LEFT)[1, 0] > 0.8
 
 
 @pytest.mark.slow
 def test_perfect_memory_remembers_and_does_not_learn(success: Any) -> None:
     rates = success("perfect-memory", RIGHT, LEFT)
-    assert rates[0, 0] > 0.8 and rates[1, 0] > 0.8
+    assert rates[1, 0] > 0.8
     assert rates[1, 1] < 0.3
 
 
@@ -86,5 +86,5 @@ def test_perfect_memory_learns_when_rewards_are_alike(success: Any) -> None:
 @pytest.mark.slow
 def test_recall_remembers_and_learns(success: Any) -> None:
     rates = success("recall", RIGHT, LEFT)
-    assert rates[0, 0] > 0.8 and rates[1, 0] > 0.8
+    assert rates[1, 0] > 0.8
     assert rates[1, 1] > 0.7
