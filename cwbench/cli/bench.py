@@ -72,11 +72,11 @@ def bench_update(
     import torch
 
     from cwbench.benchmarks import update_speed
+    from cwbench.cli.execute import pick_device
     from cwbench.cli.info import show
-    from cwbench.cli.run import pick_device, set_precision
     from cwbench.estimate import cores
 
-    set_precision(tf32)
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     place = pick_device(device)
     counts = _numbers(threads) if threads else sorted({1, cores()})
     rows = []
