@@ -1,10 +1,8 @@
 """A fleet: R segments at the same position, trained together, each leaving its own folder."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch import Tensor
 
 from cwbench import checkpoint, snapshot
 from cwbench.actor import Layout
+from cwbench.evaluation import Evaluator
 from cwbench.method import Method
 from cwbench.pool import Collector, LaneState, Pool
 from cwbench.replay import OldTask, Replay
@@ -60,14 +59,6 @@ class HostCopy:
         return self._copy.numpy()
 
 
-@dataclass
-class _Evaluation:
-    """One evaluation under way: a result per run and position."""
-
-    step: int
-    results: dict[tuple[int, int], EvalResult] = field(default_factory=dict)
-
-
 class Fleet:
     def __init__(
         self,
@@ -98,7 +89,8 @@ class Fleet:
             compiled=compiled,
         )
         self.trainer.stop = check_stop
-        self.trainer.try_heads = self.try_heads
+        self.evaluator = Evaluator(self)
+        self.trainer.try_heads = self.evaluator.try_heads
         self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
         self.lane_positions = self.method.lanes(self.position)
         self.step = 0
@@ -106,7 +98,6 @@ class Fleet:
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
         self.abandoned = False
-        self._evaluations: deque[_Evaluation] = deque()
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
         self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
@@ -152,7 +143,7 @@ class Fleet:
             width=self.trainer.replay.width,
             states=lane_states,
         )
-        self.published = HostCopy(self._flat_policy(self.position))
+        self.published = HostCopy(self.flat_policy(self.position))
         for folder in self.folders:
             folder.set_status("running", step=self.step, steps=self.steps)
 
@@ -231,7 +222,7 @@ class Fleet:
         self._count_episodes(episodes, stop.step - self.step)
         self.step = stop.step
         self.trainer.train(stop.updates)
-        self.published.start(self._flat_policy(self.position))
+        self.published.start(self.flat_policy(self.position))
         self._next = next(self._stops, None)
         if stop.evaluate and not self.finished:
             self.evaluate()
@@ -277,107 +268,29 @@ class Fleet:
                 count.successes += episode.success
                 count.returns += episode.total
 
-    def _flat_policy(self, position: int) -> Tensor:
+    def flat_policy(self, position: int) -> Tensor:
         """The acting policy of every run as flat vectors: [R, P]."""
         weights = self.method.policy_weights(position)
         return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
 
-    # Evaluating
-
     def evaluate(self) -> None:
         """Start the evaluation of every task seen; results are written when all are there."""
         self._write_training_row()
-        evaluation = _Evaluation(self.step)
-        self._evaluations.append(evaluation)
-        same = type(self.method).policy_weights is Method.policy_weights
-        flat = self._flat_policy(self.position).cpu().numpy()
-        for run, finite in enumerate(np.isfinite(flat).all(1)):
-            self.diverged[run] |= not finite
-        for position in range(self.trainer.tasks):
-            weights = flat if same else self._flat_policy(position).cpu().numpy()
-            for run, segment in enumerate(self.segments):
-                self._start_episodes(
-                    "evaluate",
-                    run,
-                    (self.position, self.step, position),
-                    segment.tasks[position],
-                    position,
-                    self.setup.schedule.eval_episodes,
-                    weights[run],
-                    partial(self._evaluated, evaluation, run, position),
-                )
+        self.evaluator.start()
 
-    def _start_episodes(
-        self,
-        purpose: str,
-        run: int,
-        place: tuple[int, ...],
-        task: str,
-        head: int,
-        episodes: int,
-        weights: Any,
-        done: Callable[[EvalResult], None],
-    ) -> None:
-        job = {
-            "seed": self.segments[run].seed,
-            "purpose": purpose,
-            "place": place,
-            "task": task,
-            "head": head,
-            "episodes": episodes,
-            "layout": self.layout,
-            "weights": weights,
-        }
-        self.pool.evaluate(job, self.setup.env, done)
-
-    def _evaluated(
-        self, evaluation: _Evaluation, run: int, position: int, result: EvalResult
-    ) -> None:
+    def evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
+        """All of a run's results at a step: one per position."""
         if self.abandoned:
             return
-        evaluation.results[run, position] = result
-        self.counts[run].eval_steps += result.steps
-        while self._evaluations and self._complete(self._evaluations[0]):
-            self._write_evaluation(self._evaluations.popleft())
-
-    def _complete(self, evaluation: _Evaluation) -> bool:
-        return len(evaluation.results) == self.runs * self.trainer.tasks
-
-    def _write_evaluation(self, evaluation: _Evaluation) -> None:
-        episodes = self.setup.schedule.eval_episodes
-        for run, folder in enumerate(self.folders):
-            results = [evaluation.results[run, p] for p in range(self.trainer.tasks)]
-            rows = [
-                (
-                    evaluation.step,
-                    p,
-                    self.segments[run].tasks[p],
-                    episodes,
-                    r.successes,
-                    r.mean_return,
-                )
-                for p, r in enumerate(results)
-            ]
-            folder.append("evals.csv", EVAL_COLUMNS, rows)
-            self.last_success[run] = results[self.position].successes / episodes
-            self._set_status(run, "diverged" if self.diverged[run] else "running")
-
-    def try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
-        """Mean return of each head's policy on a position's task: [R, heads]. Waits for it."""
-        returns = torch.zeros(self.runs, len(heads))
-        for number, head in enumerate(heads):
-            weights = self._flat_policy(head).cpu().numpy()
-            for run, segment in enumerate(self.segments):
-
-                def done(result: EvalResult, run: int = run, number: int = number) -> None:
-                    returns[run, number] = result.mean_return
-                    self.counts[run].selection_steps += result.steps
-
-                place = (self.position, head)
-                task = segment.tasks[position]
-                self._start_episodes("select", run, place, task, head, episodes, weights[run], done)
-        self.pool.finish_evaluations()
-        return returns.to(self.trainer.device)
+        episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
+        rows = [
+            (step, position, tasks[position], episodes, result.successes, result.mean_return)
+            for position, result in enumerate(results)
+        ]
+        self.folders[run].append("evals.csv", EVAL_COLUMNS, rows)
+        self.counts[run].eval_steps += sum(result.steps for result in results)
+        self.last_success[run] = results[self.position].successes / episodes
+        self._set_status(run, "diverged" if self.diverged[run] else "running")
 
     # Writing
 
