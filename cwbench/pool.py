@@ -72,6 +72,7 @@ class Pool:
         self._waiting: dict[int, Callable[[EvalResult], None]] = {}  # evaluation -> what to do
         self._owner: dict[int, int] = {}  # evaluation -> worker
         self._load = [0] * workers  # evaluations under way, per worker
+        self.lanes = [0] * workers  # lanes of open fleets, per worker
         self._collected: dict[int, list[list[Episode]]] = {}
         self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
 
@@ -168,10 +169,10 @@ class Collector:
         self.chunks = SharedArray((len(lanes), longest, width))
         self.lanes = list(lanes)
         self._count = 0
-        workers = len(pool.connections)
-        self._users = [w for w in range(workers) if w < len(lanes)]
+        shares = self._deal(len(lanes))
+        self._users = [worker for worker, slots in enumerate(shares) if slots]
         for worker in self._users:
-            slots = range(worker, len(lanes), workers)
+            slots = shares[worker]
             own = tuple(lanes[slot] for slot in slots)
             spec = FleetSpec(
                 self.key,
@@ -185,6 +186,16 @@ class Collector:
                 tuple(states.get((lane.run, lane.lane)) for lane in own),
             )
             pool._send(worker, "open", spec)
+
+    def _deal(self, count: int) -> list[list[int]]:
+        """Lanes for each worker: evenly, the odd ones to those with fewest of other fleets."""
+        shares: list[list[int]] = [[] for _ in self.pool.connections]
+        for slot in range(count):
+            worker = min(range(len(shares)), key=lambda w: (len(shares[w]), self.pool.lanes[w], w))
+            shares[worker].append(slot)
+        self._shares = [len(share) for share in shares]
+        self.pool.lanes = [a + b for a, b in zip(self.pool.lanes, self._shares, strict=True)]
+        return shares
 
     def request(self, count: int) -> None:
         """Have every lane roll `count` steps with the weights as they are now."""
@@ -214,6 +225,7 @@ class Collector:
         for worker in self._users:
             with contextlib.suppress(WorkerError):
                 self.pool._send(worker, "close", self.key)
+        self.pool.lanes = [a - b for a, b in zip(self.pool.lanes, self._shares, strict=True)]
         self.weights.close()
         self.chunks.close()
 

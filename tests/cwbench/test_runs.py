@@ -11,9 +11,10 @@ import pytest
 from cwbench.actor import Layout
 from cwbench.config import EnvConfig
 from cwbench.envs import pointmass
-from cwbench.pool import Pool, WorkerError
+from cwbench.pool import Collector, Pool, WorkerError
 from cwbench.results import load_runs
 from cwbench.schedule import count_updates
+from cwbench.workers import LaneSpec
 
 
 def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:
@@ -112,3 +113,18 @@ def test_failed_segments_are_reported_and_their_children_wait(
     assert outcome.trained == 1 and len(outcome.failed) == 1
     status = json.loads((store.folder(plan.segments[1]).path / "status.json").read_text())
     assert status["state"] == "failed" and "could not convert" in status["message"]
+
+
+def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
+    """Three and three lanes on four workers: the second fleet begins where the first ended."""
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]
+    shape = {"runs": 3, "longest": 5, "width": 29, "states": {}}
+    with Pool(4, 4, pointmass.make) as pool:
+        fleets = [
+            Collector(pool, lanes, Layout(shapes, 0, 0), EnvConfig(), **shape) for _ in range(2)
+        ]
+        assert pool.lanes == [2, 2, 1, 1]
+        for fleet in fleets:
+            fleet.close()
+        assert pool.lanes == [0, 0, 0, 0]
