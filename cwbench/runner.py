@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
+from cwbench.claims import Claims
 from cwbench.fleet import Fleet
 from cwbench.method import Method
 from cwbench.plan import Plan
@@ -65,7 +66,8 @@ class Outcome:
     trained: int = 0
     diverged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # segment folder -> last line of the error
-    skipped: int = 0  # children of segments that failed
+    skipped: int = 0  # children of segments that are not done
+    elsewhere: int = 0  # segments that another process is training or has just finished
     interrupted: bool = False
 
 
@@ -82,15 +84,24 @@ class Runner:
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
         outcome, stop = Outcome(), StopRequest()
-        with stop.listening():
+        with stop.listening(), Claims() as claims:
             for segments in plan.fleets:
                 ready = [segment for segment in segments if self._has_parent(segment)]
                 outcome.skipped += len(segments) - len(ready)
-                if ready:
-                    self._run_fleet(ready, pool, progress, stop, outcome)
+                ours = [segment for segment in ready if self._claim(segment, claims)]
+                outcome.elsewhere += len(ready) - len(ours)
+                if ours:
+                    self._run_fleet(ours, pool, progress, stop, outcome)
+                for segment in ours:
+                    claims.release(self.store.folder(segment))
                 if outcome.interrupted or not pool.alive:
                     break
         return outcome
+
+    def _claim(self, segment: Segment, claims: Claims) -> bool:
+        folder = self.store.folder(segment)
+        folder.create(segment, self.about(segment))
+        return claims.take(folder)
 
     def _has_parent(self, segment: Segment) -> bool:
         return segment.parent is None or self.store.folder(segment.parent).done
@@ -103,8 +114,6 @@ class Runner:
         stop: StopRequest,
         outcome: Outcome,
     ) -> None:
-        for segment in segments:
-            self.store.folder(segment).create(segment, self.about(segment))
         fleets: list[Fleet] = []
         try:
             for part in _halves(segments, self.halves):

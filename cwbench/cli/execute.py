@@ -268,8 +268,10 @@ def report_outcome(console: Console, outcome: Any, store: Store, command: str) -
         say(console, f"failed: {folder}: {message}")
     for folder in outcome.diverged:
         say(console, f"diverged: {folder}")
+    if outcome.elsewhere:
+        say(console, f"{outcome.elsewhere} segments are being trained by another process")
     if outcome.skipped:
-        say(console, f"{outcome.skipped} segments wait for one that failed or diverged")
+        say(console, f"{outcome.skipped} segments wait for one that is not done")
     if outcome.interrupted:
         say(console, f"stopped; to continue: {command}")
     say(console, f"{outcome.trained} segments trained; results are in {store.root}")
