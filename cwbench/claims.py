@@ -82,12 +82,31 @@ class Claims:
         """Remove a claim whose owner has died; of several processes that try, one succeeds."""
         aside = file.with_name(f".claim.{self.token}")
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - file.stat().st_mtime < STALE_SECONDS:
+            if not _abandoned(file):
                 return False
             file.rename(aside)
-            if time.time() - aside.stat().st_mtime < STALE_SECONDS:
+            if not _abandoned(aside):
                 # Someone else cleared the old claim in between, and this is the new one.
                 aside.rename(file)
                 return False
             aside.unlink()
         return True
+
+
+def _abandoned(file: Path) -> bool:
+    """Whether a claim's owner is dead: silent for long, or a process that is gone from here."""
+    if time.time() - file.stat().st_mtime > STALE_SECONDS:
+        return True
+    try:
+        owner = json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError:  # being written this very moment
+        return False
+    if owner["host"] != platform.node():
+        return False
+    try:
+        os.kill(owner["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # alive, and someone else's
+        return False
+    return False

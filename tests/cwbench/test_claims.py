@@ -1,6 +1,8 @@
 """Two processes on one results folder: each segment is trained by one of them."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,17 @@ def test_a_dead_owner_loses_its_claim_to_one(tmp_path: Path) -> None:
     os.utime(tmp_path / "claim.json", (long_ago, long_ago))
     with Claims() as one, Claims() as other:
         assert [one.take(folder), other.take(folder)] == [True, False]
+
+
+def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    code = "import sys, os; from pathlib import Path; from cwbench.claims import Claims; "
+    code += "from cwbench.results import SegmentFolder; "
+    code += "taken = Claims().take(SegmentFolder(Path(sys.argv[1]))); os._exit(7 if taken else 1)"
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)])
+    assert killed.returncode == 7 and (tmp_path / "claim.json").exists()
+    with Claims() as other:
+        assert other.take(folder)
 
 
 def test_a_living_owner_keeps_its_claim(tmp_path: Path, monkeypatch: Any) -> None:
