@@ -39,7 +39,7 @@ TOY_SCHEDULE = ScheduleConfig(
 def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # see `cwbench.cli.run.execute`
+    torch.backends.mkldnn.enabled = False  # see `cwbench.cli.execute.pick_device`
 
 
 @pytest.fixture

@@ -89,7 +89,12 @@ def confirm(seconds: float) -> None:
 
 
 def pick_device(name: str) -> Any:
+    """The device of that name, with torch set up for it."""
     import torch
+
+    # Without oneDNN, updates of small networks take 20 to 33 % less time on ARM, and those of the
+    # published ones 7 % less to 7 % more, with the number of threads (docs/performance.md).
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
 
     if name == "cuda" and not torch.cuda.is_available():
         raise click.UsageError(
@@ -219,9 +224,6 @@ def execute(
     )
     largest = max(map(len, plan.fleets), default=1)
     workers = execution.workers or min(cores(), 2 * largest)
-    # On ARM, oneDNN multiplies batches with a transposed factor, as every backward pass does, up to
-    # 80 times slower than torch does without it; elsewhere torch does not use it for this.
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     if plan.missing:
         torch.set_num_threads(execution.threads or pick_threads(plan, envs.obs_dim, device))
     if not execution.quiet or execution.dry_run:
