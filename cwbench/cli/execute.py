@@ -93,7 +93,7 @@ def pick_device(name: str) -> Any:
     import torch
 
     # Without oneDNN, updates of small networks take 20 to 33 % less time on ARM, and those of the
-    # published ones 7 % less to 7 % more, with the number of threads (docs/performance.md).
+    # published ones 6 % less to 8 % more, with the number of threads (docs/performance.md).
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
 
     if name == "cuda" and not torch.cuda.is_available():
