@@ -1,6 +1,7 @@
 """`cwbench bench`: speed, as ratios measured side by side in one process."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -103,3 +104,77 @@ def bench_update(
         "updates/s",
         "run-updates/s",
     )
+
+
+# A short task with evaluations in the proportion of the compact protocol: one step in six.
+FLEET_SCHEDULE = {
+    "eval_every": 2000,
+    "eval_episodes": 2,
+    "start_steps": 500,
+    "update_after": 500,
+}
+
+
+@bench.command("fleet")
+@click.option("--method", "name", default="finetuning", show_default=True)
+@click.option("--runs", default=8, show_default=True, type=click.IntRange(1))
+@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 2), help="Tasks.")
+@click.option(
+    "--steps", type=click.IntRange(650), help="Of a task.  [default: 800, with CUDA 4000]"
+)
+@click.option(
+    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
+)
+@click.option("--workers", type=click.IntRange(1))
+@click.option("--compile/--no-compile", "compiled", default=False)
+@click.option("--tf32/--no-tf32", default=True)
+@click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def bench_fleet(
+    name: str,
+    runs: int,
+    length: int,
+    steps: int | None,
+    device: str,
+    workers: int | None,
+    compiled: bool,
+    tf32: bool,
+    timeline: Path | None,
+    as_json: bool,
+) -> None:
+    """Environment steps per second of whole fleets: collection, learning and evaluation.
+
+    Trains for real, in a folder that is thrown away. What counts is the last task, after its first
+    few hundred steps: its throughput, how long the trainer learned and how long it waited, and what
+    share of the workers' time went into collection and evaluation.
+    """
+    import torch
+
+    from cwbench.benchmarks import fleet_speed
+    from cwbench.cli.execute import pick_device
+    from cwbench.cli.info import show
+    from cwbench.cli.names import load_method, make_setup
+    from cwbench.estimate import cores
+
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    place = pick_device(device)
+    steps = steps or (4000 if place.type == "cuda" else 800)
+    method, entry = load_method(name)
+    setup = make_setup(method, entry, "paper", FLEET_SCHEDULE | {"steps_per_task": steps})
+    seen, spans = fleet_speed(
+        setup,
+        entry.method,
+        runs,
+        length,
+        place,
+        workers or cores(),
+        compiled=compiled,
+    )
+    if timeline:
+        from cwbench.reports.timeline import draw
+
+        draw(spans, timeline)
+    if as_json:
+        click.echo(json.dumps(seen, indent=1))
+        return
+    show([(key, f"{value:.3g}") for key, value in seen.items()], "what", "value")
