@@ -56,7 +56,7 @@ class Trainer:
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
-        self._targets, self._gradients = sac_losses.functions(compiled)
+        self._targets, self._gradients = sac_losses.functions(compiled, device.type)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]

@@ -170,3 +170,35 @@ def test_every_method_gets_the_gradients_of_its_losses(
     _, plan, outcome = toy_run(tmp_path, name, seeds=(0, 1), schedule=SHORT)
     assert not outcome.failed and outcome.trained == len(plan.segments)
     assert positions == ({2} if METHODS[name].method.joint else {0, 1, 2})
+
+
+def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import cpp_builder, exc
+
+    def missing() -> str:
+        raise exc.InvalidCxxCompiler()
+
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
+    sac.functions.cache_clear()
+    with pytest.warns(UserWarning, match="no C\\+\\+ compiler"):
+        assert sac.functions(True, "cpu") == (sac.targets, sac.gradients)
+    sac.functions.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the compiler's own
+@pytest.mark.parametrize("kind", ["blocks", "mixed"])
+def test_compiled_equals_plain(kind: str) -> None:
+    arguments = example(0, 1, kind)
+    policy, critic, params, value, batch, _, noise, _ = arguments
+    bootstrap = (policy, critic, params, params, value, batch, noise, 0.9)
+    made = []
+    with torch.no_grad():
+        for compiled in (False, True):
+            targets, gradients = sac.functions(compiled, "cpu")
+            made.append((targets(*bootstrap), *gradients(*arguments)))
+    (plain, losses, grads), (fused, fused_losses, fused_grads) = made
+    assert_close(fused, plain, rtol=1e-9, atol=1e-9)
+    for mine, other in zip(fused_losses, losses, strict=True):
+        assert_close(mine, other, rtol=1e-9, atol=1e-9)
+    assert_same(fused_grads, grads, 1e-9)

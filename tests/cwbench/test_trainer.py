@@ -3,11 +3,13 @@
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cwbench.config import NetworkConfig, SACConfig
 from cwbench.trainer import Trainer
@@ -236,3 +238,28 @@ def test_gradients_of_another_batch_leave_the_update_alone(make_trainer: Make) -
     assert all(torch.equal(found[name], expected[name]) for name in busy.group("critic"))
     busy.update()
     assert all(torch.equal(plain.params[name], busy.params[name]) for name in plain.params)
+
+
+class Operations(TorchDispatchMode):
+    """Counts what reaches torch's kernels, views included."""
+
+    count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+# Stable-Baselines3's update has 1041; this one had 643 under autograd and torch.optim.
+@pytest.mark.parametrize(("runs", "operations"), [(1, 424), (3, 427)])
+def test_an_update_has_no_more_operations_than_before(
+    make_trainer: Make, runs: int, operations: int
+) -> None:
+    """Guards speed without a clock. If a change needs more, say in the commit why."""
+    trainer = make_trainer(list(range(runs)))
+    trainer.train(2)  # random numbers are made, in blocks of fifty updates
+    with Operations() as made:
+        trainer.train(1)
+    assert made.count <= operations
