@@ -1,15 +1,25 @@
 """Where the time of fleets goes: when the trainer learns, workers collect, who waits for whom."""
 
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from cwbench import envs
 from cwbench.fleet import Fleet
+from cwbench.method import Method
+from cwbench.plan import Run, make_plan
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
+from cwbench.results import Store
+from cwbench.runner import Runner
+from cwbench.segment import Setup, path
+
+WARM_STEPS = 600  # before a fleet's clock starts: capture and compilation are over
 
 
 @dataclass(frozen=True)
@@ -134,3 +144,46 @@ class Timeline(Quiet):
             "collecting": busy["collect"] / workers,
             "evaluating": (self.pool.evaluation_seconds - self._evaluation) / workers,
         }
+
+
+def fleet_speed(
+    setup: Setup,
+    method: type[Method[Any]],
+    runs: int,
+    length: int,
+    device: torch.device,
+    workers: int,
+    *,
+    compiled: bool,
+) -> tuple[dict[str, float], list[Span]]:
+    """Train so many runs on different tasks; what their last task was like (see `Timeline`)."""
+    count = len(envs.TASKS)
+    wanted = []
+    for number in range(runs):
+        tasks = [envs.TASKS[(number + place * (1 + number // count)) % count] for place in range(2)]
+        segments = path(
+            setup,
+            number // count**length,
+            tuple(tasks[-length:]),
+            needs_length=method.needs_length,
+            joint=method.joint,
+        )
+        wanted.append(Run("bench", tuple(tasks[-length:]), setup.method, "", tuple(segments)))
+    cuda = device.type == "cuda"
+    with tempfile.TemporaryDirectory() as folder, Pool(workers, envs.ACTION_DIM) as pool:
+        store = Store(Path(folder))
+        runner = Runner(
+            store,
+            {setup.method: method},
+            device,
+            envs.obs_dim,
+            halves=2 if cuda else 1,
+            compiled=compiled,
+            snapshot_seconds=float("inf"),
+            about=lambda segment: {},
+        )
+        timeline = Timeline(pool, length - 1, WARM_STEPS)
+        outcome = runner.run(make_plan(wanted, store, runs, lambda segment: 0), pool, timeline)
+        if outcome.failed:
+            raise RuntimeError(next(iter(outcome.failed.values())))
+        return timeline.summary(), timeline.spans()

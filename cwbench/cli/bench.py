@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,18 +51,28 @@ def _numbers(text: str) -> list[int]:
 
 @bench.command("update")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
-@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.01))
+@click.option(
+    "--seconds", default=5.0, show_default=True, type=click.FloatRange(0.01), help="For each row."
+)
+@click.option(
+    "--rounds", default=5, show_default=True, type=click.IntRange(1),
+    help="On a CPU, turns that each has.",
+)  # fmt: skip
 @click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
-@click.option("--compile/--no-compile", "compiled", default=False)
+@click.option(
+    "--compile/--no-compile", "compiled", default=False,
+    help="Measure compiled updates; on a CPU, beside the plain ones.",
+)  # fmt: skip
 @click.option("--tf32/--no-tf32", default=True)
 @click.option("--batch-size", default=128, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_update(
     runs: str,
     seconds: float,
+    rounds: int,
     device: str,
     threads: str | None,
     compiled: bool,
@@ -69,41 +80,54 @@ def bench_update(
     batch_size: int,
     as_json: bool,
 ) -> None:
-    """Updates per second of plain SAC with the published networks, for fleets of several sizes."""
+    """Updates per second of plain SAC with the published networks, for fleets of several sizes.
+
+    On a CPU beside Stable-Baselines3 (where it is installed: the extra `bench`) and a textbook
+    implementation, in turns. The ratio is that of run-updates per second.
+    """
     import torch
 
-    from cwbench.benchmarks import update_speed
+    from cwbench.benchmarks import beside_peers, update_speed
     from cwbench.cli.execute import pick_device
-    from cwbench.cli.info import show
     from cwbench.estimate import cores
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
-    place = pick_device(device)
-    counts = _numbers(threads) if threads else sorted({1, cores()})
+    place, sizes = pick_device(device), _numbers(runs)
     rows = []
-    for count in counts if place.type == "cpu" else [1]:
-        torch.set_num_threads(count)
-        for size in _numbers(runs):
+    if place.type == "cpu":
+        for count in _numbers(threads) if threads else sorted({1, cores()}):
+            rows += beside_peers(
+                sizes, count, batch_size, compiled=compiled, seconds=seconds, rounds=rounds
+            )
+    else:
+        for size in sizes:
             speed = update_speed(size, place, batch_size, compiled=compiled, seconds=seconds)
-            rows.append({"runs": size, "threads": count, "updates_per_s": speed})
+            rows.append({"what": "cwbench", "runs": size, "threads": 1, "updates_per_s": speed})
+    _show_updates(rows, as_json)
+
+
+def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from cwbench.cli.info import show
+
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
-    show(
-        [
-            (
-                str(row["runs"]),
-                str(row["threads"]),
-                f"{row['updates_per_s']:.1f}",
-                f"{row['runs'] * row['updates_per_s']:.1f}",
-            )
-            for row in rows
-        ],
-        "runs",
-        "threads",
-        "updates/s",
-        "run-updates/s",
-    )
+    base = rows[0].get("ratio_to", "")
+    lines = [
+        (
+            str(row["what"]),
+            str(row["runs"]),
+            str(row["threads"]),
+            f"{row['updates_per_s']:.1f}",
+            f"{row['runs'] * row['updates_per_s']:.1f}",
+            *([f"{row['ratio']:.2f}"] if base else []),
+        )
+        for row in rows
+    ]
+    heads = ("runs", "threads", "updates/s", "run-updates/s", *([f"x {base}"] if base else []))
+    show(lines, "what", *heads)
+    if base == "textbook":
+        click.echo("stable-baselines3 is not installed: ratios are to the textbook")
 
 
 # A short task with evaluations in the proportion of the compact protocol: one step in six.
@@ -150,11 +174,11 @@ def bench_fleet(
     """
     import torch
 
-    from cwbench.benchmarks import fleet_speed
     from cwbench.cli.execute import pick_device
     from cwbench.cli.info import show
     from cwbench.cli.names import load_method, make_setup
     from cwbench.estimate import cores
+    from cwbench.timeline import fleet_speed
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
     place = pick_device(device)
