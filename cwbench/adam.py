@@ -4,12 +4,45 @@ torch.optim.Adam counts for each parameter; on a CPU that and its bookkeeping co
 arithmetic of a small network. The arithmetic here is torch's own fused kernel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from cwbench.compiling import compiled
+from cwbench.runaxis import clip_scale, like
+
 BETAS = (0.9, 0.999)
+
+Tensors = Mapping[str, Tensor]
+
+
+@torch.no_grad()
+def _descend(
+    params: Tensors,
+    grads: Tensors,
+    mean: Tensors,
+    square: Tensors,
+    steps: Tensor,
+    target: Tensors,
+    groups: Sequence[Sequence[str]],
+    *,
+    clip: float | None,
+    polyak: float,
+    lr: float,
+    eps: float,
+) -> None:
+    steps += 1
+    first, second = 1 - BETAS[0] ** steps, 1 - BETAS[1] ** steps
+    for names in groups:
+        scale = clip_scale([grads[name] for name in names], clip) if clip else None
+        for name in names:
+            grad = grads[name] if scale is None else grads[name] * like(scale, grads[name])
+            mean[name].lerp_(grad, 1 - BETAS[0])
+            square[name].mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])
+            params[name].sub_(lr / first * mean[name] / ((square[name] / second).sqrt() + eps))
+            if name in target:
+                target[name].lerp_(params[name], 1 - polyak)
 
 
 class Adam:
@@ -40,6 +73,32 @@ class Adam:
             eps=self.eps,
             amsgrad=False,
             maximize=False,
+        )
+
+    def fused_step(
+        self,
+        grads: Mapping[str, Tensor],
+        groups: Sequence[Sequence[str]],
+        clip: float | None,
+        target: Mapping[str, Tensor],
+        polyak: float,
+    ) -> None:
+        """Clipping, this step and the averaging of targets, joined by the compiler.
+
+        Each tensor is read and written once; apart, the three take twice as long on a GPU.
+        """
+        compiled(_descend, self.steps.device.type)(
+            {name: p.detach() for name, p in self.params.items()},
+            grads,
+            self.mean,
+            self.square,
+            self.steps,
+            target,
+            groups,
+            clip=clip,
+            polyak=polyak,
+            lr=self.lr,
+            eps=self.eps,
         )
 
     def state(self, runs: int) -> dict[str, Tensor]:

@@ -3,10 +3,8 @@
 Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
 """
 
-import warnings
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -136,33 +134,3 @@ def _ascent(
     share = weight.unsqueeze(1) * (0.5 + 0.5 * torch.stack([lead, -lead], 1))
     by_action = critic.input_gradient(passed, share.unsqueeze(-1), obs.shape[-1])
     return q.amin(1), by_action
-
-
-@cache
-def functions(
-    compiled: bool, device: str
-) -> tuple[Callable[..., Tensor], Callable[..., tuple[Losses, dict[str, Tensor]]]]:
-    """`targets` and `gradients` for a type of device, as they are or compiled."""
-    if not compiled:
-        return targets, gradients
-    settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
-    if device == "cpu":
-        if not _has_compiler():
-            warnings.warn("no C++ compiler: updates are not compiled", stacklevel=2)
-            return targets, gradients
-        # Otherwise Python calls every kernel, and takes 3 % of the time for it.
-        settings["options"] = {"cpp_wrapper": True}
-    import torch._dynamo
-
-    # One version per shape of fleet and number of tasks; the default of 8 would be too few.
-    torch._dynamo.config.cache_size_limit = 256
-    return torch.compile(targets, **settings), torch.compile(gradients, **settings)
-
-
-def _has_compiler() -> bool:
-    from torch._inductor import cpp_builder, exc
-
-    try:
-        return bool(cpp_builder.get_cpp_compiler())
-    except exc.InvalidCxxCompiler:
-        return False

@@ -10,6 +10,7 @@ from torch import Tensor
 from cwbench import sac as sac_losses
 from cwbench.adam import Adam
 from cwbench.capture import CapturedUpdate
+from cwbench.compiling import F, compiled
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.method import Exploration, Method
 from cwbench.nets import Policy, Tasks, make_critic, make_policy
@@ -56,7 +57,9 @@ class Trainer:
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
-        self._targets, self._gradients = sac_losses.functions(compiled, device.type)
+        self.compiled = compiled
+        self._targets = self.fast(sac_losses.targets)
+        self._gradients = self.fast(sac_losses.gradients)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -227,14 +230,22 @@ class Trainer:
 
     @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:
-        if self.sac.clip_norm:
-            for name in GROUPS:
-                clip_global_norm([grads[key] for key in self.group(name)], self.sac.clip_norm)
+        clip, polyak = self.sac.clip_norm, self.sac.polyak
+        groups = [self.group(name) for name in GROUPS]
+        if self.compiled and self.device.type == "cuda":
+            return self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
+        if clip:
+            for names in groups:
+                clip_global_norm([grads[name] for name in names], clip)
         self.optimizer.step(grads)
         online = [self.params[name].detach() for name in self.target]
-        torch._foreach_lerp_(list(self.target.values()), online, 1 - self.sac.polyak)
+        torch._foreach_lerp_(list(self.target.values()), online, 1 - polyak)
 
     # Verbs for methods
+
+    def fast(self, function: F) -> F:
+        """A pure function of tensors, compiled if this trainer compiles."""
+        return compiled(function, self.device.type) if self.compiled else function
 
     def uniform_exploration(self) -> Exploration:
         # The reference compares `step <= start_steps`, hence one step more than the option says.

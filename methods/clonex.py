@@ -11,8 +11,7 @@ from cwbench.methods._cloning import (
     Direction,
     Reduce,
     extended,
-    policy_kl,
-    policy_of,
+    mean_kl,
     record_states,
     sample_states,
 )
@@ -74,13 +73,16 @@ class ClonEx(Method[ClonExConfig]):
         if not self.trainer.position:
             return super().actor_penalty(batch)
         states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
-        kl = policy_kl(
-            policy_of(self.trainer, states["obs"], tasks),
+        kl = self.trainer.fast(mean_kl)(
+            self.trainer.policy,
+            self.trainer.params,
+            states["obs"],
+            tasks,
             states["policy"],
             direction=self.config.kl_direction,
             reduce=self.config.kl_reduce,
         )
-        return self.config.coef * per_run_sum(kl / kl.shape[1])
+        return self.config.coef * kl
 
     def critic_penalty(self, batch: Batch) -> Tensor:
         if not (self.trainer.position and self.config.critic_coef):

@@ -9,8 +9,7 @@ from cwbench.config import MethodConfig
 from cwbench.method import Exploration, Method
 from cwbench.methods._cloning import (
     extended,
-    policy_kl,
-    policy_of,
+    mean_kl,
     record_memory,
     record_states,
     sample_states,
@@ -20,7 +19,6 @@ from cwbench.methods._popart import Stats, update_popart
 from cwbench.nets import Tasks
 from cwbench.options import option
 from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum
 from cwbench.trainer import Trainer
 
 
@@ -89,11 +87,13 @@ class Recall(Method[RecallConfig]):
         if not (self.trainer.position and self.config.distill):
             return super().actor_penalty(batch)
         obs, old, tasks = self._old_policies(self.trainer.sac.batch_size)
-        now = policy_of(self.trainer, obs, tasks)
         # The paper's equation does not say how dimensions are reduced. The release takes the mean,
         # and its lambda was presumably chosen with it: a sum would need lambda / 4.
-        kl = policy_kl(now, old, direction="new_old", reduce="mean")
-        return self.config.lambda_ * per_run_sum(kl / kl.shape[1])
+        trainer = self.trainer
+        kl = trainer.fast(mean_kl)(
+            trainer.policy, trainer.params, obs, tasks, old, direction="new_old", reduce="mean"
+        )
+        return self.config.lambda_ * kl
 
     def _old_policies(self, size: int) -> tuple[Tensor, Tensor, Tasks]:
         """Old states and the policies recorded on them."""

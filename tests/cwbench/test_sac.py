@@ -1,6 +1,7 @@
 """Gradients written by hand against autograd on the losses as the paper writes them."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench import sac
+from cwbench import compiling, sac
 from cwbench.config import ScheduleConfig
 from cwbench.methods import METHODS
 from cwbench.nets import Network, Policy, Tasks, make_critic, make_policy
@@ -179,10 +180,14 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
         raise exc.InvalidCxxCompiler()
 
     monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
-    sac.functions.cache_clear()
-    with pytest.warns(UserWarning, match="no C\\+\\+ compiler"):
-        assert sac.functions(True, "cpu") == (sac.targets, sac.gradients)
-    sac.functions.cache_clear()
+    for known in (compiling._compiled, compiling._has_compiler):
+        known.cache_clear()
+    with pytest.warns(UserWarning, match="no C\\+\\+ compiler") as said:
+        for function in (sac.targets, sac.gradients):
+            assert compiling.compiled(function, "cpu") is function
+    assert len(said) == 1
+    for known in (compiling._compiled, compiling._has_compiler):
+        known.cache_clear()
 
 
 @pytest.mark.slow
@@ -194,9 +199,8 @@ def test_compiled_equals_plain(kind: str) -> None:
     bootstrap = (policy, critic, params, params, value, batch, noise, 0.9)
     made = []
     with torch.no_grad():
-        for compiled in (False, True):
-            targets, gradients = sac.functions(compiled, "cpu")
-            made.append((targets(*bootstrap), *gradients(*arguments)))
+        for fast in (lambda f: f, partial(compiling.compiled, device="cpu")):
+            made.append((fast(sac.targets)(*bootstrap), *fast(sac.gradients)(*arguments)))
     (plain, losses, grads), (fused, fused_losses, fused_grads) = made
     assert_close(fused, plain, rtol=1e-9, atol=1e-9)
     for mine, other in zip(fused_losses, losses, strict=True):
