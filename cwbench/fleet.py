@@ -72,6 +72,7 @@ class Fleet:
         self.evaluator = Evaluator(self)
         self.trainer.try_heads = self.evaluator.try_heads
         self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
         self.step = 0
         self.counts = [Counts() for _ in segments]

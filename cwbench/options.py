@@ -10,9 +10,14 @@ import click
 C = TypeVar("C")
 
 
-def option(default: Any, help: str, *, minimum: float | None = None) -> Any:
-    """A dataclass field that is also a command-line option; `minimum` is inclusive."""
-    return dataclasses.field(default=default, metadata={"help": help, "min": minimum})
+def option(default: Any, help: str, *, minimum: float | None = None, per_run: bool = False) -> Any:
+    """A dataclass field that is also a command-line option; `minimum` is inclusive.
+
+    Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
+    reads them with `Method.per_run`.
+    """
+    metadata = {"help": help, "min": minimum, "per_run": per_run}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def field_type(cls: type, field: dataclasses.Field[Any]) -> Any:
@@ -73,6 +78,11 @@ def resolve(cls: type[C], *layers: Mapping[str, Any]) -> C:
                 values[field.name] = layer[field.name]
                 break
     return cls(**values)
+
+
+def per_run_names(cls: type) -> list[str]:
+    """The options in which the runs of one fleet may differ."""
+    return [field.name for field in dataclasses.fields(cls) if field.metadata.get("per_run")]
 
 
 def field_names(*classes: type) -> set[str]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.options import per_run_names
 
 SCHEMA = 1
 
@@ -40,6 +41,16 @@ class Setup:
             "env": asdict(self.env),
             "schedule": asdict(self.schedule),
         }
+
+    def shape(self) -> dict[str, Any]:
+        """What the runs of one fleet have in common: all but the values of per-run options.
+
+        Of those only whether they are zero, which often means that a part is not there at all.
+        """
+        record = self.record()
+        own = record["method_options"]
+        zero = {name: own[name] == 0 for name in per_run_names(type(self.options))}
+        return record | {"method_options": own | zero}
 
 
 @dataclass(frozen=True)
