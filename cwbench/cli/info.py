@@ -34,6 +34,7 @@ def sequences() -> None:
     rows.append(("cw20", "cw10 twice"))
     rows.append(("pair-I-J", f"tasks I and J, ids 0 to {len(CW_TASKS) - 1} (`cwbench tasks`)"))
     rows.append(("single-TASK", "one task alone"))
+    rows.append(("cw3-*", "every named sequence like this: also cw6-*, pair-5-*, single-*"))
     rows.append(("a,b,c", "any tasks, in this order"))
     rows.append(("file.toml", 'a file with `tasks = ["a", "b"]` and, if wanted, `name = "..."`'))
     show(rows, "sequence", "tasks")
