@@ -239,8 +239,9 @@ def test_two_experiments_are_trained_and_recorded_apart(
 ) -> None:
     """Real tasks: a sweep, and a second file whose only run is one of the first's."""
     first, second = tmp_path / "first.toml", tmp_path / "second.toml"
-    first.write_text(FILE.replace('name = "mine"', "").replace("400", "200").replace("200", "100"))
-    second.write_text(first.read_text().replace("[1, 10]", "10").replace("[0, 2]", "0"))
+    tiny = FILE.replace('name = "mine"', "").replace("400", "120").replace("200", "60")
+    first.write_text(tiny.replace("recall", "l2").replace("lambda = [1, 10]", "coef = [1, 1e5]"))
+    second.write_text(first.read_text().replace("[1, 1e5]", "1e5").replace("[0, 2]", "0"))
     results = tmp_path / "results"
     args = ["experiment", str(first), str(second), "--results", str(results), "--threads", "1"]
     main([*args, "--no-live"])
@@ -248,11 +249,11 @@ def test_two_experiments_are_trained_and_recorded_apart(
     assert "first: 4 runs" in shown and "second: 1 runs" in shown
     assert "5 runs = 8 segments, 0 done, 8 to train in 2 fleets" in shown
     found = load_runs(results)
-    assert sorted(found.runs["label"]) == ["recall"] * 2 + ["recall (lambda=1.0)"] * 2
+    assert sorted(found.runs["label"]) == ["l2"] * 2 + ["l2 (coef=1.0)"] * 2
     assert (found.runs["state"] == "done").all() and not found.problems
     records = [json.loads(file.read_text()) for file in results.glob("experiments/*.json")]
     assert {r["name"]: len(r["runs"]) for r in records} == {"first": 4, "second": 1}
     page = (results / "report" / "index.html").read_text()
-    assert "RECALL (lambda=1.0)" in page
-    main([*args, "--no-live"])
-    assert "nothing to train" in capsys.readouterr().out
+    assert "L2 (coef=1.0)" in page
+    main([*args, "--dry-run"])
+    assert "8 segments, 8 done, 0 to train" in capsys.readouterr().out
