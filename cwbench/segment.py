@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,12 @@ class Setup:
         own = record["method_options"]
         zero = {name: own[name] == 0 for name in per_run_names(type(self.options))}
         return record | {"method_options": own | zero}
+
+
+def setup_digest(record: Mapping[str, Any]) -> str:
+    """The name of the setup in a segment's record."""
+    own = [field.name for field in fields(Setup) if field.name != "options"]
+    return digest({key: record[key] for key in (*own, "method_options")})
 
 
 @dataclass(frozen=True)

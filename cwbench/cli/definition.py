@@ -127,15 +127,15 @@ def read(name: str) -> Experiment:
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
-    """Say where in a file an error is."""
+def located(where: str, advice: str = "") -> Iterator[None]:
+    """Say where an error is, and what to do."""
     try:
         yield
     except click.UsageError as error:
-        raise click.UsageError(f"{where}: {error.message}") from None
+        raise click.UsageError(f"{where}: {error.message}{advice}") from None
     except (OSError, ValueError) as error:
         text = getattr(error, "strerror", None) or str(error)
-        raise click.UsageError(f"{where}: {text}") from None
+        raise click.UsageError(f"{where}: {text}{advice}") from None
 
 
 def _table(value: Any, keys: Sequence[str]) -> dict[str, Any]:

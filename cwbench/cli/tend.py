@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cwbench.cli.definition import located
 from cwbench.cli.execute import Execution, execute, execution_options, open_store
 from cwbench.cli.info import show
 from cwbench.cli.names import load_method
@@ -49,7 +50,8 @@ def status(results: Path, everything: bool, by_run: bool, as_json: bool) -> None
     listed = [s for s in segments if everything or s.state not in ("done", "waiting")]
     if listed:
         click.echo()
-        show([_segment_row(s) for s in listed], "segment", "state", "steps", "steps/s", "about")
+        columns = ("segment", "method", "state", "steps", "steps/s", "about")
+        show([_segment_row(segment) for segment in listed], *columns)
     for problem in problems:
         click.echo(f"problem: {problem}")
 
@@ -93,7 +95,8 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
         about = "the same command continues it"
     elif segment.state == "waiting":
         about = f"for {segment.waits_for}" if segment.waits_for else "not started"
-    return name, segment.state, f"{segment.step:,}/{segment.steps:,}", speed, about
+    steps = f"{segment.step:,}/{segment.steps:,}"
+    return name, segment.method, segment.state, steps, speed, about
 
 
 def show_runs(results: Path) -> None:
@@ -141,33 +144,29 @@ def retry(
     restart: bool,
     **given: Any,
 ) -> None:
-    """Train failed segments again, and then those that wait for them.
+    """Train failed segments again, and whatever else their experiments still lack.
 
-    SEGMENT is a folder's name or an id, as `cwbench status` shows them; all of them if none is
-    given. A diverged one always begins anew, and on the same device ends the same.
+    With SEGMENT, a folder's name or an id as `cwbench status` shows them, only these and what waits
+    for them. A diverged one always begins anew, and on the same device ends the same.
     """
     execution = Execution.take(given | {"results": existing(results)})
     store = open_store(results)
     experiments, segments = _records(results)
-    states = {"failed", "diverged"} if diverged else {"failed"}
-    chosen = _choose(results, states, wanted)
+    chosen = _choose(results, {"failed", "diverged"} if diverged else {"failed"}, wanted)
     if not chosen:
         click.echo(f"nothing to retry in {results}")
         return
-    parts: dict[str, list[Any]] = {}  # by protocol: it is part of what a new segment records
-    kinds: dict[str, Any] = {}
-    for run in {tuple(r["segments"]): r for e in experiments for r in e["runs"]}.values():
-        if own := [key for key in run["segments"] if key in chosen]:
-            made, kind = _rebuild(run, segments[own[0]])
-            parts.setdefault(run["protocol"], []).append(made)
-            kinds[run["method"]] = kind
+    asked = [one for one in experiments if any(_holds(run, chosen) for run in one["runs"])]
+    runs, kinds = _rebuild(asked, segments, set(chosen) if wanted else None)
     if not execution.dry_run:
         for key, state in chosen.items():
-            _reset(
-                store.root / "segments" / segments[key]["folder"], restart or state == "diverged"
-            )
-    # They are recorded already: a retry is no experiment of its own.
-    good = [execute(runs, kinds, execution, name="retry", parts={}) for runs in parts.values()]
+            folder = store.root / "segments" / segments[key]["folder"]
+            _reset(folder, restart or state == "diverged")
+    good = []
+    for protocol in dict.fromkeys(run.protocol for run in runs):  # a new segment records it
+        part = [run for run in runs if run.protocol == protocol]
+        # They are recorded already: a retry is no experiment of its own.
+        good.append(execute(part, kinds, execution, name="retry", parts={}))
     if not all(good):
         ctx.exit(1)
 
@@ -202,23 +201,44 @@ def _choose(results: Path, states: set[str], wanted: Sequence[str]) -> dict[str,
     return chosen
 
 
-def _rebuild(run: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A recorded run, from the record of one of its segments, and its method."""
-    from cwbench.plan import Run
-    from cwbench.segment import Segment, path
+def _holds(run: Mapping[str, Any], ids: Collection[str]) -> bool:
+    return not set(run["segments"]).isdisjoint(ids)
 
-    again = f"run its command again: {record.get('command', 'see experiments/')}"
-    try:
-        _, entry = load_method(record["method"])
-        one = Segment.from_record(record, entry.method.config_class)
-    except (click.UsageError, ValueError) as error:
-        text = error.message if isinstance(error, click.UsageError) else str(error)
-        raise click.UsageError(f"{record['folder']}: {text}; {again}") from None
-    tasks = tuple(run["tasks"])
-    made = path(one.setup, one.seed, tasks, needs_length=one.length is not None, joint=one.joint)
-    if [s.id for s in made] != list(run["segments"]) or one.setup.source != entry.source:
-        raise click.UsageError(f"{record['folder']}: its method has changed since; {again}")
-    return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), entry.method
+
+def _rebuild(
+    experiments: Sequence[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    only: set[str] | None,
+) -> tuple[list[Any], dict[str, Any]]:
+    """The runs of experiments, or those that hold certain segments, and their methods."""
+    from cwbench.segment import setup_digest
+
+    setups = {setup_digest(record): record for record in segments.values()}
+    runs, kinds = {}, {}
+    for experiment in experiments:
+        again = f"; to train them: {experiment.get('command', 'see experiments/')}"
+        own = [run for run in experiment["runs"] if only is None or _holds(run, only)]
+        if absent := [run for run in own if run["setup"] not in setups]:
+            click.echo(f"{len(absent)} runs of {experiment['name']} have not begun{again}")
+        for run in (run for run in own if run["setup"] in setups):
+            with located(run["label"], again):
+                made, kinds[run["method"]] = _rebuild_run(run, setups[run["setup"]])
+            runs[run["sequence"], tuple(run["segments"])] = made
+    return list(runs.values()), kinds
+
+
+def _rebuild_run(run: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A recorded run, from any segment's record of its setup, and its method."""
+    from cwbench.plan import Run
+    from cwbench.segment import Setup, path
+
+    _, entry = load_method(record["method"])
+    kind, tasks = entry.method, tuple(run["tasks"])
+    setup = Setup.from_record(record, kind.config_class)
+    made = path(setup, run["seed"], tasks, needs_length=kind.needs_length, joint=kind.joint)
+    if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
+        raise ValueError("its method has changed since")
+    return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), kind
 
 
 def _reset(path: Path, restart: bool) -> None:

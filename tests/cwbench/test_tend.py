@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from cwbench.cleaning import OLD_SECONDS, leftovers
 from cwbench.cli import main
 from cwbench.reports import build
 from cwbench.reports.verify import sign
-from cwbench.results import Store, load_runs
+from cwbench.results import SegmentFolder, load_runs
+from cwbench.segment import digest
 from cwbench.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -183,41 +185,37 @@ def test_clean_asks(toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_retry_trains_what_failed_and_what_waits_for_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Real tasks: the second of three is broken by hand, the third not there yet."""
+    """Real tasks: one run's second segment is broken by hand, the third of both not there yet."""
     file, root = tmp_path / "my.toml", tmp_path / "results"
     file.write_text(
         'protocol = "smoke"\nsequences = ["push,window-close,push"]\nmethods = ["l2"]\n'
-        "options.steps-per-task = 120\noptions.eval-every = 120\n"
+        'seeds = "0-1"\noptions.steps-per-task = 120\noptions.eval-every = 120\n'
     )
     quiet = ["--threads", "1", "--quiet", "--no-live"]
     main(["experiment", str(file), "--results", str(root), *quiet])
-    evals, store = load_runs(root).evals, Store(root)
-    [run] = load_runs(root).runs.to_dict("records")
-    second, third = (root / "segments" / folder for folder in run["folders"][1:])
-    shutil.rmtree(third)
-    status = json.loads((second / "status.json").read_text())
-    (second / "status.json").write_text(
-        json.dumps(status | {"state": "failed", "message": "out of memory"})
-    )
-    (second / "end.safetensors").unlink()
+    before = load_runs(root)
+    folders = [[root / "segments" / name for name in names] for names in before.runs["folders"]]
+    broken = folders[0][1]
+    shutil.rmtree(folders[0][2])
+    shutil.rmtree(folders[1][2])
+    (broken / "end.safetensors").unlink()
+    SegmentFolder(broken).set_status("failed", message="out of memory")
     capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(["retry", str(root), "nothing", *quiet])
-    assert "no segment 'nothing'" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["retry", str(root), run["folders"][0], *quiet])
-    assert "is done, not failed" in capsys.readouterr().err
-    main(["retry", str(root), "--dry-run"])
+    for wrong, message in (("nothing", "no segment 'nothing'"), (folders[0][0].name, "is done, ")):
+        with pytest.raises(SystemExit) as exit_code:
+            main(["retry", str(root), wrong])
+        assert exit_code.value.code == 2 and message in capsys.readouterr().err
+    main(["retry", str(root), broken.name, "--dry-run"])
     assert "1 runs = 3 segments, 1 done, 2 to train" in capsys.readouterr().out
-    assert states(root) == ["done", "failed", "waiting"]
-    main(["retry", str(root), second.name, *quiet])
-    assert states(root) == ["done"] * 3 and load_runs(root).evals.equals(evals)
-    assert len(list((root / "experiments").iterdir())) == 1  # no record of its own
+    main(["retry", str(root), "--dry-run"])
+    assert "2 runs = 6 segments, 3 done, 3 to train" in capsys.readouterr().out
+    assert states(root) == ["done", "failed", "waiting", "done", "done", "waiting"]
+    main(["retry", str(root), *quiet])
+    assert states(root) == ["done"] * 6 and load_runs(root).evals.equals(before.evals)
+    assert len(list((root / "experiments").iterdir())) == 1  # a retry has no record of its own
     capsys.readouterr()
     main(["retry", str(root)])
     assert "nothing to retry" in capsys.readouterr().out
-    assert checkpoint.load_record(second / "end.safetensors")["step"] == 120
-    assert store.newer_schema() is None
 
 
 def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
@@ -247,14 +245,18 @@ def test_retry_of_a_method_that_is_not_here(
     toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, plan, _ = toy_run(tmp_path, tasks=("reach-0-x",))
-    file = store.folder(plan.segments[0]).path / "segment.json"
-    file.write_text(file.read_text().replace('"finetuning"', '"Pull"'))
+    files = [store.folder(plan.segments[0]).path / "segment.json", *tmp_path.glob("exp*/*")]
+    setup = digest(plan.segments[0].setup.record())
+    other = digest(replace(plan.segments[0].setup, method="Pull").record())
+    for file in files:
+        text = file.read_text().replace('"method": "finetuning"', '"method": "Pull"')
+        file.write_text(text.replace(setup, other))
     capsys.readouterr()
     with pytest.raises(SystemExit) as exit_code:
         main(["retry", str(tmp_path)])
     assert exit_code.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "unknown method 'Pull'" in line and "run its command again" in line
+    assert "finetuning: unknown method 'Pull'" in line and "to train them: " in line
 
 
 @pytest.mark.parametrize("command", ["status", "retry", "clean"])
