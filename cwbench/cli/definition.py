@@ -178,12 +178,13 @@ def _members(entry: Any, shared: Any) -> list[Member]:
     """A method as a name or a table; every list among its options multiplies it."""
     table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
     with located("name"):
-        name = _string(table.get("name"))
+        name = _string(table.get("name", ""))
         _, kind = load_method(name)
     with located("options"):
         choices = _choices(shared, name, kind) | _choices(table.get("options", {}), name, kind)
     with located("unshared"):
-        ways = [tuple(parse_unshared(text)) for text in _several(table.get("unshared", "none"))]
+        given = _several(table.get("unshared", "none"))
+        ways = [tuple(parse_unshared(_string(text))) for text in given]
     swept = tuple(key for key, values in choices.items() if len(values) > 1)
     return [
         Member(name, dict(zip(choices, values, strict=True)), way, swept)

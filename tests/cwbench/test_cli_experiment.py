@@ -171,6 +171,9 @@ RECALL = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
         (RECALL + 'options.obs = "cw13"', "options: obs: 'cw13' is not one of"),
         (RECALL + "options.critic-head-layers = 5", "--critic-head-layers is larger than --layers"),
         (RECALL + 'unshared = "policy"', "number 1: unshared: --unshared policy: 'policy' is"),
+        (RECALL + "unshared = 3", "number 1: unshared: expected a text, found 3"),
+        (BASE.replace('"recall"', "3"), "methods, number 1: expected a table, found 3"),
+        (RECALL.replace("name = ", "unshared = "), "number 1: name: unknown method ''"),
         (RECALL + "options = 3", "options: expected a table of options, found 3"),
     ],
 )  # fmt: skip

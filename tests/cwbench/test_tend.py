@@ -186,13 +186,10 @@ def test_retry_trains_what_failed_and_what_waits_for_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Real tasks: one run's second segment is broken by hand, the third of both not there yet."""
-    file, root = tmp_path / "my.toml", tmp_path / "results"
-    file.write_text(
-        'protocol = "smoke"\nsequences = ["push,window-close,push"]\nmethods = ["l2"]\n'
-        'seeds = "0-1"\noptions.steps-per-task = 120\noptions.eval-every = 120\n'
-    )
-    quiet = ["--threads", "1", "--quiet", "--no-live"]
-    main(["experiment", str(file), "--results", str(root), *quiet])
+    root, quiet = tmp_path / "results", ["--threads", "1", "--quiet", "--no-live"]
+    run = "run --method l2 --seq push,window-close,push --seeds 0-1 --protocol smoke"
+    run += " --steps-per-task 120 --eval-every 120"
+    main([*run.split(), "--results", str(root), *quiet])
     before = load_runs(root)
     folders = [[root / "segments" / name for name in names] for names in before.runs["folders"]]
     broken = folders[0][1]
