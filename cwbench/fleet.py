@@ -72,6 +72,7 @@ class Fleet:
         self.evaluator = Evaluator(self)
         self.trainer.try_heads = self.evaluator.try_heads
         self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
         self.step = 0
         self.counts = [Counts() for _ in segments]
@@ -125,8 +126,9 @@ class Fleet:
         )
         self.published = Published(self.collector.weights.array, self.trainer.device)
         self.published.start(self.flat_policy(self.position))
+        began = {"started": time.time(), "started_step": self.step}  # of this sitting
         for folder in self.folders:
-            folder.set_status("running", step=self.step, steps=self.steps)
+            folder.set_status("running", step=self.step, steps=self.steps, **began)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)
@@ -174,6 +176,11 @@ class Fleet:
                 file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
                 for file in sorted(folder.glob("*.npy"))
             }
+            if "transitions" not in arrays:
+                raise FileNotFoundError(
+                    f"{folder} is gone, perhaps by `cwbench clean`; to train on from there, remove "
+                    f"{folder.parent.name} and run the command again"
+                )
             shards.append(arrays.pop("transitions"))
             columns.append(arrays)
         return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)

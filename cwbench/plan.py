@@ -50,13 +50,13 @@ class Plan:
 def make_plan(
     runs: Sequence[Run], store: Store, fleet_size: int, snapshot_step: Callable[[Segment], int]
 ) -> Plan:
-    """Group missing segments into fleets: same setup, position, length and step of a snapshot."""
+    """Group missing segments into fleets: same shape, position, length and step of a snapshot."""
     segments = {segment.id: segment for run in runs for segment in run.segments}
     done = frozenset(key for key, segment in segments.items() if store.folder(segment).done)
     groups: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in segments.items():
         if key not in done:
-            shape = (len(segment.tasks), digest(segment.setup.record()), segment.length)
+            shape = (len(segment.tasks), digest(segment.setup.shape()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])

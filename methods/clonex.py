@@ -24,8 +24,8 @@ from cwbench.trainer import Trainer
 
 @dataclass(frozen=True)
 class ClonExConfig(MethodConfig):
-    coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0)
-    critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0)
+    coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0, per_run=True)
+    critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0, per_run=True)
     memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
     kl_direction: Direction = option(
         "old_new", "KL(old || new) as in the original, or KL(new || old)."
@@ -82,7 +82,7 @@ class ClonEx(Method[ClonExConfig]):
             direction=self.config.kl_direction,
             reduce=self.config.kl_reduce,
         )
-        return self.config.coef * kl
+        return self.per_run("coef") * kl
 
     def critic_penalty(self, batch: Batch) -> Tensor:
         if not (self.trainer.position and self.config.critic_coef):
@@ -90,7 +90,7 @@ class ClonEx(Method[ClonExConfig]):
         states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
         q = self.trainer.q(self.trainer.params, states["obs"], states["action"], tasks)
         error = (q - states["q"].movedim(-1, 1)) ** 2  # [R, 2, B]
-        return self.config.critic_coef * per_run_sum(error.sum(1) / error.shape[2])
+        return self.per_run("critic_coef") * per_run_sum(error.sum(1) / error.shape[2])
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         if self.trainer.position and self.config.halve_gradient:

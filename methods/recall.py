@@ -25,12 +25,12 @@ from cwbench.trainer import Trainer
 @dataclass(frozen=True)
 class RecallConfig(MethodConfig):
     distill: bool = option(True, "Keep old policies by distillation.")
-    lambda_: float = option(10.0, "Weight of distillation.", minimum=0)
+    lambda_: float = option(10.0, "Weight of distillation.", minimum=0, per_run=True)
     distill_memory: Literal["all", "10000"] = option(
         "all", "States of each old task to distil on: all, or as many as the release keeps."
     )
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
-    beta: float = option(3e-4, "Rate of those statistics.", minimum=0)
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
     popart_stats: Stats = option(
         "raw", "What the statistics follow: targets, or normalised ones as in the release."
     )
@@ -93,7 +93,7 @@ class Recall(Method[RecallConfig]):
         kl = trainer.fast(mean_kl)(
             trainer.policy, trainer.params, obs, tasks, old, direction="new_old", reduce="mean"
         )
-        return self.config.lambda_ * kl
+        return self.per_run("lambda_") * kl
 
     def _old_policies(self, size: int) -> tuple[Tensor, Tensor, Tasks]:
         """Old states and the policies recorded on them."""
@@ -113,6 +113,6 @@ class Recall(Method[RecallConfig]):
                 self.trainer,
                 batch.tasks,
                 targets,
-                beta=self.config.beta,
+                beta=self.per_run("beta"),
                 stats=self.config.popart_stats,
             )

@@ -14,7 +14,10 @@ from cwbench import __version__
 COMMANDS = {
     "run": ("cwbench.cli.run", "Train a method on a sequence."),
     "pairwise": ("cwbench.cli.pairwise", "Train all ordered pairs of tasks and draw the matrices."),
-    "status": ("cwbench.cli.info", "Show what a results folder holds."),
+    "experiment": ("cwbench.cli.experiment", "Train the paper's experiments, or one of your own."),
+    "status": ("cwbench.cli.tend", "Show what is done, running, waiting or failed."),
+    "retry": ("cwbench.cli.tend", "Train what failed again."),
+    "clean": ("cwbench.cli.tend", "Remove snapshots and replay that nothing needs any more."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
     "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
     "methods": ("cwbench.cli.info", "List the methods."),

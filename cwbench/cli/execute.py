@@ -199,9 +199,17 @@ def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: in
 
 
 def execute(
-    runs: list[Any], methods: Mapping[str, Any], execution: Execution, *, name: str
+    runs: list[Any],
+    methods: Mapping[str, Any],
+    execution: Execution,
+    *,
+    name: str,
+    parts: Mapping[str, list[Any]] | None = None,
 ) -> bool:
-    """Plan, say so, train. False if something failed or was interrupted."""
+    """Plan, say so, train. False if something failed or was interrupted.
+
+    The runs are recorded as an experiment of that name, or as several: `parts`, by name.
+    """
     import torch
 
     from cwbench import envs, snapshot
@@ -236,10 +244,11 @@ def execute(
         return True
     protocol = runs[0].protocol
     record = about(protocol, device, execution.compiled)
-    store.add_experiment(
-        {"name": name, "command": record["command"], "created": record["created"]}
-        | {"runs": [run.record() for run in runs]}
-    )
+    for title, members in ({name: runs} if parts is None else parts).items():
+        store.add_experiment(
+            {"name": title, "command": record["command"], "created": record["created"]}
+            | {"runs": [run.record() for run in members]}
+        )
     if not plan.missing:
         say(console, f"nothing to train: results are in {store.root}")
         return True
