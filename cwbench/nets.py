@@ -317,10 +317,11 @@ class Passed(NamedTuple):
 
 def overwriting_tanh(x: Tensor) -> Tensor:
     """tanh(x), which may overwrite x."""
-    if x.device.type != "cpu":
+    if torch.is_grad_enabled() or x.device.type != "cpu":
         return x.tanh_()
-    # 1 - 2 sigmoid(-2x): torch's tanh takes three times as long as its sigmoid.
-    return torch.rsub(x.mul_(-2).sigmoid_(), 1, alpha=2)
+    # torch's own takes 1.7 times as long, compiled three times. Its sigmoid would be faster still,
+    # but gives other bits to the few elements that its vectors leave over.
+    return torch.rsub(x.mul_(2).exp_().add_(1).reciprocal_(), 1, alpha=2)
 
 
 def clamp_log_std(x: Tensor) -> Tensor:
@@ -332,7 +333,9 @@ def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor
     std = log_std.exp()
     u = mean + std * noise
     gaussian = -0.5 * (((u - mean) / (std + STD_EPS)) ** 2 + 2 * log_std + LOG_2PI)
-    squeeze = 2 * (math.log(2) - u - torch.nn.functional.softplus(-2 * u))
+    # Not softplus(-2u): torch gives other bits to the elements that its vectors leave over, so a
+    # batch with an odd number of rows would depend on the fleet.
+    squeeze = 2 * (math.log(2) - u + torch.nn.functional.logsigmoid(2 * u))
     return torch.tanh(u), (gaussian - squeeze).sum(-1)
 
 
