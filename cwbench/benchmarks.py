@@ -30,7 +30,9 @@ def fleet_updates(
     groups = (MethodConfig(), sac, NetworkConfig(), EnvConfig(), ScheduleConfig())
     setup = Setup("finetuning", *groups)
     fleet = [Segment(setup, seed, ("push",)) for seed in range(runs)]
-    return example_trainer(fleet, 12, device, compiled=compiled).train
+    trainer = example_trainer(fleet, 12, device, compiled=compiled)
+    trainer.replay.rows.normal_()
+    return trainer.train
 
 
 def update_speed(

@@ -201,14 +201,12 @@ class Trainer:
         made, grads = self.own_gradients(batch, targets)
         penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
         if penalty.requires_grad:
-            # Summed over runs, not averaged: a run's gradient must not depend on how many there
-            # are.
-            found = torch.autograd.grad(
-                penalty.sum(), list(self.params.values()), allow_unused=True
-            )
-            for grad, more in zip(grads.values(), found, strict=True):
+            # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
+            params = list(self.params.values())
+            found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
+            for name, more in zip(self.params, found, strict=True):
                 if more is not None:
-                    grad.add_(more)
+                    grads[name].add_(more)
         self.record(made, penalty)
         return grads
 

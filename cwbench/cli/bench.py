@@ -43,10 +43,10 @@ def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
 
 
 def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8,50") from None
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8,50")
+    return [int(part) for part in parts]
 
 
 @bench.command("update")

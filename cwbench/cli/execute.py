@@ -92,8 +92,9 @@ def pick_device(name: str) -> Any:
     """The device of that name, with torch set up for it."""
     import torch
 
-    # Without oneDNN, updates of small networks take 20 to 33 % less time on ARM, and those of the
-    # published ones 6 % less to 8 % more, with the number of threads (docs/performance.md).
+    # Not measured but decided, for every platform: a measured choice could differ when a run is
+    # continued, and with it the last bits. On ARM, oneDNN takes all cores whatever number of
+    # threads is asked for (docs/performance.md).
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
 
     if name == "cuda" and not torch.cuda.is_available():

@@ -51,6 +51,8 @@ RUN = ["run", "--method", "finetuning", "--seq", "cw3-1"]
         (["ruin"], "no such command 'ruin'; did you mean 'run'?"),
         (["status", "nowhere"], "nowhere: no such folder"),
         (["bench", "envs", "--tasks", "basketball"], "no fast environment 'basketball'"),
+        (["bench", "update", "--runs", "1,none"], "is not a list of numbers"),
+        (["bench", "update", "--threads", "0"], "is not a list of numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_writes_nothing(
