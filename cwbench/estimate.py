@@ -228,7 +228,12 @@ def size(count: int) -> str:
 
 
 def cores() -> int:
-    """Cores this process may use, which in a container or job may be fewer than there are."""
+    """Cores this process may use, which in a container or job may be fewer than there are.
+
+    Launchers that start several processes on a machine name each one's share.
+    """
+    if share := os.environ.get("CWBENCH_CORES"):
+        return int(share)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

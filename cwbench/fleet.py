@@ -145,7 +145,8 @@ class Fleet:
         )
         self.published = HostCopy(self.flat_policy(self.position))
         for folder in self.folders:
-            folder.set_status("running", step=self.step, steps=self.steps)
+            sittings = [*folder.status().get("sittings", []), self.step]
+            folder.set_status("running", step=self.step, steps=self.steps, sittings=sittings)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)

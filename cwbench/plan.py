@@ -48,20 +48,29 @@ class Plan:
 
 
 def make_plan(
-    runs: Sequence[Run], store: Store, fleet_size: int, snapshot_step: Callable[[Segment], int]
+    runs: Sequence[Run],
+    store: Store,
+    fleet_size: int,
+    snapshot_step: Callable[[Segment], int],
+    *,
+    segments: Sequence[Segment] = (),
 ) -> Plan:
-    """Group missing segments into fleets: same setup, position, length and step of a snapshot."""
-    segments = {segment.id: segment for run in runs for segment in run.segments}
-    done = frozenset(key for key, segment in segments.items() if store.folder(segment).done)
+    """Group missing segments into fleets: same setup, position, length and step of a snapshot.
+
+    `segments` are wanted beside those of the runs.
+    """
+    wanted = [*(segment for run in runs for segment in run.segments), *segments]
+    distinct = {segment.id: segment for segment in wanted}
+    done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
     groups: dict[tuple[Any, ...], list[Segment]] = {}
-    for key, segment in segments.items():
+    for key, segment in distinct.items():
         if key not in done:
             shape = (len(segment.tasks), digest(segment.setup.record()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size)]
-    return Plan(tuple(runs), tuple(segments.values()), done, tuple(fleets))
+    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
 def _split(group: Sequence[Segment], size: int) -> Iterable[tuple[Segment, ...]]:

@@ -137,7 +137,7 @@ class Pool:
                 connection.send(("stop",))
             process.join(timeout=2)
             if process.is_alive():
-                process.terminate()
+                process.kill()
                 process.join(timeout=2)
             connection.close()
 

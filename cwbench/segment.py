@@ -7,7 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.config import (
+    GROUPS,
+    EnvConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.options import from_record
 
 SCHEMA = 1
 
@@ -40,6 +48,14 @@ class Setup:
             "env": asdict(self.env),
             "schedule": asdict(self.schedule),
         }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Setup":
+        groups: dict[str, Any] = {
+            name: from_record(group, record[name]) for name, group in GROUPS.items()
+        }
+        own = from_record(options_class, record["method_options"])
+        return Setup(record["method"], own, source=record["source"], **groups)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,17 @@ class Segment:
             "length": self.length,
             "joint": self.joint,
         }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Segment":
+        """The segment that `record` described; further keys are ignored."""
+        return Segment(
+            Setup.from_record(record, options_class),
+            record["seed"],
+            tuple(record["tasks"]),
+            record["length"],
+            record["joint"],
+        )
 
     @cached_property
     def id(self) -> str:

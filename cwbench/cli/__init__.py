@@ -14,6 +14,7 @@ from cwbench import __version__
 COMMANDS = {
     "run": ("cwbench.cli.run", "Train a method on a sequence."),
     "pairwise": ("cwbench.cli.pairwise", "Train all ordered pairs of tasks and draw the matrices."),
+    "train": ("cwbench.cli.train", "Train one fleet that a launcher wrote down."),
     "status": ("cwbench.cli.info", "Show what a results folder holds."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
     "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),

@@ -56,7 +56,7 @@ def pairwise(
     title = f"pairs of tasks {tasks}: {', '.join(dict.fromkeys(names))}"
     if not execute(runs, kinds, execution, name=title):
         ctx.exit(1)
-    if not execution.dry_run:
+    if execution.launching.waits and not execution.dry_run:
         write_matrices(ctx, execution)
 
 
