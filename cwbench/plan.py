@@ -1,11 +1,22 @@
 """From the runs asked for to the fleets still to be trained."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from cwbench.results import Store
 from cwbench.segment import Segment, digest
+
+Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
+
+
+class TooLarge(Exception):
+    """Not even one run of a segment fits into memory."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.folder)
+        self.segment = segment
 
 
 @dataclass(frozen=True)
@@ -54,10 +65,11 @@ def make_plan(
     snapshot_step: Callable[[Segment], int],
     *,
     segments: Sequence[Segment] = (),
+    fits: Fits = lambda fleet: True,
 ) -> Plan:
     """Group missing segments into fleets: same setup, position, length and step of a snapshot.
 
-    `segments` are wanted beside those of the runs.
+    `segments` are wanted beside those of the runs. TooLarge where not even one run fits.
     """
     wanted = [*(segment for run in runs for segment in run.segments), *segments]
     distinct = {segment.id: segment for segment in wanted}
@@ -69,16 +81,21 @@ def make_plan(
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size)]
+    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits)]
     return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
-def _split(group: Sequence[Segment], size: int) -> Iterable[tuple[Segment, ...]]:
-    """Fleets of nearly equal size, none larger than `size`."""
-    count = -(-len(group) // size)
+def _split(group: Sequence[Segment], size: int, fits: Fits) -> list[tuple[Segment, ...]]:
+    """As few fleets as possible, none larger than `size` nor than what fits."""
+    for count in range(-(-len(group) // size), len(group) + 1):
+        fleets = split_evenly(group, count)
+        if all(map(fits, fleets)):
+            return fleets
+    raise TooLarge(group[0])
+
+
+def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
+    """So many parts of nearly equal size."""
     share, rest = divmod(len(group), count)
-    start = 0
-    for number in range(count):
-        end = start + share + (number < rest)
-        yield tuple(group[start:end])
-        start = end
+    starts = [number * share + min(number, rest) for number in range(count + 1)]
+    return [tuple(group[start:end]) for start, end in pairwise(starts)]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -240,14 +240,44 @@ class Work:
     execution: Execution
     console: Console
 
-    def plan(self, runs: Sequence[Any], segments: Sequence[Any]) -> Any:
-        """Fleets of what is missing."""
+    @cached_property
+    def costs(self) -> Any:
+        from cwbench import envs
+        from cwbench.estimate import Costs
+
+        return Costs(self.methods, envs.obs_dim, self.device)
+
+    @property
+    def halves(self) -> int:
+        """On an accelerator two halves of a fleet take turns."""
+        return 2 if self.device.type == "cuda" else 1
+
+    def plan(self, runs: Sequence[Any], segments: Sequence[Any] = ()) -> Any:
+        """Fleets of what is missing, as large as is useful and fits."""
         from cwbench import snapshot
-        from cwbench.plan import make_plan
+        from cwbench.estimate import cores, free_bytes, size
+        from cwbench.plan import TooLarge, make_plan, split_evenly
 
         most = self.execution.fleet_size or (100 if self.device.type == "cuda" else 8)
         step = lambda segment: snapshot.step_of(self.store.folder(segment).snapshot)  # noqa: E731
-        return make_plan(runs, self.store, most, step, segments=segments)
+        here = self.execution.launching.here  # another machine's memory is for its own plan
+        workers = self.execution.workers or min(cores(), 2 * most)
+        free = free_bytes(self.device, workers) if here else 0
+
+        def needed(fleet: Sequence[Any]) -> int:
+            halves = split_evenly(fleet, min(self.halves, len(fleet)))
+            return sum(map(self.costs.fleet_bytes, halves))
+
+        def fits(fleet: Sequence[Any]) -> bool:
+            return not here or needed(fleet) <= free
+
+        try:
+            return make_plan(runs, self.store, most, step, segments=segments, fits=fits)
+        except TooLarge as error:
+            raise click.UsageError(
+                f"{error}: one run needs {size(needed([error.segment]))} of memory and "
+                f"{size(free)} are free; try a smaller --buffer-size"
+            ) from None
 
     def workers(self, plan: Any) -> int:
         from cwbench.estimate import cores
@@ -257,13 +287,11 @@ class Work:
     def set_up_torch(self, plan: Any) -> None:
         import torch
 
-        from cwbench import envs
         from cwbench.estimate import pick_threads
 
         torch.backends.cuda.matmul.allow_tf32 = self.execution.tf32
         if plan.missing:
-            threads = self.execution.threads or pick_threads(plan, envs.obs_dim, self.device)
-            torch.set_num_threads(threads)
+            torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
 
 
 def execute(
@@ -273,7 +301,7 @@ def execute(
     store, device = open_store(execution.results), planned_device(execution)
     printing = execution.launching.launcher == "print"  # then nothing else goes to the output
     work = Work(store, methods, device, execution, Console(stderr=printing))
-    plan = work.plan(runs, ())
+    plan = work.plan(runs)
     if execution.launching.here:
         work.set_up_torch(plan)
     if not execution.quiet or execution.dry_run:
@@ -304,12 +332,11 @@ def execute(
 
 def present(work: Work, plan: Any) -> None:
     """Say what will be done, and ask if it takes days."""
-    from cwbench import envs
     from cwbench.estimate import estimate
 
     execution, workers = work.execution, work.workers(plan)
-    measure = bool(plan.missing) and execution.launching.here
-    guess = estimate(plan, work.methods, envs.obs_dim, work.device, workers, measure=measure)
+    here = execution.launching.here
+    guess = estimate(plan, work.costs, workers, halves=work.halves, measure=here)
     print_plan(work.console, plan, guess, work.device, workers)
     if not (execution.dry_run or execution.yes) and (guess.seconds or 0) > LONG_SECONDS:
         confirm(guess.seconds or 0)
@@ -328,7 +355,7 @@ def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
         work.methods,
         work.device,
         envs.obs_dim,
-        halves=2 if work.device.type == "cuda" else 1,
+        halves=work.halves,
         compiled=execution.compiled,
         snapshot_seconds=60 * execution.snapshot_minutes,
         about=lambda segment: record,

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,7 @@ class Ray:
     def check(self) -> None:
         """Connect, so that a wrong address or a cluster without the means is noticed now."""
         ray = _ray()
+        _reachable(self.address)
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address is None:
             quiet["include_dashboard"] = False
@@ -85,6 +87,17 @@ def _ray() -> Any:
     except ImportError:
         raise LaunchError("--launcher ray needs Ray: pip install 'cwbench[ray]'") from None
     return ray
+
+
+def _reachable(address: str | None) -> None:
+    """Ray itself tries for minutes before it says that nobody listens."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return  # auto, or none: that Ray knows at once
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise LaunchError(f"--ray-address {address}: {error.strerror or error}") from None
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:

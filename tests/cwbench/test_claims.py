@@ -107,8 +107,8 @@ def test_what_fails_in_another_process_is_not_waited_for(
 
 
 RUN = ["run", "--method", "finetuning", "--seq", "faucet-close,push", "--protocol", "smoke"]
-RUN += ["--threads", "1", "--workers", "1", "--no-live", "--snapshot-minutes", "0.002"]
-RUN += ["--steps-per-task", "300", "--eval-every", "150", "--eval-episodes", "1", "--width", "16"]
+RUN += ["--threads", "1", "--workers", "1", "--no-live", "--snapshot-minutes", "0.01"]
+RUN += ["--eval-episodes", "1", "--width", "16"]
 
 
 @contextlib.contextmanager
