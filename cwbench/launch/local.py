@@ -50,7 +50,7 @@ class _Devices:
             if process.poll() is not None
         }
         for device, (task, code) in done.items():
-            del self.running[device]
+            self.running.pop(device)[1].communicate()
             if code not in (0, PAUSED):
                 self.tell(f"device {device}: {describe(task)}: ended with exit code {code}")
         return [task for task, _ in done.values()]
@@ -59,7 +59,7 @@ class _Devices:
         for _, process in self.running.values():
             process.send_signal(signal.SIGINT)
         for _, process in self.running.values():
-            process.wait()
+            process.communicate()
 
 
 def visible_devices(count: int) -> list[str]:

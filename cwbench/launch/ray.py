@@ -27,7 +27,7 @@ def train(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -
             time.sleep(0.2)
     except BaseException:  # cancelled: Ray raises KeyboardInterrupt here
         process.send_signal(signal.SIGTERM)
-        process.wait()
+        process.communicate()
         raise
     if process.returncode < 0:
         raise Killed(f"{' '.join(arguments)} was ended by signal {-process.returncode}")

@@ -21,7 +21,9 @@ pytest.importorskip("submitit", reason="submitit is not installed (pip install '
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
 
 SCRIPT = ROOT / "scripts" / "slurm.sh"
-ONE = ["--seeds", "0"]  # of two tasks: a job, and one that depends on it
+# One run of two tasks: a job, and one that depends on it. All snapshots are those that the signal
+# before the time limit asks for.
+ONE = ["--seeds", "0", "--snapshot-minutes", "60"]
 
 
 @pytest.fixture
