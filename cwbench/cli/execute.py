@@ -252,6 +252,14 @@ class Work:
         """On an accelerator two halves of a fleet take turns."""
         return 2 if self.device.type == "cuda" else 1
 
+    @property
+    def places(self) -> int:
+        """Devices of this machine that train side by side."""
+        import torch
+
+        many = self.device.type == "cuda" and self.execution.launching.launcher == "local"
+        return max(1, torch.cuda.device_count()) if many else 1
+
     def plan(self, runs: Sequence[Any], segments: Sequence[Any] = ()) -> Any:
         """Fleets of what is missing, as large as is useful and fits."""
         from cwbench import snapshot
@@ -272,7 +280,9 @@ class Work:
             return not here or needed(fleet) <= free
 
         try:
-            return make_plan(runs, self.store, most, step, segments=segments, fits=fits)
+            return make_plan(
+                runs, self.store, most, step, segments=segments, fits=fits, places=self.places
+            )
         except TooLarge as error:
             raise click.UsageError(
                 f"{error}: one run needs {size(needed([error.segment]))} of memory and "

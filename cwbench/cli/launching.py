@@ -26,7 +26,9 @@ class Launching:
     @property
     def here(self) -> bool:
         """Whether it trains on this machine for certain, so that measuring here says something."""
-        return self.launcher == "local" or (self.launcher == "ray" and self.ray_address is None)
+        return self.launcher in ("local", "none") or (
+            self.launcher == "ray" and self.ray_address is None
+        )
 
     @property
     def waits(self) -> bool:
@@ -34,7 +36,8 @@ class Launching:
         return self.launcher in ("local", "ray")
 
 
-HERE = Launching("local", None, None, None, 0, None, 0, ())
+# In this process, whatever else the machine has: what a launcher has started launches nothing.
+HERE = Launching("none", None, None, None, 0, None, 0, ())
 
 OPTIONS = (
     click.option(
