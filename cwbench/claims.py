@@ -14,6 +14,7 @@ import time
 import uuid
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from cwbench.results import SegmentFolder
 
@@ -98,6 +99,18 @@ class Claims:
                 return False
             aside.unlink()
         return True
+
+
+def owner(folder: SegmentFolder) -> dict[str, Any] | None:
+    """Who is at work in a segment's folder, by host and pid; None if nobody alive is."""
+    file = folder.path / "claim.json"
+    with contextlib.suppress(FileNotFoundError):
+        if not _abandoned(file):
+            with contextlib.suppress(json.JSONDecodeError):  # being written this very moment
+                found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+                return found
+            return {"host": "?", "pid": 0}
+    return None
 
 
 def _abandoned(file: Path) -> bool:

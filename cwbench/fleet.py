@@ -14,6 +14,7 @@ from cwbench.actor import Layout
 from cwbench.evaluation import Evaluator
 from cwbench.method import Method
 from cwbench.pool import Collector, LaneState, Pool
+from cwbench.publish import Published
 from cwbench.replay import OldTask, Replay
 from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, SegmentFolder, Store
 from cwbench.schedule import Stop, longest_chunk, longest_share, stops
@@ -36,27 +37,6 @@ class Counts:
     episodes: int = 0  # training episodes since the last evaluation
     successes: int = 0
     returns: float = 0.0
-
-
-class HostCopy:
-    """A tensor's copy in this process's memory; from an accelerator it arrives by and by."""
-
-    def __init__(self, x: Tensor) -> None:
-        cuda = x.device.type == "cuda"
-        self._copy = torch.empty(x.shape, pin_memory=cuda)
-        self._event: Any = torch.cuda.Event() if cuda else None  # type: ignore[no-untyped-call]
-        self.start(x)
-
-    def start(self, x: Tensor) -> None:
-        self._copy.copy_(x, non_blocking=True)
-        if self._event is not None:
-            self._event.record()
-
-    def numpy(self) -> Any:
-        """Wait until it is there."""
-        if self._event is not None:
-            self._event.synchronize()
-        return self._copy.numpy()
 
 
 class Fleet:
@@ -92,6 +72,7 @@ class Fleet:
         self.evaluator = Evaluator(self)
         self.trainer.try_heads = self.evaluator.try_heads
         self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
         self.step = 0
         self.counts = [Counts() for _ in segments]
@@ -143,10 +124,13 @@ class Fleet:
             width=self.trainer.replay.width,
             states=lane_states,
         )
-        self.published = HostCopy(self.flat_policy(self.position))
+        self.published = Published(self.collector.weights.array, self.trainer.device)
+        self.published.start(self.flat_policy(self.position))
+        began = {"started": time.time(), "started_step": self.step}  # of this sitting
         for folder in self.folders:
             sittings = [*folder.status().get("sittings", []), self.step]
-            folder.set_status("running", step=self.step, steps=self.steps, sittings=sittings)
+            now = {"step": self.step, "steps": self.steps, "sittings": sittings}
+            folder.set_status("running", **now, **began)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)
@@ -194,6 +178,11 @@ class Fleet:
                 file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
                 for file in sorted(folder.glob("*.npy"))
             }
+            if "transitions" not in arrays:
+                raise FileNotFoundError(
+                    f"{folder} is gone, perhaps by `cwbench clean`; to train on from there, remove "
+                    f"{folder.parent.name} and run the command again"
+                )
             shards.append(arrays.pop("transitions"))
             columns.append(arrays)
         return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)
@@ -207,7 +196,7 @@ class Fleet:
     def request(self) -> None:
         """Send weights out and ask for the next chunk."""
         assert self._next is not None
-        self.collector.weights.array[:] = self.published.numpy()
+        self.published.wait()
         self.collector.request(self._next.step - self.step)
 
     def learn(self) -> None:
@@ -233,7 +222,7 @@ class Fleet:
         self.method.on_task_end(self.position)
         self.evaluate()
         self.pool.finish_evaluations()
-        self.collector.close()
+        self._close()
         state = self.state()
         for run, folder in enumerate(self.folders):
             if self.diverged[run]:
@@ -368,7 +357,7 @@ class Fleet:
 
     def pause(self) -> None:
         self.snapshot()
-        self.collector.close()
+        self._close()
         for run in range(self.runs):
             state = "diverged" if self.diverged[run] else "pending"
             self._set_status(run, state, f"interrupted at step {self.step}")
@@ -376,6 +365,11 @@ class Fleet:
     def abandon(self) -> None:
         """Let go of the workers without writing anything more."""
         self.abandoned = True
+        self._close()
+
+    def _close(self) -> None:
+        """Let go of the workers and of the memory shared with them."""
+        self.published.close()
         self.collector.close()
 
     def skip_to(self, step: int) -> None:

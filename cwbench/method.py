@@ -5,7 +5,7 @@ R runs train side by side. Axis 0 of every tensor is the run; a loss is one numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cwbench.config import MethodConfig
+from cwbench.options import per_run_names
 from cwbench.replay import Batch
 
 if TYPE_CHECKING:
@@ -52,8 +53,21 @@ class Method(Generic[C]):
     joint: ClassVar[bool] = False  # whether all tasks are learned at once
 
     def __init__(self, config: C, trainer: Trainer) -> None:
-        self.config = config
+        self.config = config  # of the first run; the others differ at most in per-run options
         self.trainer = trainer
+        self.assign([config] * trainer.runs)
+
+    def assign(self, configs: Sequence[C]) -> None:
+        """Give each run its own values of the options declared `per_run`."""
+        device = self.trainer.device
+        self._per_run = {
+            name: torch.tensor([float(getattr(config, name)) for config in configs]).to(device)
+            for name in per_run_names(type(configs[0]))
+        }
+
+    def per_run(self, name: str) -> Tensor:
+        """Each run's value of an option: [R]. Within a fleet all are zero or none is."""
+        return self._per_run[name]
 
     def state(self) -> dict[str, Tensor]:
         """The saved attributes, flat; an attribute may be a tensor or a dict of tensors."""

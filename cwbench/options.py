@@ -1,6 +1,7 @@
 """Options are declared once, as fields of a dataclass; parser and record derive from them."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -10,18 +11,28 @@ import click
 C = TypeVar("C")
 
 
-def option(default: Any, help: str, *, minimum: float | None = None) -> Any:
-    """A dataclass field that is also a command-line option; `minimum` is inclusive."""
-    return dataclasses.field(default=default, metadata={"help": help, "min": minimum})
+def option(default: Any, help: str, *, minimum: float | None = None, per_run: bool = False) -> Any:
+    """A dataclass field that is also a command-line option; `minimum` is inclusive.
+
+    Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
+    reads them with `Method.per_run`.
+    """
+    metadata = {"help": help, "min": minimum, "per_run": per_run}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def field_type(cls: type, field: dataclasses.Field[Any]) -> Any:
     return get_type_hints(cls)[field.name]
 
 
-def _click_type(hint: Any, minimum: float | None) -> Any:
+def _without_none(hint: Any) -> Any:
     if get_origin(hint) is UnionType:
         [hint] = [part for part in get_args(hint) if part is not NoneType]
+    return hint
+
+
+def _click_type(hint: Any, minimum: float | None) -> Any:
+    hint = _without_none(hint)
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     if hint is int:
@@ -33,6 +44,28 @@ def _click_type(hint: Any, minimum: float | None) -> Any:
     if hint is str:
         return click.STRING
     raise TypeError(f"no command-line form for {hint!r}")
+
+
+KINDS: dict[Any, tuple[type | tuple[type, ...], str]] = {
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+}
+
+
+def checked(cls: type, name: str, value: Any) -> Any:
+    """A value from a file, held to its option's type and range; BadParameter if it is not that.
+
+    Stricter than the command line, where everything is text: 3.5 is no whole number, 1 no switch.
+    """
+    [field] = [field for field in dataclasses.fields(cls) if field.name == name]
+    hint = _without_none(field_type(cls, field))
+    kind, words = KINDS.get(hint, (str, "a text"))
+    if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
+        raise click.BadParameter(f"{value!r} is not {words}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise click.BadParameter(f"{value!r} is not a finite number")
+    return _click_type(hint, field.metadata["min"]).convert(value, None, None)
 
 
 def flag_name(name: str) -> str:
@@ -73,6 +106,11 @@ def resolve(cls: type[C], *layers: Mapping[str, Any]) -> C:
                 values[field.name] = layer[field.name]
                 break
     return cls(**values)
+
+
+def per_run_names(cls: type) -> list[str]:
+    """The options in which the runs of one fleet may differ."""
+    return [field.name for field in dataclasses.fields(cls) if field.metadata.get("per_run")]
 
 
 def field_names(*classes: type) -> set[str]:

@@ -68,7 +68,7 @@ def make_plan(
     fits: Fits = lambda fleet: True,
     places: int = 1,
 ) -> Plan:
-    """Group missing segments into fleets: same setup, position, length and step of a snapshot.
+    """Group missing segments into fleets: same shape, position, length and step of a snapshot.
 
     `segments` are wanted beside those of the runs. Fleets come in multiples of `places`, the
     devices that train side by side. TooLarge where not even one run fits.
@@ -79,7 +79,7 @@ def make_plan(
     groups: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
-            shape = (len(segment.tasks), digest(segment.setup.record()), segment.length)
+            shape = (len(segment.tasks), digest(segment.setup.shape()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])

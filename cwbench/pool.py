@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -75,6 +76,9 @@ class Pool:
         self._owner: dict[int, int] = {}  # evaluation -> worker
         self._load = [0] * workers  # evaluations under way, per worker
         self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
+        # What workers were busy with, for whoever wants to know: (fleet, start, end), and in all.
+        self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
+        self.evaluation_seconds = 0.0
         self._collected: dict[int, list[list[Episode]]] = {}
         self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
 
@@ -113,13 +117,15 @@ class Pool:
                 self._gone(self.connections.index(connection))
             getattr(self, f"_on_{name}")(*content)
 
-    def _on_collected(self, key: int, episodes: list[Episode]) -> None:
+    def _on_collected(self, key: int, episodes: list[Episode], span: tuple[float, float]) -> None:
         self._collected[key].append(episodes)
+        self.collect_spans.append((key, *span))
 
     def _on_saved(self, key: int, states: list[tuple[int, int, LaneState]]) -> None:
         self._saved[key].append(states)
 
     def _on_evaluated(self, result: EvalResult) -> None:
+        self.evaluation_seconds += result.seconds
         self._load[self._owner.pop(result.key)] -= 1
         self._waiting.pop(result.key)(result)
 

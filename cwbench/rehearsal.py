@@ -99,10 +99,9 @@ class Rehearsal(Trainer):
 
 def held_bytes(trainer: Trainer) -> int:
     """Tensors between updates, without the replay."""
-    tables = (trainer.params, trainer.target, trainer.value, trainer.optimizer_state())
-    tensors = [x for table in tables for x in table.values()]
-    tensors += [p.grad for p in trainer.params.values() if p.grad is not None]
-    return sum(x.nbytes for x in [*tensors, *trainer.method.state().values()])
+    moments = trainer.optimizer.state(trainer.runs)
+    tables = (trainer.params, trainer.target, trainer.value, moments, trainer.method.state())
+    return sum(x.nbytes for table in tables for x in table.values())
 
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]

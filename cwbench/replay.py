@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cwbench import hostmemory
 from cwbench.nets import Tasks
 from cwbench.rng import Streams
 
@@ -87,7 +88,7 @@ class Replay:
             sizes.append(len(task.shards[0]))
             self.old_rows = top = top + sum(map(len, task.shards))
         device = streams.device
-        self.rows = torch.zeros(top, self.width, device=device)
+        self.rows = hostmemory.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
         self.sizes = torch.tensor(sizes, device=device)  # [positions]
         self.columns: dict[str, Tensor] = {}  # beside the rows of old tasks, which come first
@@ -101,9 +102,8 @@ class Replay:
             self.rows[start : start + len(shard)].copy_(shard)
             for name, column in (task.columns[number] if task.columns else {}).items():
                 if name not in self.columns:
-                    self.columns[name] = torch.zeros(
-                        self.old_rows, column.shape[1], device=self.rows.device
-                    )
+                    shape = (self.old_rows, column.shape[1])
+                    self.columns[name] = hostmemory.zeros(*shape, device=self.rows.device)
                 self.columns[name][start : start + len(shard)].copy_(column)
             start += len(shard)
 

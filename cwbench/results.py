@@ -189,7 +189,7 @@ def load_runs(root: str | Path) -> Runs:
     """Assemble the runs of a results folder, finished or not, from its segments."""
     root = Path(root)
     problems: list[str] = []
-    segments = {record["id"]: record for record in _segments(root, problems)}
+    segments = {record["id"]: record for record in read_segments(root, problems)}
     tables = {
         name: {
             key: _table(root / "segments" / record["folder"] / f"{name}.csv", columns, problems)
@@ -198,7 +198,7 @@ def load_runs(root: str | Path) -> Runs:
         for name, columns in (("evals", EVAL_COLUMNS), ("train", TRAIN_COLUMNS))
     }
     runs: dict[str, dict[str, Any]] = {}
-    for experiment in _experiments(root, problems):
+    for experiment in read_experiments(root, problems):
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
             runs.setdefault(row["run"], row)
@@ -211,7 +211,8 @@ def load_runs(root: str | Path) -> Runs:
     )
 
 
-def _segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """Records of the segments on disk, with their folder and status."""
     for file in sorted(root.glob("segments/*/segment.json")):
         try:
             record = _checked(read_json(file), ("schema", "id", "tasks", "env", "schedule"))
@@ -221,7 +222,8 @@ def _segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
             problems.append(f"{file.relative_to(root)}: {error}")
 
 
-def _experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+def read_experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """What commands asked for."""
     for file in sorted(root.glob("experiments/*.json")):
         try:
             experiment = _checked(read_json(file), ("schema", "name", "runs"))

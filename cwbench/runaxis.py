@@ -31,8 +31,13 @@ def global_norm(tensors: Iterable[Tensor]) -> Tensor:
     return sum_over(per_run_sum(x * x) for x in tensors).sqrt()
 
 
+def clip_scale(tensors: Iterable[Tensor], limit: float) -> Tensor:
+    """The factor for each run's tensors with which their norm is at most `limit`: [R]."""
+    return limit / global_norm(tensors).clamp(min=limit)
+
+
 def clip_global_norm(tensors: Sequence[Tensor], limit: float) -> None:
     """Scale each run's tensors together, in place, so that their norm is at most `limit`."""
-    scale = limit / global_norm(tensors).clamp(min=limit)
+    scale = clip_scale(tensors, limit)
     for x in tensors:
         x.mul_(like(scale, x))

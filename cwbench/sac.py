@@ -1,16 +1,23 @@
-"""The losses of soft actor-critic as functions of tensors alone, so that they can be compiled.
+"""Soft actor-critic's losses and gradients as functions of tensors alone, so that they compile.
 
 Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cwbench.nets import Network, Policy, Tasks, squash
+from cwbench.nets import (
+    Network,
+    Passed,
+    Policy,
+    Tasks,
+    clamp_log_std,
+    squash,
+    squash_gradient,
+)
 from cwbench.replay import Batch
 from cwbench.runaxis import per_run_sum
 
@@ -56,7 +63,7 @@ def targets(
     return batch.reward + gamma * (q - alpha * log_density)
 
 
-def losses(
+def gradients(
     policy: Policy,
     critic: Network,
     params: Params,
@@ -65,39 +72,65 @@ def losses(
     wanted: Tensor,
     noise: Tensor,
     target_entropy: float,
-) -> Losses:
-    """All losses at the same weights. `wanted` are the targets in the unit of rewards: [R, B]."""
+) -> tuple[Losses, dict[str, Tensor]]:
+    """All losses and their gradients, at the same weights, without autograd.
+
+    `wanted` are the targets in the unit of rewards: [R, B].
+
+        actor   sum_B weight * (alpha * log pi(a|s) - min Q(s, a))      a = tanh(mean + std * noise)
+        critic  sum_B weight * (Q - wanted)^2 / 2, both twins, in normalised units
+        alpha   sum_B weight * log alpha * (entropy - target entropy)   entropy = -log pi(a|s)
+
+    Each moves its own parameters only.
+    """
     tasks, weight = batch.tasks, batch.weight
-    action, log_density = act(policy, params, batch.obs, tasks, noise)
-    frozen = {name: p.detach() for name, p in params.items()}
-    alpha = tasks.of(frozen["log_alpha"]).exp()
-    best = values(critic, frozen, batch.obs, action, tasks).amin(1)
-    actor = per_run_sum(weight * (alpha * log_density - best))
+    out, actor_pass = policy.network.forward(params, batch.obs, tasks)
+    mean, raw = out.chunk(2, -1)
+    log_std = clamp_log_std(raw)
+    action, log_density = squash(mean, log_std, noise)
 
+    # The actor: through the smaller value to the action, then to mean and log-std.
+    best, by_action = _ascent(critic, params, batch.obs, action, weight, tasks)
+    alpha = tasks.of(params["log_alpha"]).exp()
+    price = weight * alpha  # [R, B], what a unit of log density costs
+    by_mean, by_log_std = squash_gradient(log_std, noise, action, -by_action, price)
+    by_log_std = by_log_std * (raw == log_std)
+    grads = policy.network.gradients(params, actor_pass, torch.cat([by_mean, by_log_std], -1))
+
+    # The critics.
     normalised = (wanted - tasks.of(value["mean"])) / tasks.of(value["std"])
-    q = values(critic, params, batch.obs, batch.action, tasks)
-    error = (q - normalised.unsqueeze(1)) ** 2
+    q, critic_pass = _values(critic, params, batch.obs, batch.action, tasks)
+    error = q - normalised.unsqueeze(1)  # [R, 2, B]
+    slope = weight.unsqueeze(1) * error
+    grads |= critic.gradients(params, critic_pass, slope.unsqueeze(-1))
 
-    entropy = -log_density.detach()
     # The factor is log alpha, not alpha, as in the reference.
-    surplus = tasks.of(params["log_alpha"]) * (entropy - target_entropy)
-    return Losses(
-        actor,
-        0.5 * per_run_sum(weight * error.sum(1)),
-        per_run_sum(weight * surplus),
-        per_run_sum(weight * q[:, 0].detach()),
-        per_run_sum(weight * entropy),
+    surplus = weight * (-log_density - target_entropy)
+    grads["log_alpha"] = tasks.sums(surplus, params["log_alpha"].shape[1])
+    made = Losses(
+        per_run_sum(price * log_density - weight * best),
+        0.5 * per_run_sum((slope * error).sum(1)),
+        per_run_sum(surplus * tasks.of(params["log_alpha"])),
+        per_run_sum(weight * q[:, 0]),
+        -per_run_sum(weight * log_density),
     )
+    return made, grads
 
 
-@cache
-def functions(compiled: bool) -> tuple[Callable[..., Tensor], Callable[..., Losses]]:
-    """`targets` and `losses`, as they are or with their elementwise parts fused by the compiler."""
-    if not compiled:
-        return targets, losses
-    import torch._dynamo
+def _values(
+    critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: Tasks
+) -> tuple[Tensor, Passed]:
+    q, passed = critic.forward(params, torch.cat([obs, action], -1), tasks)
+    return q.squeeze(-1), passed
 
-    # One version per shape of fleet and number of tasks; the default of 8 would be too few.
-    torch._dynamo.config.cache_size_limit = 256
-    settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
-    return torch.compile(targets, **settings), torch.compile(losses, **settings)
+
+def _ascent(
+    critic: Network, params: Params, obs: Tensor, action: Tensor, weight: Tensor, tasks: Tasks
+) -> tuple[Tensor, Tensor]:
+    """The smaller value of each action, [R, B], and weight * its gradient, [R, B, A]."""
+    q, passed = _values(critic, params, obs, action, tasks)
+    # The smaller twin gets the whole gradient; equal ones share it.
+    lead = (q[:, 1] - q[:, 0]).sign()
+    share = weight.unsqueeze(1) * (0.5 + 0.5 * torch.stack([lead, -lead], 1))
+    by_action = critic.input_gradient(passed, share.unsqueeze(-1), obs.shape[-1])
+    return q.amin(1), by_action

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from cwbench.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.options import from_record
+from cwbench.options import from_record, per_run_names
 
 SCHEMA = 1
 
@@ -56,6 +56,22 @@ class Setup:
         }
         own = from_record(options_class, record["method_options"])
         return Setup(record["method"], own, source=record["source"], **groups)
+
+    def shape(self) -> dict[str, Any]:
+        """What the runs of one fleet have in common: all but the values of per-run options.
+
+        Of those only whether they are zero, which often means that a part is not there at all.
+        """
+        record = self.record()
+        own = record["method_options"]
+        zero = {name: own[name] == 0 for name in per_run_names(type(self.options))}
+        return record | {"method_options": own | zero}
+
+
+def setup_digest(record: Mapping[str, Any]) -> str:
+    """The name of the setup in a segment's record."""
+    own = [field.name for field in fields(Setup) if field.name != "options"]
+    return digest({key: record[key] for key in (*own, "method_options")})
 
 
 @dataclass(frozen=True)

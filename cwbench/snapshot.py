@@ -31,7 +31,7 @@ def save(fleet: Fleet) -> None:
     trainer = fleet.trainer
     state = {
         **fleet.state(),
-        **checkpoint.prefixed("optimizer", trainer.optimizer_state()),
+        **checkpoint.prefixed("optimizer", trainer.optimizer.state(trainer.runs)),
         "statistics": trainer.statistics.T,
     }
     for run, folder in enumerate(fleet.folders):
@@ -78,7 +78,7 @@ def restore(fleet: Fleet) -> dict[tuple[int, int], Mapping[str, Any]]:
     record, trainer = records[0], fleet.trainer
     tensors = checkpoint.stack([_without_lanes(state) for state in states])
     trainer.load(checkpoint.under("trainer", tensors))
-    trainer.load_optimizer(checkpoint.under("optimizer", tensors))
+    trainer.optimizer.load(checkpoint.under("optimizer", tensors))
     trainer.statistics.copy_(tensors["statistics"].T)
     trainer.statistics_count = record["statistics_count"]
     trainer.updates, trainer.retrain_updates = record["updates"], record["retrain_updates"]

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from cwbench import sac as sac_losses
+from cwbench.adam import Adam
 from cwbench.capture import CapturedUpdate
+from cwbench.compiling import F, compiled
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.method import Exploration, Method
 from cwbench.nets import Policy, Tasks, make_critic, make_policy
@@ -55,7 +57,9 @@ class Trainer:
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
-        self._targets, self._losses = sac_losses.functions(compiled)
+        self.compiled = compiled
+        self._targets = self.fast(sac_losses.targets)
+        self._gradients = self.fast(sac_losses.gradients)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -131,31 +135,8 @@ class Trainer:
     # Optimiser
 
     def reset_optimizer(self) -> None:
-        self.optimizer = torch.optim.Adam(
-            list(self.params.values()),
-            lr=self.sac.lr,
-            eps=self.sac.adam_eps,
-            fused=True,
-            capturable=self.device.type == "cuda",
-        )
+        self.optimizer = Adam(self.params, lr=self.sac.lr, eps=self.sac.adam_eps)
         self.recapture()
-
-    def optimizer_state(self) -> dict[str, Tensor]:
-        state = {}
-        for name, param in self.params.items():
-            for key, value in self.optimizer.state.get(param, {}).items():
-                # The step count is the same number for every run; a run's file gets a copy.
-                state[f"{name}.{key}"] = value.expand(self.runs) if value.dim() == 0 else value
-        return state
-
-    def load_optimizer(self, state: Mapping[str, Tensor]) -> None:
-        for name, param in self.params.items():
-            if f"{name}.step" in state:
-                self.optimizer.state[param] = {
-                    "step": state[f"{name}.step"][0].clone().to(self.device),
-                    "exp_avg": state[f"{name}.exp_avg"].to(self.device).clone(),
-                    "exp_avg_sq": state[f"{name}.exp_avg_sq"].to(self.device).clone(),
-                }
 
     # One update
 
@@ -206,27 +187,32 @@ class Trainer:
         """Normalised values of both critics: [R, 2, B]."""
         return sac_losses.values(self.critic, params, obs, action, tasks)
 
-    def losses(self, batch: Batch, targets: Tensor, draw: str = "now") -> sac_losses.Losses:
+    @torch.no_grad()
+    def own_gradients(
+        self, batch: Batch, targets: Tensor, draw: str = "now"
+    ) -> tuple[sac_losses.Losses, dict[str, Tensor]]:
+        """SAC's own losses and their gradients."""
         networks, noise = (self.policy, self.critic), self.noise(draw, batch)
         tables = (self.params, self.value)
-        return self._losses(*networks, *tables, batch, targets, noise, self.target_entropy)
+        return self._gradients(*networks, *tables, batch, targets, noise, self.target_entropy)
 
     def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
         """All gradients at the same weights, before any of them moves."""
-        made = self.losses(batch, targets)
+        made, grads = self.own_gradients(batch, targets)
         penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+        if penalty.requires_grad:
+            # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
+            params = list(self.params.values())
+            found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
+            for name, more in zip(self.params, found, strict=True):
+                if more is not None:
+                    grads[name].add_(more)
         self.record(made, penalty)
-        return self._differentiate(made.actor + made.critic + made.alpha + penalty)
+        return grads
 
     def gradients_of(self, batch: Batch, draw: str) -> dict[str, Tensor]:
         """Gradients of SAC's own losses on a batch beside the update's, with draws of that name."""
-        made = self.losses(batch, self.targets(batch, f"{draw}-next"), f"{draw}-now")
-        return self._differentiate(made.actor + made.critic + made.alpha)
-
-    def _differentiate(self, loss: Tensor) -> dict[str, Tensor]:
-        # Summed over runs, not averaged: a run's gradient must not depend on how many there are.
-        grads = torch.autograd.grad(loss.sum(), list(self.params.values()))
-        return dict(zip(self.params, grads, strict=True))
+        return self.own_gradients(batch, self.targets(batch, f"{draw}-next"), f"{draw}-now")[1]
 
     @torch.no_grad()
     def record(self, made: sac_losses.Losses, penalty: Tensor) -> None:
@@ -242,16 +228,22 @@ class Trainer:
 
     @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:
-        if self.sac.clip_norm:
-            for name in GROUPS:
-                clip_global_norm([grads[key] for key in self.group(name)], self.sac.clip_norm)
-        for name, param in self.params.items():
-            param.grad = grads[name]
-        self.optimizer.step()
+        clip, polyak = self.sac.clip_norm, self.sac.polyak
+        groups = [self.group(name) for name in GROUPS]
+        if self.compiled and self.device.type == "cuda":
+            return self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
+        if clip:
+            for names in groups:
+                clip_global_norm([grads[name] for name in names], clip)
+        self.optimizer.step(grads)
         online = [self.params[name].detach() for name in self.target]
-        torch._foreach_lerp_(list(self.target.values()), online, 1 - self.sac.polyak)
+        torch._foreach_lerp_(list(self.target.values()), online, 1 - polyak)
 
     # Verbs for methods
+
+    def fast(self, function: F) -> F:
+        """A pure function of tensors, compiled if this trainer compiles."""
+        return compiled(function, self.device.type) if self.compiled else function
 
     def uniform_exploration(self) -> Exploration:
         # The reference compares `step <= start_steps`, hence one step more than the option says.

@@ -6,7 +6,9 @@ Every episode has its own generators, named by (seed, purpose, position, ...): n
 elsewhere, in evaluations or other runs, can change what an episode draws.
 """
 
+import math
 import signal
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -118,7 +120,7 @@ class Lane:
         head = self.spec.explore_heads[self.choice] if exploring else self.head
         action = self.actor.act(self.obs, head, self.noise[self.time])
         # A diverged run must not take its worker down; the trainer reports the run.
-        return action if np.isfinite(action).all() else np.zeros_like(action)
+        return action if all(map(math.isfinite, action.tolist())) else np.zeros_like(action)
 
     def collect(self, out: Floats) -> list[Episode]:
         """Fill [n, F] with transitions; episodes that end on the way are returned."""
@@ -183,6 +185,7 @@ class EvalResult:
     successes: int
     mean_return: float
     steps: int
+    seconds: float  # of the worker's time
 
 
 @dataclass
@@ -193,6 +196,7 @@ class Evaluation:
     envs: Envs
     action_dim: int
     time: int = 0
+    seconds: float = 0.0
     fleet: list[Any] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -208,6 +212,7 @@ class Evaluation:
 
     def advance(self) -> EvalResult | None:
         """One step of every episode; the result after the last."""
+        start = time.monotonic()
         if not self.fleet:
             self.begin()
         actions = self.actor.act(self.obs, self.job.head, self.noise[self.time])
@@ -217,12 +222,13 @@ class Evaluation:
             self.totals[index] += reward
             self.success[index] |= success
         self.time += 1
+        self.seconds += time.monotonic() - start
         if self.time < self.envs.config.horizon:
             return None
         for env in self.fleet:
             self.envs.give(self.job.task, env)
-        steps = self.time * self.job.episodes
-        return EvalResult(self.job.key, int(self.success.sum()), float(self.totals.mean()), steps)
+        steps, mean = self.time * self.job.episodes, float(self.totals.mean())
+        return EvalResult(self.job.key, int(self.success.sum()), mean, steps, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -291,11 +297,12 @@ class Worker:
         self.fleets[spec.key] = (lanes, np.asarray(chunks), spec)
 
     def collect(self, key: int, count: int) -> None:
+        start = time.monotonic()
         lanes, chunks, spec = self.fleets[key]
         episodes: list[Episode] = []
         for lane, slot in zip(lanes, spec.slots, strict=True):
             episodes += lane.collect(chunks[slot, :count])
-        self.connection.send(("collected", key, episodes))
+        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
 
     def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
         self.evaluations.append(Evaluation(job, self._envs(env), self.action_dim))

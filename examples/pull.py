@@ -16,7 +16,7 @@ from cwbench.runaxis import per_run_sum
 
 @dataclass(frozen=True)
 class PullConfig(MethodConfig):
-    coef: float = option(1.0, "Strength of the pull.", minimum=0)
+    coef: float = option(1.0, "Strength of the pull.", minimum=0, per_run=True)
 
 
 class Pull(Method[PullConfig]):
@@ -35,4 +35,4 @@ class Pull(Method[PullConfig]):
         penalty = super().actor_penalty(batch)  # zero, one number per run
         for name, old in self.anchor.items():
             penalty = penalty + per_run_sum((self.trainer.params[name] - old) ** 2)
-        return self.config.coef * penalty
+        return self.per_run("coef") * penalty

@@ -29,9 +29,11 @@ Measure = Callable[[Params, Sequence[Tensor], Tensor, Tensor, Tasks], Sequence[T
 
 @dataclass(frozen=True)
 class AnchorConfig(MethodConfig):
-    coef: float = option(1e4, "Strength of the pull on the actor's shared weights.", minimum=0)
+    coef: float = option(
+        1e4, "Strength of the pull on the actor's shared weights.", minimum=0, per_run=True
+    )
     critic_coef: float = option(
-        0.0, "Strength of the pull on the critics' shared weights.", minimum=0
+        0.0, "Strength of the pull on the critics' shared weights.", minimum=0, per_run=True
     )
 
 
@@ -53,7 +55,8 @@ class Anchored(Method[C]):
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         super().__init__(config, trainer)
-        self.coefs = {"actor": config.coef, "critic": config.critic_coef}
+        coefs = {"actor": config.coef, "critic": config.critic_coef}
+        self.pulled = [network for network, coef in coefs.items() if coef]
         self.importance: dict[str, Tensor] = {}
         self.anchor: dict[str, Tensor] = {}
 
@@ -62,11 +65,11 @@ class Anchored(Method[C]):
         raise NotImplementedError
 
     def on_task_end(self, task: int) -> None:
-        for network in (network for network, coef in self.coefs.items() if coef):
+        for network in self.pulled:
             self._add(self.new_importance(network))
 
     def rehearse_task_end(self, task: int) -> None:
-        for network in (network for network, coef in self.coefs.items() if coef):
+        for network in self.pulled:
             names = self.trainer.trunk_names(network)
             self._add({name: torch.zeros_like(self.trainer.params[name]) for name in names})
 
@@ -76,10 +79,10 @@ class Anchored(Method[C]):
             self.anchor[name] = self.trainer.params[name].detach().clone()
 
     def actor_penalty(self, batch: Batch) -> Tensor:
-        return self._pull("actor")
+        return self.per_run("coef") * self._pull("actor")
 
     def critic_penalty(self, batch: Batch) -> Tensor:
-        return self._pull("critic")
+        return self.per_run("critic_coef") * self._pull("critic")
 
     def _pull(self, network: str) -> Tensor:
         params = self.trainer.params
@@ -89,7 +92,7 @@ class Anchored(Method[C]):
         for name in names:
             drift = params[name] - self.anchor[name]
             total = total + per_run_sum(self.importance[name] * drift**2)
-        return self.coefs[network] * total
+        return total
 
 
 def mean_over_examples(

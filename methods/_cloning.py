@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.nets import Tasks
+from cwbench.nets import Policy, Tasks
+from cwbench.runaxis import per_run_sum
 from cwbench.trainer import Trainer
 
 Direction = Literal["old_new", "new_old"]
@@ -32,6 +33,22 @@ def policy_kl(new: Tensor, old: Tensor, *, direction: Direction, reduce: Reduce)
     first, second = (old, new) if direction == "old_new" else (new, old)
     kl = gaussian_kl(*first.chunk(2, -1), *second.chunk(2, -1))
     return kl.sum(-1) if reduce == "sum" else kl.mean(-1)
+
+
+def mean_kl(
+    policy: Policy,
+    params: Mapping[str, Tensor],
+    obs: Tensor,
+    tasks: Tasks,
+    old: Tensor,
+    *,
+    direction: Direction,
+    reduce: Reduce,
+) -> Tensor:
+    """Divergence between recorded policies and that of these weights, a mean over states: [R]."""
+    now = torch.cat(policy(params, obs, tasks), -1)
+    kl = policy_kl(now, old, direction=direction, reduce=reduce)
+    return per_run_sum(kl / kl.shape[1])
 
 
 def policy_of(trainer: Trainer, obs: Tensor, tasks: Tasks) -> Tensor:

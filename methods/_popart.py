@@ -18,20 +18,24 @@ VARIANCE_MIN, VARIANCE_MAX = 1e-8, 1e12
 
 @torch.no_grad()
 def update_popart(
-    trainer: Trainer, tasks: Tasks, targets: Tensor, *, beta: float, stats: Stats
+    trainer: Trainer, tasks: Tasks, targets: Tensor, *, beta: Tensor, stats: Stats
 ) -> None:
-    """Move the statistics of the heads in the batch and rescale those heads: targets [R, B]."""
+    """Move the statistics of the heads in the batch and rescale those heads.
+
+    Targets are [R, B], beta is [R].
+    """
     mean, std = trainer.value["mean"], trainer.value["std"]
     if stats == "normalized":  # quirk: the release feeds its statistics with their own output
         targets = (targets - tasks.of(mean)) / tasks.of(std)
-    new_mean, new_std = moved_statistics(mean, std, tasks, targets, beta)
+    moved = trainer.fast(moved_statistics)
+    new_mean, new_std = moved(mean, std, tasks, targets, beta.unsqueeze(1))
     rescale(trainer, new_mean, new_std)
     mean.copy_(new_mean)
     std.copy_(new_std)
 
 
 def moved_statistics(
-    mean: Tensor, std: Tensor, tasks: Tasks, targets: Tensor, beta: float
+    mean: Tensor, std: Tensor, tasks: Tasks, targets: Tensor, beta: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """Mean and std [R, T] after a batch of targets; heads absent from it keep theirs.
 

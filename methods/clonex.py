@@ -11,8 +11,7 @@ from cwbench.methods._cloning import (
     Direction,
     Reduce,
     extended,
-    policy_kl,
-    policy_of,
+    mean_kl,
     record_states,
     sample_states,
 )
@@ -25,8 +24,8 @@ from cwbench.trainer import Trainer
 
 @dataclass(frozen=True)
 class ClonExConfig(MethodConfig):
-    coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0)
-    critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0)
+    coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0, per_run=True)
+    critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0, per_run=True)
     memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
     kl_direction: Direction = option(
         "old_new", "KL(old || new) as in the original, or KL(new || old)."
@@ -74,13 +73,16 @@ class ClonEx(Method[ClonExConfig]):
         if not self.trainer.position:
             return super().actor_penalty(batch)
         states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
-        kl = policy_kl(
-            policy_of(self.trainer, states["obs"], tasks),
+        kl = self.trainer.fast(mean_kl)(
+            self.trainer.policy,
+            self.trainer.params,
+            states["obs"],
+            tasks,
             states["policy"],
             direction=self.config.kl_direction,
             reduce=self.config.kl_reduce,
         )
-        return self.config.coef * per_run_sum(kl / kl.shape[1])
+        return self.per_run("coef") * kl
 
     def critic_penalty(self, batch: Batch) -> Tensor:
         if not (self.trainer.position and self.config.critic_coef):
@@ -88,7 +90,7 @@ class ClonEx(Method[ClonExConfig]):
         states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
         q = self.trainer.q(self.trainer.params, states["obs"], states["action"], tasks)
         error = (q - states["q"].movedim(-1, 1)) ** 2  # [R, 2, B]
-        return self.config.critic_coef * per_run_sum(error.sum(1) / error.shape[2])
+        return self.per_run("critic_coef") * per_run_sum(error.sum(1) / error.shape[2])
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         if self.trainer.position and self.config.halve_gradient:

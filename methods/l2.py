@@ -11,7 +11,9 @@ from cwbench.options import option
 
 @dataclass(frozen=True)
 class L2Config(AnchorConfig):
-    coef: float = option(1e5, "Strength of the pull on the actor's shared weights.", minimum=0)
+    coef: float = option(
+        1e5, "Strength of the pull on the actor's shared weights.", minimum=0, per_run=True
+    )
 
 
 class L2(Anchored[L2Config]):

@@ -14,7 +14,7 @@ from cwbench.replay import Batch
 @dataclass(frozen=True)
 class MultitaskConfig(MethodConfig):
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
-    beta: float = option(3e-4, "Rate of those statistics.", minimum=0)
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
 
 
 class Multitask(Method[MultitaskConfig]):
@@ -35,4 +35,5 @@ class Multitask(Method[MultitaskConfig]):
 
     def after_update(self, batch: Batch, targets: Tensor) -> None:
         if self.config.popart:
-            update_popart(self.trainer, batch.tasks, targets, beta=self.config.beta, stats="raw")
+            beta = self.per_run("beta")
+            update_popart(self.trainer, batch.tasks, targets, beta=beta, stats="raw")

@@ -9,8 +9,7 @@ from cwbench.config import MethodConfig
 from cwbench.method import Exploration, Method
 from cwbench.methods._cloning import (
     extended,
-    policy_kl,
-    policy_of,
+    mean_kl,
     record_memory,
     record_states,
     sample_states,
@@ -20,19 +19,18 @@ from cwbench.methods._popart import Stats, update_popart
 from cwbench.nets import Tasks
 from cwbench.options import option
 from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum
 from cwbench.trainer import Trainer
 
 
 @dataclass(frozen=True)
 class RecallConfig(MethodConfig):
     distill: bool = option(True, "Keep old policies by distillation.")
-    lambda_: float = option(10.0, "Weight of distillation.", minimum=0)
+    lambda_: float = option(10.0, "Weight of distillation.", minimum=0, per_run=True)
     distill_memory: Literal["all", "10000"] = option(
         "all", "States of each old task to distil on: all, or as many as the release keeps."
     )
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
-    beta: float = option(3e-4, "Rate of those statistics.", minimum=0)
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
     popart_stats: Stats = option(
         "raw", "What the statistics follow: targets, or normalised ones as in the release."
     )
@@ -89,11 +87,13 @@ class Recall(Method[RecallConfig]):
         if not (self.trainer.position and self.config.distill):
             return super().actor_penalty(batch)
         obs, old, tasks = self._old_policies(self.trainer.sac.batch_size)
-        now = policy_of(self.trainer, obs, tasks)
         # The paper's equation does not say how dimensions are reduced. The release takes the mean,
         # and its lambda was presumably chosen with it: a sum would need lambda / 4.
-        kl = policy_kl(now, old, direction="new_old", reduce="mean")
-        return self.config.lambda_ * per_run_sum(kl / kl.shape[1])
+        trainer = self.trainer
+        kl = trainer.fast(mean_kl)(
+            trainer.policy, trainer.params, obs, tasks, old, direction="new_old", reduce="mean"
+        )
+        return self.per_run("lambda_") * kl
 
     def _old_policies(self, size: int) -> tuple[Tensor, Tensor, Tasks]:
         """Old states and the policies recorded on them."""
@@ -113,6 +113,6 @@ class Recall(Method[RecallConfig]):
                 self.trainer,
                 batch.tasks,
                 targets,
-                beta=self.config.beta,
+                beta=self.per_run("beta"),
                 stats=self.config.popart_stats,
             )

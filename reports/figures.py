@@ -1,4 +1,4 @@
-"""Figures for papers, as PDF and PNG. The only module that imports matplotlib."""
+"""Figures for papers, as PDF and PNG."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

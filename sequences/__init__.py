@@ -1,16 +1,18 @@
 """Task sequences: the published ones by name, and any other by its tasks or from a file."""
 
 import difflib
+import fnmatch
 import re
 import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from cwbench.sequences.cw import PUBLISHED
 from cwbench.sequences.tasks import CW_TASKS
 
-__all__ = ["CW_TASKS", "Sequence", "closest", "get", "names", "pair"]
+__all__ = ["CW_TASKS", "Sequence", "closest", "expand", "get", "names", "pair"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,18 @@ def names() -> list[str]:
 
 def pair(first: int, second: int) -> Sequence:
     return Sequence(f"pair-{first}-{second}", (CW_TASKS[first], CW_TASKS[second]))
+
+
+def expand(text: str, known_tasks: Collection[str] = CW_TASKS) -> list[Sequence]:
+    """The sequences that `text` names; `*` stands for anything in a name: `cw3-*`, `pair-5-*`."""
+    if "*" not in text:
+        return [get(text, known_tasks)]
+    ids = range(len(CW_TASKS))
+    pairs = [f"pair-{first}-{second}" for first, second in product(ids, repeat=2)]
+    every = [*PUBLISHED, *pairs, *(f"single-{task}" for task in CW_TASKS)]
+    if not (found := fnmatch.filter(every, text)):
+        raise ValueError(f"no sequence has a name like {text!r}; `cwbench sequences` lists them")
+    return [get(name) for name in found]
 
 
 def closest(word: str, known: Collection[str]) -> str:

@@ -2,8 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,18 +111,24 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         schedule: ScheduleConfig = TOY_SCHEDULE,
         sac: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
+        sweep: Sequence[dict[str, Any]] = ({},),
     ) -> tuple[Store, Plan, Outcome]:
         base, entry = methods.load(name)
-        small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
-        layers = (options or {}, small, entry.options, entry.method.preset)
-        groups = {
-            "sac": resolve(SACConfig, *layers),
-            "network": resolve(NetworkConfig, *layers),
-            "env": resolve(EnvConfig, *layers),
-        }
-        own = resolve(entry.method.config_class, *layers)
-        setup = replace(Setup(base, own, schedule=schedule, **groups), source=entry.source)
         kind = entry.method
+
+        def make_setup(own: dict[str, Any]) -> Setup:
+            small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
+            layers = (own, options or {}, small, entry.options, kind.preset)
+            return Setup(
+                base,
+                resolve(kind.config_class, *layers),
+                sac=resolve(SACConfig, *layers),
+                network=resolve(NetworkConfig, *layers),
+                env=resolve(EnvConfig, *layers),
+                schedule=schedule,
+                source=entry.source,
+            )
+
         runs = [
             Run(
                 "toy",
@@ -132,6 +137,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
                 "toy",
                 tuple(path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)),
             )
+            for setup in map(make_setup, sweep)
             for seed in seeds
         ]
         store = Store(root)

@@ -10,11 +10,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cwbench import checkpoint
-from cwbench.config import GROUPS
+from cwbench.config import (
+    GROUPS,
+    EnvConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.methods import METHODS
-from cwbench.options import field_names, field_type, from_record
+from cwbench.options import field_names, field_type, from_record, per_run_names
 from cwbench.results import Store
-from cwbench.segment import Segment
+from cwbench.segment import Segment, Setup
+
+SETUP = Setup("x", MethodConfig(), SACConfig(), NetworkConfig(), EnvConfig(), ScheduleConfig())
 
 
 def ends(store: Store, segments: list[Segment]) -> list[dict[str, torch.Tensor]]:
@@ -47,6 +56,37 @@ def test_member_of_a_fleet_equals_the_run_alone(name: str, toy_run: Any, tmp_pat
 
 # A named variant is its method with other options: what a method saves is tested once.
 OWN = [name for name, entry in METHODS.items() if entry.base is None]
+SWEPT = [name for name in OWN if per_run_names(METHODS[name].method.config_class)]
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_runs_with_their_own_options_equal_the_runs_alone(
+    name: str, toy_run: Any, tmp_path: Path
+) -> None:
+    """One fleet for a sweep over all per-run options; those that are zero stay zero."""
+    config = METHODS[name].method.config_class()
+    values = {key: getattr(config, key) for key in per_run_names(type(config))}
+    sweep = [{key: factor * value for key, value in values.items()} for factor in (1, 30)]
+    tasks = ("reach-0-1", "reach-2-1000")
+    fleet, plan, _ = toy_run(tmp_path / "fleet", name, tasks=tasks, sweep=sweep)
+    assert len(plan.fleets) == len(plan.segments) / 2  # both values in each
+    alone, own, _ = toy_run(tmp_path / "alone", name, tasks=tasks, options=sweep[1])
+    assert_same(fleet, alone, list(own.segments))
+    first, second = ends(fleet, list(plan.fleets[-1]))
+    assert any(not torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_only_numbers_other_than_zero_share_a_fleet(name: str) -> None:
+    config = METHODS[name].method.config_class
+    for key in per_run_names(config):
+        [field] = [field for field in dataclasses.fields(config) if field.name == key]
+        assert field_type(config, field) is float
+        one, two, zero = (
+            dataclasses.replace(SETUP, options=config(**{key: value})) for value in (1.0, 2.0, 0.0)
+        )
+        assert one.shape() == two.shape() != zero.shape()
+        assert one.record() != two.record()
 
 
 @pytest.mark.parametrize("name", OWN)

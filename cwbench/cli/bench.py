@@ -1,6 +1,8 @@
 """`cwbench bench`: speed, as ratios measured side by side in one process."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,26 +43,36 @@ def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
 
 
 def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8,50") from None
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8,50")
+    return [int(part) for part in parts]
 
 
 @bench.command("update")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
-@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.01))
+@click.option(
+    "--seconds", default=5.0, show_default=True, type=click.FloatRange(0.01), help="For each row."
+)
+@click.option(
+    "--rounds", default=5, show_default=True, type=click.IntRange(1),
+    help="On a CPU, turns that each has.",
+)  # fmt: skip
 @click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
-@click.option("--compile/--no-compile", "compiled", default=False)
+@click.option(
+    "--compile/--no-compile", "compiled", default=False,
+    help="Measure compiled updates; on a CPU, beside the plain ones.",
+)  # fmt: skip
 @click.option("--tf32/--no-tf32", default=True)
 @click.option("--batch-size", default=128, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_update(
     runs: str,
     seconds: float,
+    rounds: int,
     device: str,
     threads: str | None,
     compiled: bool,
@@ -68,38 +80,125 @@ def bench_update(
     batch_size: int,
     as_json: bool,
 ) -> None:
-    """Updates per second of plain SAC with the published networks, for fleets of several sizes."""
+    """Updates per second of plain SAC with the published networks, for fleets of several sizes.
+
+    On a CPU beside Stable-Baselines3 (where it is installed: the extra `bench`) and a textbook
+    implementation, in turns. The ratio is that of run-updates per second.
+    """
     import torch
 
-    from cwbench.benchmarks import update_speed
+    from cwbench.benchmarks import beside_peers, update_speed
     from cwbench.cli.execute import pick_device
-    from cwbench.cli.info import show
     from cwbench.estimate import cores
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
-    place = pick_device(device)
-    counts = _numbers(threads) if threads else sorted({1, cores()})
+    place, sizes = pick_device(device), _numbers(runs)
     rows = []
-    for count in counts if place.type == "cpu" else [1]:
-        torch.set_num_threads(count)
-        for size in _numbers(runs):
+    if place.type == "cpu":
+        for count in _numbers(threads) if threads else sorted({1, cores()}):
+            rows += beside_peers(
+                sizes, count, batch_size, compiled=compiled, seconds=seconds, rounds=rounds
+            )
+    else:
+        for size in sizes:
             speed = update_speed(size, place, batch_size, compiled=compiled, seconds=seconds)
-            rows.append({"runs": size, "threads": count, "updates_per_s": speed})
+            rows.append({"what": "cwbench", "runs": size, "threads": 1, "updates_per_s": speed})
+    _show_updates(rows, as_json)
+
+
+def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from cwbench.cli.info import show
+
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
-    show(
-        [
-            (
-                str(row["runs"]),
-                str(row["threads"]),
-                f"{row['updates_per_s']:.1f}",
-                f"{row['runs'] * row['updates_per_s']:.1f}",
-            )
-            for row in rows
-        ],
-        "runs",
-        "threads",
-        "updates/s",
-        "run-updates/s",
+    base = rows[0].get("ratio_to", "")
+    lines = [
+        (
+            str(row["what"]),
+            str(row["runs"]),
+            str(row["threads"]),
+            f"{row['updates_per_s']:.1f}",
+            f"{row['runs'] * row['updates_per_s']:.1f}",
+            *([f"{row['ratio']:.2f}"] if base else []),
+        )
+        for row in rows
+    ]
+    heads = ("runs", "threads", "updates/s", "run-updates/s", *([f"x {base}"] if base else []))
+    show(lines, "what", *heads)
+    if base == "textbook":
+        click.echo("stable-baselines3 is not installed: ratios are to the textbook")
+
+
+# A short task with evaluations in the proportion of the compact protocol: one step in six.
+FLEET_SCHEDULE = {
+    "eval_every": 2000,
+    "eval_episodes": 2,
+    "start_steps": 500,
+    "update_after": 500,
+}
+
+
+@bench.command("fleet")
+@click.option("--method", "name", default="finetuning", show_default=True)
+@click.option("--runs", default=8, show_default=True, type=click.IntRange(1))
+@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 2), help="Tasks.")
+@click.option(
+    "--steps", type=click.IntRange(650), help="Of a task.  [default: 800, with CUDA 4000]"
+)
+@click.option(
+    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
+)
+@click.option("--workers", type=click.IntRange(1))
+@click.option("--compile/--no-compile", "compiled", default=False)
+@click.option("--tf32/--no-tf32", default=True)
+@click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def bench_fleet(
+    name: str,
+    runs: int,
+    length: int,
+    steps: int | None,
+    device: str,
+    workers: int | None,
+    compiled: bool,
+    tf32: bool,
+    timeline: Path | None,
+    as_json: bool,
+) -> None:
+    """Environment steps per second of whole fleets: collection, learning and evaluation.
+
+    Trains for real, in a folder that is thrown away. What counts is the last task, after its first
+    few hundred steps: its throughput, how long the trainer learned and how long it waited, and what
+    share of the workers' time went into collection and evaluation.
+    """
+    import torch
+
+    from cwbench.cli.execute import pick_device
+    from cwbench.cli.info import show
+    from cwbench.cli.names import load_method, make_setup
+    from cwbench.estimate import cores
+    from cwbench.timeline import fleet_speed
+
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    place = pick_device(device)
+    steps = steps or (4000 if place.type == "cuda" else 800)
+    method, entry = load_method(name)
+    setup = make_setup(method, entry, "paper", FLEET_SCHEDULE | {"steps_per_task": steps})
+    seen, spans = fleet_speed(
+        setup,
+        entry.method,
+        runs,
+        length,
+        place,
+        workers or cores(),
+        compiled=compiled,
     )
+    if timeline:
+        from cwbench.reports.timeline import draw
+
+        draw(spans, timeline)
+    if as_json:
+        click.echo(json.dumps(seen, indent=1))
+        return
+    show([(key, f"{value:.3g}") for key, value in seen.items()], "what", "value")

@@ -115,8 +115,9 @@ def pick_device(name: str) -> Any:
     """The device of that name, with torch set up for it."""
     import torch
 
-    # Without oneDNN, updates of small networks take 20 to 33 % less time on ARM, and those of the
-    # published ones 6 % less to 8 % more, with the number of threads (docs/performance.md).
+    # Not measured but decided, for every platform: a measured choice could differ when a run is
+    # continued, and with it the last bits. On ARM, oneDNN takes all cores whatever number of
+    # threads is asked for (docs/performance.md).
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
 
     if name == "cuda" and not torch.cuda.is_available():
@@ -305,9 +306,17 @@ class Work:
 
 
 def execute(
-    runs: list[Any], methods: Mapping[str, Any], execution: Execution, *, name: str
+    runs: list[Any],
+    methods: Mapping[str, Any],
+    execution: Execution,
+    *,
+    name: str,
+    parts: Mapping[str, list[Any]] | None = None,
 ) -> bool:
-    """Plan, say so, train. False if something failed or was interrupted."""
+    """Plan, say so, train. False if something failed or was interrupted.
+
+    The runs are recorded as an experiment of that name, or as several: `parts`, by name.
+    """
     store, device = open_store(execution.results), planned_device(execution)
     printing = execution.launching.launcher == "print"  # then nothing else goes to the output
     work = Work(store, methods, device, execution, Console(stderr=printing))
@@ -323,10 +332,11 @@ def execute(
         with bad_launches():
             launcher.check()
     record = about(runs[0].protocol, device, execution.compiled)
-    store.add_experiment(
-        {"name": name, "command": record["command"], "created": record["created"]}
-        | {"runs": [run.record() for run in runs]}
-    )
+    for title, members in ({name: runs} if parts is None else parts).items():
+        store.add_experiment(
+            {"name": title, "command": record["command"], "created": record["created"]}
+            | {"runs": [run.record() for run in members]}
+        )
     if not plan.missing:
         say(work.console, f"nothing to train: results are in {store.root}")
         return True

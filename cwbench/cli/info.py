@@ -1,4 +1,4 @@
-"""Commands that list and show: sequences, tasks, methods, status, doctor."""
+"""Commands that list and show: sequences, tasks, methods, doctor."""
 
 import importlib.util
 import os
@@ -6,7 +6,6 @@ import platform
 import shutil
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -34,6 +33,7 @@ def sequences() -> None:
     rows.append(("cw20", "cw10 twice"))
     rows.append(("pair-I-J", f"tasks I and J, ids 0 to {len(CW_TASKS) - 1} (`cwbench tasks`)"))
     rows.append(("single-TASK", "one task alone"))
+    rows.append(("cw3-*", "every named sequence like this: also cw6-*, pair-5-*, single-*"))
     rows.append(("a,b,c", "any tasks, in this order"))
     rows.append(("file.toml", 'a file with `tasks = ["a", "b"]` and, if wanted, `name = "..."`'))
     show(rows, "sequence", "tasks")
@@ -62,40 +62,6 @@ def methods() -> None:
         text = f"{entry.base} with {changed}" if entry.base else entry.summary
         rows.append((f"{name} ({also[name]})" if name in also else name, text))
     show(rows, "method", "what it does")
-
-
-@click.command()
-@click.argument("results", default="results", type=click.Path(path_type=Path))
-def status(results: Path) -> None:
-    """Show the runs of a results folder: what is done, running, waiting or failed."""
-    from cwbench.results import load_runs
-
-    if not results.is_dir():
-        raise click.UsageError(f"{results}: no such folder; `cwbench run` makes one")
-    found = load_runs(results)
-    rows = []
-    for run in found.runs.to_dict("records"):
-        success = found.evals[found.evals["run"] == run["run"]]
-        last = success[success["step"] == success["step"].max()]
-        rate = f"{last['successes'].sum() / last['episodes'].sum():.2f}" if len(last) else "-"
-        rows.append(
-            (
-                *(str(run[key]) for key in ("sequence", "label", "protocol", "seed")),
-                f"{run['done']}/{len(run['segments'])}",
-                f"{run['step']:,}/{run['steps']:,}",
-                str(run["state"]),
-                rate,
-            )
-        )
-    show(
-        sorted(rows), "sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success"
-    )
-    for record in found.segments.to_dict("records"):
-        state = record["status"]
-        if state["state"] in ("failed", "diverged"):
-            click.echo(f"{state['state']}: {record['folder']}: {state['message']}")
-    for problem in found.problems:
-        click.echo(f"problem: {problem}")
 
 
 @click.command()

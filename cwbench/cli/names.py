@@ -1,6 +1,6 @@
 """Names and options become objects: methods, setups, runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -31,8 +31,8 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_unshared(text: str | None) -> list[str]:
-    """`actor`, `critic` or `actor,critic` -> networks of which each task has its own."""
-    names = [part.strip() for part in text.split(",")] if text else []
+    """`none`, `actor`, `critic` or `actor,critic` -> networks of which each task has its own."""
+    names = [part.strip() for part in text.split(",")] if text not in (None, "none") else []
     if unknown := set(names) - {"actor", "critic"}:
         raise click.BadParameter(
             f"--unshared {text}: {min(unknown)!r} is neither actor nor critic; "
@@ -42,7 +42,7 @@ def parse_unshared(text: str | None) -> list[str]:
 
 
 def with_unshared(
-    names: list[str], entry: Any, protocol: str, given: Mapping[str, Any]
+    names: Sequence[str], entry: Any, protocol: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The given options, with all hidden layers of these networks in the tasks' heads."""
     order = layers(entry, protocol, given)
@@ -93,7 +93,7 @@ def make_setup(method: str, entry: Any, protocol: str, given: Mapping[str, Any])
 
 
 def make_runs(
-    entry: Any, label: str, setup: Any, protocol: str, sequence: Any, seeds: list[int]
+    entry: Any, label: str, setup: Any, protocol: str, sequence: Any, seeds: Sequence[int]
 ) -> list[Any]:
     from cwbench.plan import Run
     from cwbench.segment import path
@@ -113,11 +113,29 @@ def make_runs(
     ]
 
 
-def make_label(name: str, given: Mapping[str, Any], entry: Any, unshared: list[str]) -> str:
-    """The method's name, the options of its own that the command line changed, and --unshared."""
-    own = [field.name for field in fields(entry.method.config_class)]
-    changed = [
-        f"{options.flag_name(key)}={given[key]}" for key in own if given.get(key) is not None
-    ]
+def make_label(
+    name: str,
+    entry: Any,
+    protocol: str,
+    given: Mapping[str, Any],
+    unshared: Sequence[str] = (),
+    swept: Sequence[str] = (),
+) -> str:
+    """The method's name and what was changed: options of its own, swept ones, --unshared."""
+    changed = []
+    for group in (entry.method.config_class, *GROUPS.values()):
+        usual = options.resolve(group, *layers(entry, protocol, {}))
+        for key in (field.name for field in fields(group)):
+            named = group is entry.method.config_class or key in swept
+            if named and given.get(key) not in (None, getattr(usual, key)):
+                changed.append(f"{options.flag_name(key)}={given[key]}")
     changed += [f"unshared {' and '.join(sorted(unshared))}"] if unshared else []
+    name = label_name(name)
     return f"{name} ({', '.join(changed)})" if changed else name
+
+
+def label_name(name: str) -> str:
+    """What a method is called: not by an alias, nor by the path of its file."""
+    from cwbench.methods import ALIASES
+
+    return ALIASES.get(name, name.rpartition(":")[2])

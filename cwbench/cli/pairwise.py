@@ -6,8 +6,11 @@ from typing import Any
 import click
 
 from cwbench import sequences
-from cwbench.cli.execute import Execution, execute, execution_options
-from cwbench.cli.names import load_method, make_runs, make_setup, parse_protocol, parse_seeds
+from cwbench.cli.definition import Experiment, Member
+from cwbench.cli.execute import Execution, execution_options
+from cwbench.cli.experiment import train
+from cwbench.cli.names import parse_protocol, parse_seeds
+from cwbench.cli.report import report_beside
 
 
 def parse_tasks(text: str) -> list[int]:
@@ -45,27 +48,16 @@ def pairwise(
     execution = Execution.take(given)
     ids, numbers = parse_tasks(tasks), parse_seeds(seeds)
     parse_protocol(protocol)
-    runs, kinds = [], {}
-    for name in dict.fromkeys(names):
-        method, entry = load_method(name)
-        setup = make_setup(method, entry, protocol, {})
-        kinds[method] = entry.method
-        for first, second in product(ids, repeat=2):
-            pair = sequences.pair(first, second)
-            runs += make_runs(entry, name, setup, protocol, pair, numbers)
-    title = f"pairs of tasks {tasks}: {', '.join(dict.fromkeys(names))}"
-    if not execute(runs, kinds, execution, name=title):
+    methods = list(dict.fromkeys(names))
+    pairs = Experiment(
+        name=f"pairs of tasks {tasks}: {', '.join(methods)}",
+        about="",
+        members=tuple(Member(name) for name in methods),
+        sequences=tuple(sequences.pair(*both) for both in product(ids, repeat=2)),
+        seeds=tuple(numbers),
+        protocol=protocol,
+    )
+    if not train([pairs], execution):
         ctx.exit(1)
     if execution.launching.waits and not execution.dry_run:
-        write_matrices(ctx, execution)
-
-
-def write_matrices(ctx: click.Context, execution: Execution) -> None:
-    """The whole report, since the matrices and their counts are part of it."""
-    from cwbench.cli.report import report
-
-    out = str(execution.results / "report")
-    ctx.invoke(
-        report, paths=(str(execution.results), out), results=None, window=None, name=None,
-        format=None, interval=None, compare=None,
-    )  # fmt: skip
+        report_beside(ctx, execution.results)  # the matrices and their counts are part of it

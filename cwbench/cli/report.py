@@ -76,6 +76,14 @@ def report(
     click.echo(made.page)
 
 
+def report_beside(ctx: click.Context, results: Path) -> None:
+    """The whole report in the results folder, where an experiment ends with it."""
+    ctx.invoke(
+        report, paths=(str(results), str(results / "report")), results=None, window=None,
+        name=None, format=None, interval=None, compare=None,
+    )  # fmt: skip
+
+
 def write_table(study: Study, name: str, format: str, interval: str, out: str | None) -> None:
     """One table; once per protocol where there are several."""
     tables = [(scores, table) for _, scores, table in build.tables_of(study, name)]

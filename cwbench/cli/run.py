@@ -52,7 +52,7 @@ def _peek(args: list[str], flag: str) -> str | None:
 @click.option("--method", "name", required=True, help="A method, or path/to/file.py:ClassName.")
 @click.option(
     "--seq", "sequence", required=True, multiple=True,
-    help="A sequence: name, tasks a,b,c or file.toml. May be given several times.",
+    help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
 @click.option("--protocol", default="paper", show_default=True, help="paper, compact or smoke.")
@@ -78,12 +78,13 @@ def run(
     parse_protocol(protocol)
     method, entry = load_method(name)
     try:
-        wanted = [sequences.get(text, envs.all_tasks()) for text in dict.fromkeys(sequence)]
+        wanted = [one for text in sequence for one in sequences.expand(text, envs.all_tasks())]
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    wanted = list(dict.fromkeys(wanted))
     alone = parse_unshared(unshared)
     setup = make_setup(method, entry, protocol, with_unshared(alone, entry, protocol, given))
-    label = make_label(name, given, entry, alone)
+    label = make_label(name, entry, protocol, given, alone)
     numbers = parse_seeds(seeds)
     runs = [run for one in wanted for run in make_runs(entry, label, setup, protocol, one, numbers)]
     title = f"{label} on {', '.join(one.name for one in wanted)}"

@@ -51,6 +51,8 @@ RUN = ["run", "--method", "finetuning", "--seq", "cw3-1"]
         (["ruin"], "no such command 'ruin'; did you mean 'run'?"),
         (["status", "nowhere"], "nowhere: no such folder"),
         (["bench", "envs", "--tasks", "basketball"], "no fast environment 'basketball'"),
+        (["bench", "update", "--runs", "1,none"], "is not a list of numbers"),
+        (["bench", "update", "--threads", "0"], "is not a list of numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_writes_nothing(
@@ -226,3 +228,20 @@ def test_bench_envs_prints_ratios() -> None:
         assert row["ratio"] == pytest.approx(row["ours"] / row["stock"])
     mean = (table["push"]["ratio"] + table["hammer"]["ratio"]) / 2
     assert table["mean_ratio"] == pytest.approx(mean)
+
+
+def test_bench_update_compares_with_peers() -> None:
+    few = ("--runs", "1,2", "--threads", "1", "--seconds", "0.01", "--rounds", "1")
+    made = cwbench("bench", "update", "--device", "cpu", *few, "--json")
+    rows = json.loads(made.stdout)
+    base = rows[0]["ratio_to"]  # the textbook where Stable-Baselines3 is not installed
+    assert [(row["what"], row["runs"]) for row in rows[:3]] == [
+        ("cwbench", 1),
+        ("cwbench", 2),
+        ("textbook", 1),
+    ]
+    assert [row["ratio"] for row in rows if row["what"] == base] == [1.0]
+    speed = {(row["what"], row["runs"]): row["updates_per_s"] for row in rows}
+    for row in rows:  # one round, so that a ratio of speeds is exact
+        expected = row["runs"] * row["updates_per_s"] / speed[base, 1]
+        assert row["ratio"] == pytest.approx(expected)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cwbench import methods, snapshot
+from cwbench import hostmemory, methods, snapshot
 from cwbench.config import EnvConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.methods import METHODS
 from cwbench.options import resolve
@@ -128,3 +128,19 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
+
+
+def test_replay_in_host_memory_gives_the_same_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = make([0, 1], CUDA)
+    monkeypatch.setattr(hostmemory, "ROOM", 0.0)
+    mapped = make([0, 1], CUDA)
+    assert mapped.replay.rows.device.type == "cuda"
+    before = torch.cuda.memory_allocated()
+    extra = hostmemory.zeros(1 << 20, device=CUDA)
+    assert torch.cuda.memory_allocated() == before, "it lies on the device"
+    assert not extra.any()
+    for trainer in (own, mapped):
+        trainer.train(70)
+    assert mapped.captured is not None and mapped.captured.graph is not None
+    for name, x in own.state().items():
+        assert torch.equal(mapped.state()[name], x), name

@@ -37,8 +37,12 @@ def test_unshared_follows_the_number_of_layers_and_beats_presets() -> None:
 
 def test_unshared_is_said_in_the_label() -> None:
     _, entry = load_method("recall")
-    label = make_label("recall", {"lambda_": 0.1}, entry, ["critic", "actor"])
+    given = {"lambda_": 0.1, "beta": 3e-4, "lr": 0.01, "width": 256}
+    label = make_label("recall", entry, "paper", given, ["critic", "actor"])
     assert label == "recall (lambda=0.1, unshared actor and critic)"
+    swept = make_label("recall", entry, "paper", given, swept=["lr", "width"])
+    assert swept == "recall (lambda=0.1, lr=0.01)"  # 256 is what it would be anyway
+    assert make_label("pm", load_method("pm")[1], "paper", {}) == "perfect-memory"
 
 
 def test_unshared_rejects_what_it_does_not_know() -> None:

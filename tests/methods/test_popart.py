@@ -34,7 +34,8 @@ def test_predictions_survive_any_update(make_trainer: Make, stats: str) -> None:
         before = predictions(trainer, tasks, x)
         scale = 10 ** (4 * torch.rand(2, 1, generator=generator) - 2)
         targets = scale * (torch.randn(2, 30, generator=generator) + 3)
-        update_popart(trainer, tasks, targets, beta=0.3, stats=stats)  # type: ignore[arg-type]
+        beta = torch.full((2,), 0.3)
+        update_popart(trainer, tasks, targets, beta=beta, stats=stats)  # type: ignore[arg-type]
         after = predictions(trainer, tasks, x)
         # Single precision: relative to the numbers that cancel, which are as large as the std.
         error = (after - before).abs() / (before.abs() + tasks.of(trainer.value["std"])[:, None])
@@ -48,7 +49,7 @@ def test_absent_heads_keep_everything_to_the_bit(make_trainer: Make) -> None:
     trainer.value["std"][:] = torch.tensor([3.3, 1.1, 0.7])
     before = {name: x.clone() for name, x in trainer.state().items()}
     tasks = Tasks.single(1, 1, 8, torch.device("cpu"))
-    update_popart(trainer, tasks, 50 * torch.ones(1, 8), beta=0.1, stats="raw")
+    update_popart(trainer, tasks, 50 * torch.ones(1, 8), beta=torch.tensor([0.1]), stats="raw")
     after = trainer.state()
     for prefix in ("", "target."):
         for kind in ("weight", "bias"):
@@ -81,9 +82,10 @@ def stream(trainer: Trainer, mean: float, std: float, stats: str) -> tuple[float
     """Where the statistics settle when targets keep coming from one distribution."""
     generator = torch.Generator().manual_seed(2)
     tasks = Tasks.single(0, 1, 64, torch.device("cpu"))
+    beta = torch.tensor([0.01])
     for _ in range(1500):
         targets = mean + std * torch.randn(1, 64, generator=generator)
-        update_popart(trainer, tasks, targets, beta=0.01, stats=stats)  # type: ignore[arg-type]
+        update_popart(trainer, tasks, targets, beta=beta, stats=stats)  # type: ignore[arg-type]
     return trainer.value["mean"].item(), trainer.value["std"].item()
 
 

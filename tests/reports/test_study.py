@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from sample_results import ABOUT, run_entry, singles, small, write_results
 from cwbench import sequences
 from cwbench.config import EnvConfig
 from cwbench.reports import build, reference
+from cwbench.reports.bank import write_bank
 from cwbench.reports.scores import Scores
 from cwbench.reports.study import Protocol
 from cwbench.results import EVAL_COLUMNS, Store
@@ -78,6 +80,25 @@ def test_the_bank_serves_tasks_without_runs(tmp_path: Path, bank: Path):
     area = np.einsum("rkek->rke", group.success).mean((0, 2))
     got = scores.task_score([(group, 1)], "forward_transfer")
     assert got.value == pytest.approx((area[1] - 0.5) / 0.5)
+
+
+def test_a_bank_made_of_runs_gives_what_the_runs_give(tmp_path: Path, bank: Path):
+    results = tmp_path / "results"
+    write_results(results, sequence_names=singles(TASKS), settings=[small("finetuning")])
+    file = write_bank(results, "small", bank)
+    reference.banks.cache_clear()
+    study = build.read(results)
+    own = reference.find(study, study.protocols[0])
+    shutil.rmtree(results)
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")])
+    other = build.read(results)
+    banked = reference.find(other, other.protocols[0])
+    assert set(own.curves) == set(banked.curves) == set(TASKS)
+    for task in TASKS:
+        assert np.array_equal(own.curves[task], banked.curves[task])
+    record = json.loads((bank / "small.json").read_text())
+    assert record["sac"]["batch_size"] and "machine" not in record
+    assert file.stat().st_size < 20_000
 
 
 def test_a_bank_of_other_settings_is_not_used(tmp_path: Path, bank: Path):

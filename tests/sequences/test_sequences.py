@@ -70,3 +70,13 @@ def test_bad_files(tmp_path: Path, content: str, message: str) -> None:
     file.write_text(content)
     with pytest.raises(ValueError, match=message):
         sequences.get(str(file))
+
+
+def test_a_star_stands_for_anything() -> None:
+    assert [one.name for one in sequences.expand("cw3-*")] == [f"cw3-{n}" for n in range(1, 9)]
+    assert len(sequences.expand("pair-*-*")) == 100
+    assert sequences.expand("pair-5-*")[0] == sequences.get("pair-5-0")
+    assert [one.tasks for one in sequences.expand("single-*")] == [(t,) for t in sequences.CW_TASKS]
+    assert sequences.expand("cw10") == [sequences.get("cw10")]
+    with pytest.raises(ValueError, match="like 'cw4-\\*'"):
+        sequences.expand("cw4-*")

@@ -1,0 +1,40 @@
+"""Pure functions of tensors, compiled. Everything that is compiled goes through here."""
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F, device: str) -> F:
+    """The function, compiled for a type of device; as it is where that is not possible."""
+    made: F = _compiled(function, device)
+    return made
+
+
+@cache
+def _compiled(function: Any, device: str) -> Any:
+    settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
+    if device == "cpu":
+        if not _has_compiler():
+            return function
+        # Otherwise Python calls every kernel, and takes 3 % of the time for it.
+        settings["options"] = {"cpp_wrapper": True}
+    import torch._dynamo
+
+    # One version per shape of fleet and number of tasks; the default of 8 would be too few.
+    torch._dynamo.config.cache_size_limit = 256
+    return torch.compile(function, **settings)
+
+
+@cache
+def _has_compiler() -> bool:
+    from torch._inductor import cpp_builder, exc
+
+    try:
+        return bool(cpp_builder.get_cpp_compiler())
+    except exc.InvalidCxxCompiler:
+        warnings.warn("no C++ compiler: updates are not compiled", stacklevel=2)
+        return False

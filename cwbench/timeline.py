@@ -1,0 +1,189 @@
+"""Where the time of fleets goes: when the trainer learns, workers collect, who waits for whom."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cwbench import envs
+from cwbench.fleet import Fleet
+from cwbench.method import Method
+from cwbench.plan import Run, make_plan
+from cwbench.pool import Pool
+from cwbench.progress import Quiet
+from cwbench.results import Store
+from cwbench.runner import Runner
+from cwbench.segment import Setup, path
+
+WARM_STEPS = 600  # before a fleet's clock starts: capture and compilation are over
+
+
+@dataclass(frozen=True)
+class Span:
+    row: str  # learn, collect or wait
+    fleet: int
+    start: float  # seconds
+    end: float
+
+
+class Clock:
+    """Moments of the device, in this process's time; a CPU's moments are now."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.cuda = device.type == "cuda"
+        if self.cuda:
+            self.base = self._event()
+            torch.cuda.synchronize()
+        self.start = time.monotonic()
+
+    def _event(self) -> Any:
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    def now(self) -> Any:
+        """The moment when the device gets here; read it with `seconds` after a synchronisation."""
+        return self._event() if self.cuda else time.monotonic()
+
+    def seconds(self, moment: Any) -> float:
+        if not self.cuda:
+            return float(moment)
+        return self.start + float(self.base.elapsed_time(moment)) / 1e3
+
+
+class Timeline(Quiet):
+    """Watches fleets of one position as they train, from step `warm` of each on."""
+
+    def __init__(self, pool: Pool, position: int, warm: int) -> None:
+        self.pool, self.position, self.warm = pool, position, warm
+        self.fleets: list[Fleet] = []
+        self.started = self.ended = 0.0
+        self._moments: list[tuple[int, Any, Any]] = []
+        self._waits: list[Span] = []
+
+    def begin(self, fleets: Sequence[Fleet]) -> None:
+        if fleets[0].position != self.position or self.fleets:
+            return
+        self.fleets = list(fleets)
+        self._clock = Clock(fleets[0].trainer.device)
+        for number, fleet in enumerate(fleets):
+            self._watch(number, fleet)
+
+    def _watch(self, number: int, fleet: Fleet) -> None:
+        """Put a stopwatch around learning and around waiting for workers."""
+        train, receive = fleet.trainer.train, fleet.collector.receive
+
+        def timed_train(updates: int) -> None:
+            start = self._clock.now()
+            train(updates)
+            self._moments.append((number, start, self._clock.now()))
+
+        def timed_receive() -> Any:
+            start = time.monotonic()
+            result = receive()
+            self._waits.append(Span("wait", number, start, time.monotonic()))
+            return result
+
+        fleet.trainer.train = timed_train  # type: ignore[method-assign]
+        fleet.collector.receive = timed_receive  # type: ignore[method-assign]
+
+    def advance(self, fleet: Fleet) -> None:
+        if fleet not in self.fleets:
+            return
+        if not self.started and all(f.step >= self.warm for f in self.fleets):
+            self._settle()
+            self.started = time.monotonic()
+            self._first = [f.step for f in self.fleets]
+            self._evaluation = self.pool.evaluation_seconds
+        if self.started and all(f.finished for f in self.fleets):
+            self._settle()
+            self.ended = time.monotonic()
+
+    def _settle(self) -> None:
+        if self._clock.cuda:
+            torch.cuda.synchronize()
+
+    # What was seen
+
+    def spans(self) -> list[Span]:
+        """Everything between the start and the end of watching."""
+        keys = {fleet.collector.key: number for number, fleet in enumerate(self.fleets)}
+        learning = [
+            Span("learn", number, self._clock.seconds(start), self._clock.seconds(end))
+            for number, start, end in self._moments
+        ]
+        collecting = [
+            Span("collect", keys[key], start, end)
+            for key, start, end in self.pool.collect_spans
+            if key in keys
+        ]
+        spans = [*learning, *collecting, *self._waits]
+        return [s for s in spans if s.start >= self.started and s.end <= self.ended]
+
+    def summary(self) -> dict[str, float]:
+        wall = self.ended - self.started
+        steps = sum(
+            (f.step - first) * f.runs for f, first in zip(self.fleets, self._first, strict=True)
+        )
+        busy = {
+            row: sum(s.end - s.start for s in self.spans() if s.row == row)
+            for row in ("learn", "collect", "wait")
+        }
+        workers = len(self.pool.connections) * wall
+        return {
+            "runs": sum(fleet.runs for fleet in self.fleets),
+            "workers": len(self.pool.connections),
+            "seconds": wall,
+            "steps_per_s": steps / wall,
+            "learning": busy["learn"] / wall,
+            "waiting": busy["wait"] / wall,
+            "collecting": busy["collect"] / workers,
+            "evaluating": (self.pool.evaluation_seconds - self._evaluation) / workers,
+        }
+
+
+def fleet_speed(
+    setup: Setup,
+    method: type[Method[Any]],
+    runs: int,
+    length: int,
+    device: torch.device,
+    workers: int,
+    *,
+    compiled: bool,
+) -> tuple[dict[str, float], list[Span]]:
+    """Train so many runs on different tasks; what their last task was like (see `Timeline`)."""
+    count = len(envs.TASKS)
+    wanted = []
+    for number in range(runs):
+        tasks = [envs.TASKS[(number + place * (1 + number // count)) % count] for place in range(2)]
+        segments = path(
+            setup,
+            number // count**length,
+            tuple(tasks[-length:]),
+            needs_length=method.needs_length,
+            joint=method.joint,
+        )
+        wanted.append(Run("bench", tuple(tasks[-length:]), setup.method, "", tuple(segments)))
+    cuda = device.type == "cuda"
+    with tempfile.TemporaryDirectory() as folder, Pool(workers, envs.ACTION_DIM) as pool:
+        store = Store(Path(folder))
+        runner = Runner(
+            store,
+            {setup.method: method},
+            device,
+            envs.obs_dim,
+            halves=2 if cuda else 1,
+            compiled=compiled,
+            snapshot_seconds=float("inf"),
+            about=lambda segment: {},
+        )
+        timeline = Timeline(pool, length - 1, WARM_STEPS)
+        outcome = runner.run(make_plan(wanted, store, runs, lambda segment: 0), pool, timeline)
+        if outcome.failed:
+            raise RuntimeError(next(iter(outcome.failed.values())))
+        return timeline.summary(), timeline.spans()

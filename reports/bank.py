@@ -1,0 +1,61 @@
+"""Make a reference bank of the single-task runs in a results folder (format: `reference.py`).
+
+python -m cwbench.reports.bank RESULTS NAME FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cwbench.reports import names
+from cwbench.results import Runs, load_runs
+
+COLUMNS = ["task", "seed", "step", "episodes", "successes"]
+# Of a segment's record: what decides its numbers, and how they came about. Not which host it was.
+KEPT = ("protocol", "method", "method_options", "sac", "network", "env", "schedule")
+HISTORY = ("versions", "device", "command")
+
+
+def write_bank(results: Path, name: str, folder: Path) -> Path:
+    """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run."""
+    loaded = load_runs(results)
+    runs = loaded.runs
+    single = runs["sequence"].str.startswith("single-")
+    plain = runs["method"].map(names.method_key) == "finetuning"
+    chosen = runs[single & plain & (runs["state"] == "done")]
+    if chosen.empty:
+        raise ValueError(f"{results} has no finished fine-tuning run of a single task")
+    rows = loaded.evals.rename(columns={"eval_task": "task"})
+    rows = rows.merge(chosen[["run", "seed"]], on="run")[COLUMNS]
+    folder.mkdir(parents=True, exist_ok=True)
+    record = _record(loaded, rows)
+    text = json.dumps(record, indent=1) + "\n"
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    ordered = rows.sort_values(["task", "seed", "step"])
+    # mtime 0: the same runs give the same bytes.
+    packing: Any = {"method": "gzip", "mtime": 0}
+    file = folder / f"{name}.csv.gz"
+    ordered.to_csv(file, index=False, compression=packing)
+    return file
+
+
+def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
+    """The settings all runs share; two settings in one bank would be an error."""
+    tasks = set(rows["task"])
+    records = [
+        row
+        for row in loaded.segments.to_dict("records")
+        if row["method"] == "finetuning" and len(row["tasks"]) == 1 and row["tasks"][0] in tasks
+    ]
+    settings = [{key: record[key] for key in KEPT if key in record} for record in records]
+    if any(setting != settings[0] for setting in settings):
+        raise ValueError("single-task runs of different settings: a bank has one")
+    history = {key: records[0][key] for key in HISTORY if key in records[0]}
+    return settings[0] | history | {"seeds": int(rows["seed"].nunique()), "tasks": sorted(tasks)}
+
+
+if __name__ == "__main__":
+    print(write_bank(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
