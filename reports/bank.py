@@ -4,6 +4,7 @@ python -m cwbench.reports.bank RESULTS NAME FOLDER
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
     if any(setting != settings[0] for setting in settings):
         raise ValueError("single-task runs of different settings: a bank has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
+    history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
     return settings[0] | history | {"seeds": int(rows["seed"].nunique()), "tasks": sorted(tasks)}
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from cwbench import hostmemory, methods, snapshot
-from cwbench.config import EnvConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.methods import METHODS
 from cwbench.options import resolve
 from cwbench.plan import Run, make_plan
@@ -44,7 +44,7 @@ def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> T
         device=device,
         compiled=compiled,
     )
-    trainer.method = methods.METHODS["finetuning"].method(None, trainer)
+    trainer.method = methods.METHODS["finetuning"].method(MethodConfig(), trainer)
     trainer.start()
     trainer.replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
     rows = [torch.randn(300, 29, generator=torch.Generator().manual_seed(s)) for s in seeds]
