@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint install clean
+.PHONY: demo test test-slow test-cluster lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,10 +25,15 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -q -m 'not slow'
+	$(BIN)/python -m pytest -q -m 'not slow and not cluster'
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code
+
+# On a real Ray and a real Slurm of this machine; each skips, and says why, where it cannot start.
+test-cluster: $(STAMP)
+	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
+	$(BIN)/python -m pytest -q -rs -m cluster tests/cluster
 
 clean:
 	rm -rf $(VENV) build *.egg-info demo

@@ -63,6 +63,13 @@ class Claims:
             return False
         return True
 
+    def elsewhere(self, folder: SegmentFolder) -> bool:
+        """Whether a living process other than this one has taken the segment."""
+        file = folder.path / "claim.json"
+        with contextlib.suppress(FileNotFoundError):
+            return file not in self.held and not _abandoned(file)
+        return False
+
     def release(self, folder: SegmentFolder) -> None:
         self._drop(folder.path / "claim.json")
 

@@ -1,29 +1,36 @@
-"""What a plan will need: counted steps, modelled memory, and time from a short measurement."""
+"""What a plan will need: counted steps, memory and time from short rehearsals."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import prod
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import torch
 
+from cwbench.actor import Actor, Layout
 from cwbench.config import EnvConfig
+from cwbench.envs import step_cost
 from cwbench.method import Method
 from cwbench.nets import make_critic, make_policy
-from cwbench.plan import Plan
-from cwbench.replay import Replay
+from cwbench.plan import Plan, split_evenly
+from cwbench.rehearsal import ACTION_DIM, Rehearsal, run_bytes
 from cwbench.schedule import count_evaluations, count_updates, longest_share
 from cwbench.segment import Segment
 from cwbench.trainer import Trainer
+from cwbench.workers import Envs, Lane, LaneSpec
 
-ACTION_DIM = 4
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
 ENV_BYTES = 6 << 20  # one environment on a slim model
+CUDA_BYTES = 1 << 30  # libraries' workspaces and a second copy of an update's tensors, for capture
+CHUNK = 50  # steps between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,21 @@ class Estimate:
     device_bytes: int  # 0 without an accelerator
     disk_bytes: int
     seconds: float | None  # None when nothing was measured
+
+    def plus(self, other: "Estimate") -> "Estimate":
+        """Of two fleets that train one after the other."""
+        seconds = None
+        if self.seconds is not None and other.seconds is not None:
+            seconds = self.seconds + other.seconds
+        return Estimate(
+            self.steps + other.steps,
+            self.eval_steps + other.eval_steps,
+            self.updates + other.updates,
+            max(self.host_bytes, other.host_bytes),
+            max(self.device_bytes, other.device_bytes),
+            self.disk_bytes + other.disk_bytes,
+            seconds,
+        )
 
 
 def parameter_counts(segment: Segment, obs_dim: int) -> tuple[int, int]:
@@ -75,132 +97,209 @@ def kept_bytes(segment: Segment, method: Method[Any], obs_dim: int) -> int:
     return rows * (row_bytes(obs_dim) + 4 * method.note_width)
 
 
-def fleet_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int) -> int:
-    """Tensors of a fleet: weights, gradients and Adam's two moments, targets, replay."""
-    actor, critic = parameter_counts(segments[0], obs_dim)
-    tensors = 4 * (4 * (actor + critic) + critic)
-    return len(segments) * tensors + replay_bytes(segments, method, obs_dim)
+class Costs:
+    """What fleets take, measured in rehearsals, each kind once.
+
+    Later positions cost more, because heads and memories grow with every task by the same amount.
+    So three positions are rehearsed, and others lie on the line through the last two.
+    """
+
+    POSITIONS = (0, 1, 4)
+
+    def __init__(
+        self,
+        methods: Mapping[str, type[Method[Any]]],
+        obs_dim: Callable[[EnvConfig], int],
+        device: torch.device,
+    ) -> None:
+        self.methods, self.obs_dim, self.device = methods, obs_dim, device
+        self._bytes: dict[tuple[Any, ...], int] = {}
+        self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
+
+    def method(self, segment: Segment) -> tuple[type[Method[Any]], int]:
+        return self.methods[segment.setup.method], self.obs_dim(segment.setup.env)
+
+    def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
+        """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
+        kind, width = self.method(fleet[0])
+        method = kind(fleet[0].setup.options, bare_trainer(fleet, width))
+        per_run = self._line(fleet[0], self._run_bytes)
+        return len(fleet) * round(per_run) + replay_bytes(fleet, method, width)
+
+    def _run_bytes(self, segment: Segment) -> float:
+        key = (segment.setup, segment.tasks if segment.joint else segment.position)
+        if key not in self._bytes:
+            self._bytes[key] = run_bytes(segment, *self.method(segment))
+        return self._bytes[key]
+
+    def times(self, fleet: Sequence[Segment]) -> "Times":
+        def value(name: str, first: Segment) -> float:
+            return float(getattr(self._timed(first, len(fleet)), name))
+
+        names = [field.name for field in fields(Times)]
+        return Times(*(self._line(fleet[0], partial(value, name)) for name in names))
+
+    def _timed(self, first: Segment, runs: int) -> "Times":
+        key = (first.setup, first.tasks if first.joint else first.position)
+        for size, known in self._times.setdefault(key, {}).items():
+            if 0.7 < size / runs < 1.4:  # near enough to be measured once
+                return replace(known, update=known.update * runs / size)
+        kind, width = self.method(first)
+        trainer = Rehearsal([first] * runs, kind, width, self.device)
+        update = seconds_per_call(partial(trainer.train, 1), 0.5)
+        step = seconds_per_call(_stepper(first, trainer), 0.2) / CHUNK
+        episodes = trainer.selection_episodes
+        times = Times(
+            update, step / step_cost(first.tasks[-1]), trainer.count_retraining(), episodes
+        )
+        self._times[key][runs] = times
+        return times
+
+    def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
+        if segment.joint or segment.position in self.POSITIONS:
+            return value(segment)
+        low, high = self.POSITIONS[1:]
+        one, other = (value(_moved(segment, position)) for position in (low, high))
+        return one + (other - one) * (segment.position - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Times:
+    update: float  # seconds, of all runs of a fleet
+    step: float  # seconds of one worker, for a task of mean cost
+    retraining: float  # updates at the task's end
+    selection: float  # episodes of a run that choose a head
+
+
+def _moved(segment: Segment, position: int) -> Segment:
+    """The segment as if it were at another position of a sequence that goes on."""
+    tasks = (segment.tasks * (position + 1))[: position + 1]
+    length = None if segment.length is None else max(segment.length, position + 2)
+    return replace(segment, tasks=tasks, length=length)
 
 
 def estimate(
-    plan: Plan,
-    methods: Mapping[str, type[Method[Any]]],
-    obs_dim: Callable[[EnvConfig], int],
-    device: torch.device,
-    workers: int,
-    *,
-    measure: bool,
+    plan: Plan, costs: Costs, workers: int, *, halves: int = 1, measure: bool = True
 ) -> Estimate:
-    steps = updates = evals = disk = largest = 0
-    seconds = 0.0
-    speed: dict[tuple[Any, ...], tuple[float, float]] = {}
+    """What a plan needs; time only if asked to measure, since that takes seconds."""
+    total = Estimate(0, 0, 0, 0, 0, 0, 0.0 if measure else None)
     for fleet in plan.fleets:
-        first, runs = fleet[0], len(fleet)
-        schedule, width = first.setup.schedule, obs_dim(first.setup.env)
-        kind = methods[first.setup.method]
-        method = kind(first.setup.options, _bare_trainer(fleet, width, torch.device("cpu")))
-        lanes = len(method.lanes(first.position))
-        fleet_updates = count_updates(schedule, first.steps)
-        episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
-        fleet_evals = episodes * first.setup.env.horizon * len(first.tasks)
-        steps += runs * first.steps
-        updates += runs * fleet_updates
-        evals += runs * fleet_evals
-        largest = max(largest, fleet_bytes(fleet, method, width))
-        kept = kept_bytes(first, method, width) if method.keeps_data else 0
-        actor, critic = parameter_counts(first, width)
-        disk += runs * (4 * (actor + 2 * critic) + kept)
-        if measure:
-            key = (first.setup, len(first.tasks) > 1, runs)
-            if key not in speed:
-                speed[key] = _measure(fleet, width, device)
-            per_update, per_step = speed[key]
-            seconds += fleet_updates * per_update
-            stepped = runs * (lanes * first.steps + fleet_evals)
-            seconds += stepped * per_step / min(workers, runs * lanes)
+        total = total.plus(_estimate_fleet(fleet, costs, workers, halves, measure))
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
-    host = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
-    on_device = device.type == "cuda"
+    processes = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
+    if costs.device.type == "cuda" and plan.fleets:
+        return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
+    return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
+
+
+def _estimate_fleet(
+    fleet: Sequence[Segment], costs: Costs, workers: int, halves: int, measure: bool
+) -> Estimate:
+    first, runs = fleet[0], len(fleet)
+    schedule, horizon = first.setup.schedule, first.setup.env.horizon
+    kind, width = costs.method(first)
+    method = kind(first.setup.options, bare_trainer(fleet, width))
+    lanes = len(method.lanes(first.position))
+    updates = count_updates(schedule, first.steps)
+    episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
+    evals = episodes * horizon * len(first.tasks)
+    seconds = None
+    if measure:
+        times = costs.times(fleet)
+        updates += round(times.retraining)
+        steps = lanes * first.steps + evals + times.selection * horizon
+        slow = fmean(step_cost(segment.tasks[-1]) for segment in fleet)
+        seconds = updates * times.update
+        seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
+    actor, critic = parameter_counts(first, width)
+    kept = kept_bytes(first, method, width) if method.keeps_data else 0
     return Estimate(
-        steps,
-        evals,
-        updates,
-        host + (0 if on_device else largest),
-        largest if on_device else 0,
-        disk,
-        seconds if measure else None,
+        steps=runs * first.steps,
+        eval_steps=runs * evals,
+        updates=runs * updates,
+        host_bytes=0,
+        device_bytes=sum(map(costs.fleet_bytes, split_evenly(fleet, min(halves, runs)))),
+        disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
+        seconds=seconds,
     )
 
 
-def _measure(fleet: Sequence[Segment], obs_dim: int, device: torch.device) -> tuple[float, float]:
-    """Seconds per update of a fleet like this one, and per environment step of one worker."""
-    trainer = example_trainer(fleet, obs_dim, device)
-    return seconds_per_call(partial(trainer.train, 1), 0.7), seconds_per_call(
-        _stepper(fleet[0]), 0.2
-    )
-
-
-def _bare_trainer(
-    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
-) -> Trainer:
-    """A trainer as this fleet will have it, before it starts."""
+def bare_trainer(fleet: Sequence[Segment], obs_dim: int) -> Trainer:
+    """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
     setup = fleet[0].setup
     return Trainer(
-        [segment.seed for segment in fleet],
+        [fleet[0].seed],
         fleet[0].position,
         dims=(obs_dim, ACTION_DIM),
         sac=setup.sac,
         network=setup.network,
         schedule=setup.schedule,
-        device=device,
+        device=torch.device("cpu"),
         length=fleet[0].length,
-        compiled=compiled,
     )
+
+
+def free_bytes(device: torch.device, workers: int) -> int:
+    """Memory for tensors that a fleet may take here, with a tenth left for what is not counted."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return round(0.9 * free) - CUDA_BYTES
+    others = PROCESS_BYTES + workers * (WORKER_BYTES + 10 * ENV_BYTES)
+    return round(0.9 * _available_bytes()) - others
+
+
+def _available_bytes() -> int:
+    """Host memory that this process can still get: of the machine, or of its control group."""
+    amounts = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        amounts += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail")]
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        amounts.append(int(limit) - int(used))
+    if not amounts:
+        amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return max(0, min(amounts))
 
 
 def example_trainer(
     fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
 ) -> Trainer:
-    """The same, with made-up transitions and ready to train."""
-    setup, position = fleet[0].setup, fleet[0].position
-    trainer = _bare_trainer(fleet, obs_dim, device, compiled=compiled)
-    trainer.start()
-    # The plain update: what a method adds to it depends on earlier tasks, which are not there yet.
-    trainer.method = Method(setup.options, trainer)
-    trainer.replay = Replay(len(fleet), 1000, trainer.dims, trainer.streams, live=[position])
-    rows = torch.zeros(len(fleet), 1000, trainer.replay.width)
-    trainer.replay.add(position, rows)
-    return trainer
+    """Plain SAC for a fleet, with made-up transitions and ready to train."""
+    return Rehearsal(fleet, Method, obs_dim, device, compiled=compiled)
 
 
-def pick_threads(plan: Plan, obs_dim: Callable[[EnvConfig], int], device: torch.device) -> int:
+def pick_threads(plan: Plan, costs: Costs) -> int:
     """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
-    if device.type != "cpu" or cores() == 1:
+    if costs.device.type != "cpu" or cores() == 1:
         return 1
     fleet = max(plan.fleets, key=len)
+    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device)
     seconds = {}
     for threads in (1, cores()):
         torch.set_num_threads(threads)
-        trainer = example_trainer(fleet, obs_dim(fleet[0].setup.env), device)
         seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.3)
     return min(seconds, key=lambda threads: seconds[threads])
 
 
-def _stepper(segment: Segment) -> Callable[[], None]:
+def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
+    """What a worker does for a run: environment and policy, CHUNK steps a call."""
     from cwbench import envs
 
-    env = envs.make(segment.tasks[-1], segment.setup.env)
-    rng = np.random.default_rng(0)
-    env.reset(rng)
-    count = 0
+    network = segment.setup.network
+    shapes = trainer.policy.network.shapes(trainer.tasks)
+    layout = Layout(shapes, network.layers, network.actor_head_layers)
+    actor = Actor(layout, np.zeros(layout.size, np.float32))
+    cycle = ((segment.position, segment.tasks[-1]),)
+    spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
+    lane = Lane(spec, Envs(envs.make, segment.setup.env), actor, ACTION_DIM)
+    rows = np.zeros((CHUNK, trainer.replay.width), np.float32)
 
     def step() -> None:
-        nonlocal count
-        count += 1
-        if env.step(rng.uniform(-1, 1, ACTION_DIM).astype(np.float32))[3]:
-            env.reset(rng)
+        lane.collect(rows)
 
     return step
 
@@ -209,7 +308,7 @@ def seconds_per_call(action: Callable[[], None], budget: float) -> float:
     """Seconds per call, after a warm-up call, for about as long as the budget says."""
     action()
     start, calls = time.perf_counter(), 0
-    while calls < 3 or time.perf_counter() - start < budget:
+    while calls < 1 or time.perf_counter() - start < budget:
         action()
         calls += 1
     if torch.cuda.is_available():
@@ -228,7 +327,12 @@ def size(count: int) -> str:
 
 
 def cores() -> int:
-    """Cores this process may use, which in a container or job may be fewer than there are."""
+    """Cores this process may use, which in a container or job may be fewer than there are.
+
+    Launchers that start several processes on a machine name each one's share.
+    """
+    if share := os.environ.get("CWBENCH_CORES"):
+        return int(share)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -128,7 +128,9 @@ class Fleet:
         self.published.start(self.flat_policy(self.position))
         began = {"started": time.time(), "started_step": self.step}  # of this sitting
         for folder in self.folders:
-            folder.set_status("running", step=self.step, steps=self.steps, **began)
+            sittings = [*folder.status().get("sittings", []), self.step]
+            now = {"step": self.step, "steps": self.steps, "sittings": sittings}
+            folder.set_status("running", **now, **began)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)

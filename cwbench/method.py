@@ -102,6 +102,10 @@ class Method(Generic[C]):
     def on_task_end(self, task: int) -> None:
         """After the last step, before the evaluation at the boundary."""
 
+    def rehearse_task_end(self, task: int) -> None:
+        """For estimates: leave behind as much as `on_task_end` does, at once, whatever it says."""
+        self.on_task_end(task)
+
     def exploration(self, task: int) -> Exploration:
         """Uniform actions for the schedule's start steps."""
         return self.trainer.uniform_exploration()

@@ -1,11 +1,22 @@
 """From the runs asked for to the fleets still to be trained."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from cwbench.results import Store
 from cwbench.segment import Segment, digest
+
+Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
+
+
+class TooLarge(Exception):
+    """Not even one run of a segment fits into memory."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.folder)
+        self.segment = segment
 
 
 @dataclass(frozen=True)
@@ -48,28 +59,48 @@ class Plan:
 
 
 def make_plan(
-    runs: Sequence[Run], store: Store, fleet_size: int, snapshot_step: Callable[[Segment], int]
+    runs: Sequence[Run],
+    store: Store,
+    fleet_size: int,
+    snapshot_step: Callable[[Segment], int],
+    *,
+    segments: Sequence[Segment] = (),
+    fits: Fits = lambda fleet: True,
+    places: int = 1,
 ) -> Plan:
-    """Group missing segments into fleets: same shape, position, length and step of a snapshot."""
-    segments = {segment.id: segment for run in runs for segment in run.segments}
-    done = frozenset(key for key, segment in segments.items() if store.folder(segment).done)
+    """Group missing segments into fleets: same shape, position, length and step of a snapshot.
+
+    `segments` are wanted beside those of the runs. Fleets come in multiples of `places`, the
+    devices that train side by side. TooLarge where not even one run fits.
+    """
+    wanted = [*(segment for run in runs for segment in run.segments), *segments]
+    distinct = {segment.id: segment for segment in wanted}
+    done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
     groups: dict[tuple[Any, ...], list[Segment]] = {}
-    for key, segment in segments.items():
+    for key, segment in distinct.items():
         if key not in done:
             shape = (len(segment.tasks), digest(segment.setup.shape()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size)]
-    return Plan(tuple(runs), tuple(segments.values()), done, tuple(fleets))
+    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, places)]
+    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
-def _split(group: Sequence[Segment], size: int) -> Iterable[tuple[Segment, ...]]:
-    """Fleets of nearly equal size, none larger than `size`."""
-    count = -(-len(group) // size)
+def _split(
+    group: Sequence[Segment], size: int, fits: Fits, places: int
+) -> list[tuple[Segment, ...]]:
+    """As few fleets as possible, none larger than `size` nor than what fits."""
+    fewest = min(len(group), -(-len(group) // (size * places)) * places)
+    for count in range(fewest, len(group) + 1):
+        fleets = split_evenly(group, count)
+        if all(map(fits, fleets)):
+            return fleets
+    raise TooLarge(group[0])
+
+
+def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
+    """So many parts of nearly equal size."""
     share, rest = divmod(len(group), count)
-    start = 0
-    for number in range(count):
-        end = start + share + (number < rest)
-        yield tuple(group[start:end])
-        start = end
+    starts = [number * share + min(number, rest) for number in range(count + 1)]
+    return [tuple(group[start:end]) for start, end in pairwise(starts)]

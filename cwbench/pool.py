@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from cwbench.actor import Floats, Layout
 from cwbench.config import EnvConfig
+from cwbench.envs import step_cost
 from cwbench.workers import Episode, EvalJob, EvalResult, FleetSpec, LaneSpec, Make, work
 
 # One thread per worker: they are as many as the cores already.
@@ -73,7 +75,7 @@ class Pool:
         self._waiting: dict[int, Callable[[EvalResult], None]] = {}  # evaluation -> what to do
         self._owner: dict[int, int] = {}  # evaluation -> worker
         self._load = [0] * workers  # evaluations under way, per worker
-        self.lanes = [0] * workers  # lanes of open fleets, per worker
+        self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
         # What workers were busy with, for whoever wants to know: (fleet, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.evaluation_seconds = 0.0
@@ -143,7 +145,7 @@ class Pool:
                 connection.send(("stop",))
             process.join(timeout=2)
             if process.is_alive():
-                process.terminate()
+                process.kill()
                 process.join(timeout=2)
             connection.close()
 
@@ -175,7 +177,7 @@ class Collector:
         self.chunks = SharedArray((len(lanes), longest, width))
         self.lanes = list(lanes)
         self._count = 0
-        shares = self._deal(len(lanes))
+        shares = self._deal(lanes)
         self._users = [worker for worker, slots in enumerate(shares) if slots]
         for worker in self._users:
             slots = shares[worker]
@@ -193,14 +195,21 @@ class Collector:
             )
             pool._send(worker, "open", spec)
 
-    def _deal(self, count: int) -> list[list[int]]:
-        """Lanes for each worker: evenly, the odd ones to those with fewest of other fleets."""
+    def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
+        """Lanes for each worker, the slowest first to whoever has least to do for this fleet.
+
+        Among equals those with least of other fleets come first. Which worker steps a lane changes
+        no number.
+        """
         shares: list[list[int]] = [[] for _ in self.pool.connections]
-        for slot in range(count):
-            worker = min(range(len(shares)), key=lambda w: (len(shares[w]), self.pool.lanes[w], w))
+        load = [0.0] * len(shares)
+        cost = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
+        for slot in sorted(range(len(lanes)), key=lambda slot: -cost[slot]):
+            worker = min(range(len(shares)), key=lambda w: (load[w], self.pool.load[w], w))
             shares[worker].append(slot)
-        self._shares = [len(share) for share in shares]
-        self.pool.lanes = [a + b for a, b in zip(self.pool.lanes, self._shares, strict=True)]
+            load[worker] += cost[slot]
+        self._load = load
+        self.pool.load = [a + b for a, b in zip(self.pool.load, load, strict=True)]
         return shares
 
     def request(self, count: int) -> None:
@@ -231,7 +240,7 @@ class Collector:
         for worker in self._users:
             with contextlib.suppress(WorkerError):
                 self.pool._send(worker, "close", self.key)
-        self.pool.lanes = [a - b for a, b in zip(self.pool.lanes, self._shares, strict=True)]
+        self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
         self.weights.close()
         self.chunks.close()
 

@@ -28,6 +28,8 @@ def duration(seconds: float) -> str:
 class Quiet:
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
+    def leave(self, steps: int) -> None: ...
+    def wait(self, segments: int) -> None: ...
     def __enter__(self) -> "Quiet":
         return self
 
@@ -48,6 +50,10 @@ class Progress(Quiet):
         self.finished += sum(f.steps * f.runs for f in self.fleets)
         self.fleets = list(fleets)
         self.resumed += sum(f.step * f.runs for f in fleets)
+
+    def leave(self, steps: int) -> None:
+        """Others did so many of the steps."""
+        self.total -= steps
 
     @property
     def steps(self) -> int:
@@ -70,6 +76,12 @@ class Lines(Progress):
         super().__init__(total_steps, console)
         self._last = -LINE_SECONDS
         self._fleet: Fleet | None = None
+        self._waiting = 0
+
+    def wait(self, segments: int) -> None:
+        if segments != self._waiting:
+            self.console.print(_waiting(segments), highlight=False, soft_wrap=True)
+        self._waiting = segments
 
     def advance(self, fleet: Fleet) -> None:
         now = time.monotonic()
@@ -97,6 +109,7 @@ class Screen(Progress):
 
     def __init__(self, total_steps: int, console: Console) -> None:
         super().__init__(total_steps, console)
+        self.caption = ""
         self.live = Live(console=console, get_renderable=self.table, refresh_per_second=2)
 
     def __enter__(self) -> "Screen":
@@ -106,10 +119,18 @@ class Screen(Progress):
     def __exit__(self, *_: object) -> None:
         self.live.stop()
 
+    def begin(self, fleets: Sequence[Fleet]) -> None:
+        super().begin(fleets)
+        self.caption = ""
+
+    def wait(self, segments: int) -> None:
+        self.caption = _waiting(segments)
+
     def table(self) -> Any:
         share = self.steps / self.total if self.total else 1.0
         table = Table(
-            title=f"{share:.0%} of {self.total:,} steps, {self.speed:.0f} steps/s, {self.eta} left"
+            title=f"{share:.0%} of {self.total:,} steps, {self.speed:.0f} steps/s, {self.eta} left",
+            caption=self.caption,
         )
         for name in ("run", "task", "step", "success", "training success"):
             table.add_column(name, justify="left" if name in ("run", "task") else "right")
@@ -127,6 +148,10 @@ class Screen(Progress):
         if len(rows) > self.MOST:
             table.add_row(f"and {len(rows) - self.MOST} more")
         return table
+
+
+def _waiting(segments: int) -> str:
+    return f"waiting for {segments} segments that other processes are training"
 
 
 def make_progress(total_steps: int, console: Console, *, quiet: bool) -> Quiet:

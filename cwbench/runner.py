@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
+from cwbench import snapshot
 from cwbench.claims import Claims
 from cwbench.fleet import Fleet
 from cwbench.method import Method
@@ -19,7 +20,15 @@ from cwbench.pool import Pool
 from cwbench.results import Store
 from cwbench.segment import Segment
 
-GRACE_SECONDS = 3.0
+# How long a chunk may go on after a request to stop: one that is cut short falls back to the last
+# snapshot. Schedulers announce an end earlier than people would wait.
+GRACE_SECONDS = {
+    signal.SIGINT: 3.0,
+    signal.SIGTERM: 20.0,
+    signal.SIGUSR1: 60.0,
+    signal.SIGUSR2: 60.0,
+}
+WAIT_SECONDS = 5.0  # between looks at what other processes are training
 
 
 class Interrupted(Exception):
@@ -27,30 +36,34 @@ class Interrupted(Exception):
 
 
 class StopRequest:
-    """Remembers a Ctrl-C or SIGTERM. Fleets pause at the next chunk; a late one is cut short."""
+    """Remembers a Ctrl-C or a scheduler's signal. Fleets pause at the next chunk.
+
+    A chunk that takes too long is cut short; a second Ctrl-C does not wait at all.
+    """
 
     def __init__(self) -> None:
-        self.since: float | None = None
+        self.deadline: float | None = None
 
     def __bool__(self) -> bool:
-        return self.since is not None
+        return self.deadline is not None
 
-    def _ask(self, *_: object) -> None:
-        # A second request, or one that has waited long enough, does not wait for the chunk's end.
-        self.since = time.monotonic() if self.since is None else -GRACE_SECONDS
+    def _ask(self, number: int, _: object) -> None:
+        if self.deadline is None:
+            self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
+        elif number == signal.SIGINT:
+            self.deadline = time.monotonic()
 
     def check(self) -> None:
-        if self.since is not None and time.monotonic() - self.since > GRACE_SECONDS:
+        if self.deadline is not None and time.monotonic() > self.deadline:
             raise Interrupted
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(number, self._ask) for number in numbers]
+        before = {number: signal.signal(number, self._ask) for number in GRACE_SECONDS}
         try:
             yield
         finally:
-            for number, handler in zip(numbers, before, strict=True):
+            for number, handler in before.items():
                 signal.signal(number, handler)
 
 
@@ -59,6 +72,8 @@ class Progress(Protocol):
 
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
+    def leave(self, steps: int) -> None: ...  # others did so many of the steps
+    def wait(self, segments: int) -> None: ...  # for so many that others are training
 
 
 @dataclass
@@ -66,9 +81,13 @@ class Outcome:
     trained: int = 0
     diverged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # segment folder -> last line of the error
-    skipped: int = 0  # children of segments that are not done
-    elsewhere: int = 0  # segments that another process is training or has just finished
+    skipped: int = 0  # children of segments that nobody will finish
+    elsewhere: int = 0  # segments that another process finished meanwhile
     interrupted: bool = False
+
+    @property
+    def good(self) -> bool:
+        return not (self.failed or self.diverged or self.skipped or self.interrupted)
 
 
 @dataclass(frozen=True)
@@ -83,28 +102,53 @@ class Runner:
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
+        """Train what is not claimed elsewhere; then wait for the rest and go on with its children.
+
+        Ends when every segment of the plan is done, failed, or waits for one that failed.
+        """
         outcome, stop = Outcome(), StopRequest()
         with stop.listening(), Claims() as claims:
-            for segments in plan.fleets:
-                ready = [segment for segment in segments if self._has_parent(segment)]
-                outcome.skipped += len(segments) - len(ready)
-                ours = [segment for segment in ready if self._claim(segment, claims)]
-                outcome.elsewhere += len(ready) - len(ours)
-                if ours:
-                    self._run_fleet(ours, pool, progress, stop, outcome)
-                for segment in ours:
-                    claims.release(self.store.folder(segment))
-                if outcome.interrupted or not pool.alive:
-                    break
+            sharing = Sharing(self.store, self.about, claims, outcome, progress)
+            fleets: Sequence[Sequence[Segment]] = plan.fleets
+            while fleets and not outcome.interrupted and pool.alive:
+                sharing.moved = False
+                fleets = list(self._go_through(fleets, sharing, pool, stop))
+                if fleets and not sharing.moved:
+                    sharing.wait(fleets, stop)
+                outcome.interrupted |= bool(stop and fleets)
         return outcome
 
-    def _claim(self, segment: Segment, claims: Claims) -> bool:
-        folder = self.store.folder(segment)
-        folder.create(segment, self.about(segment))
-        return claims.take(folder)
+    def _go_through(
+        self, fleets: Sequence[Sequence[Segment]], sharing: "Sharing", pool: Pool, stop: StopRequest
+    ) -> Iterator[Sequence[Segment]]:
+        """Train what can be had of each fleet; yields what must be looked at again."""
+        for segments in fleets:
+            if sharing.outcome.interrupted or not pool.alive:
+                return
+            ours, others = sharing.sort(segments)
+            self._run_ours(ours, pool, sharing.progress, stop, sharing.outcome)
+            for segment in ours:
+                sharing.claims.release(self.store.folder(segment))
+            if others:
+                yield others
 
-    def _has_parent(self, segment: Segment) -> bool:
-        return segment.parent is None or self.store.folder(segment.parent).done
+    def _run_ours(
+        self,
+        segments: Sequence[Segment],
+        pool: Pool,
+        progress: Progress,
+        stop: StopRequest,
+        outcome: Outcome,
+    ) -> None:
+        """Runs continue from where they are, so those at different steps train apart."""
+        steps: dict[int, list[Segment]] = {}
+        for segment in segments:
+            step = snapshot.step_of(self.store.folder(segment).snapshot)
+            steps.setdefault(step, []).append(segment)
+        for part in steps.values():
+            outcome.interrupted |= bool(stop)
+            if not outcome.interrupted and pool.alive:
+                self._run_fleet(part, pool, progress, stop, outcome)
 
     def _run_fleet(
         self,
@@ -184,6 +228,74 @@ class Runner:
             folder = self.store.folder(segment)
             if folder.state in ("running", "pending"):
                 folder.set_status(state, message=message)
+
+
+class Sharing:
+    """A plan's segments among several processes: which are ours now, which are another's."""
+
+    def __init__(
+        self,
+        store: Store,
+        about: Callable[[Segment], Mapping[str, Any]],
+        claims: Claims,
+        outcome: Outcome,
+        progress: Progress,
+    ) -> None:
+        self.store, self.about, self.claims = store, about, claims
+        self.outcome, self.progress = outcome, progress
+        self.moved = False  # since the last wait
+        self.watched: set[str] = set()  # segments seen in another's hands
+        self.waiting: set[str] = set()  # segments still to come, here or elsewhere
+
+    def sort(self, segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
+        """Those claimed for this process, and those to look at again later."""
+        ours, later = [], []
+        for segment in segments:
+            verdict = self._judge(segment)
+            self.waiting.discard(segment.id)
+            if verdict == "ours":
+                ours.append(segment)
+            elif verdict == "later":
+                later.append(segment)
+                self.waiting.add(segment.id)
+            else:
+                self.progress.leave(segment.steps)
+            self.moved |= verdict != "later"
+        return ours, later
+
+    def _judge(self, segment: Segment) -> str:
+        """ours, later, or gone: nothing is left to do for it here."""
+        folder = self.store.folder(segment)
+        state = folder.state
+        if state == "done":
+            self.outcome.elsewhere += 1
+            return "gone"
+        if self.claims.elsewhere(folder):
+            self.watched.add(segment.id)
+            return "later"
+        if segment.id in self.watched and state in ("failed", "diverged"):
+            self.outcome.failed[segment.folder] = folder.status().get("message", state)
+            return "gone"
+        if segment.parent is not None and not self.store.folder(segment.parent).done:
+            return self._orphan(segment.parent)
+        folder.create(segment, self.about(segment))
+        return "ours" if self.claims.take(folder) else "later"
+
+    def _orphan(self, parent: Segment) -> str:
+        if parent.id in self.waiting or self.claims.elsewhere(self.store.folder(parent)):
+            return "later"
+        if self.store.folder(parent).done:  # just now
+            return "later"
+        self.outcome.skipped += 1
+        return "gone"
+
+    def wait(self, fleets: Sequence[Sequence[Segment]], stop: StopRequest) -> None:
+        """A while, or until asked to stop."""
+        self.moved = False
+        self.progress.wait(sum(map(len, fleets)))
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end and not stop:
+            time.sleep(min(0.2, WAIT_SECONDS))
 
 
 def _abandon(fleets: Sequence[Fleet]) -> None:

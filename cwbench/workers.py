@@ -321,14 +321,15 @@ class Worker:
 
 def work(connection: Connection, make: Make | None, action_dim: int) -> None:
     """The body of a worker process."""
-    # Ctrl-C reaches the whole process group; the parent decides when workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a
+    # job; the parent decides when workers end, after it has asked them for their state.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     try:
         if make is None:
             from cwbench import envs
 
             make = envs.make
         Worker(connection, make, action_dim).serve()
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):
         return  # the parent is gone

@@ -6,7 +6,7 @@ Importances add up over tasks; there is one anchor, the latest. What differs bet
 important a weight is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -66,9 +66,17 @@ class Anchored(Method[C]):
 
     def on_task_end(self, task: int) -> None:
         for network in self.pulled:
-            for name, new in self.new_importance(network).items():
-                self.importance[name] = new + self.importance.get(name, 0)
-                self.anchor[name] = self.trainer.params[name].detach().clone()
+            self._add(self.new_importance(network))
+
+    def rehearse_task_end(self, task: int) -> None:
+        for network in self.pulled:
+            names = self.trainer.trunk_names(network)
+            self._add({name: torch.zeros_like(self.trainer.params[name]) for name in names})
+
+    def _add(self, importance: Mapping[str, Tensor]) -> None:
+        for name, new in importance.items():
+            self.importance[name] = new + self.importance.get(name, 0)
+            self.anchor[name] = self.trainer.params[name].detach().clone()
 
     def actor_penalty(self, batch: Batch) -> Tensor:
         return self.per_run("coef") * self._pull("actor")

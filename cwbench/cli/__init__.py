@@ -14,6 +14,7 @@ from cwbench import __version__
 COMMANDS = {
     "run": ("cwbench.cli.run", "Train a method on a sequence."),
     "pairwise": ("cwbench.cli.pairwise", "Train all ordered pairs of tasks and draw the matrices."),
+    "train": ("cwbench.cli.train", "Train one fleet that a launcher wrote down."),
     "experiment": ("cwbench.cli.experiment", "Train the paper's experiments, or one of your own."),
     "status": ("cwbench.cli.tend", "Show what is done, running, waiting or failed."),
     "retry": ("cwbench.cli.tend", "Train what failed again."),

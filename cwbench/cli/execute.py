@@ -6,9 +6,10 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import click
 from rich.console import Console
 
 from cwbench import __version__
+from cwbench.cli.launching import OPTIONS as LAUNCHING
+from cwbench.cli.launching import Launching, make_launcher
+from cwbench.cli.live import LivePage
 from cwbench.results import Store
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
@@ -37,18 +41,29 @@ class Execution:
     dry_run: bool
     quiet: bool
     yes: bool
+    launching: Launching
 
     @staticmethod
     def take(given: dict[str, Any]) -> "Execution":
         """Take these options out of all that were given."""
-        return Execution(**{field.name: given.pop(field.name) for field in fields(Execution)})
+        names = [field.name for field in fields(Execution) if field.name != "launching"]
+        own = {name: given.pop(name) for name in names}
+        return Execution(**own, launching=Launching.take(given))
+
+    def arguments(self) -> list[str]:
+        """The options of `cwbench train` that say the same."""
+        numbers = {
+            "workers": self.workers,
+            "threads": self.threads,
+            "fleet-size": self.fleet_size,
+            "snapshot-minutes": self.snapshot_minutes,
+        }
+        given = [f"--{name}={value:g}" for name, value in numbers.items() if value is not None]
+        flags = ["--compile"] * self.compiled + ["--no-tf32"] * (not self.tf32)
+        return [f"--device={self.device}", *given, *flags]
 
 
-OPTIONS = (
-    click.option(
-        "--results", default="results", show_default=True, type=click.Path(path_type=Path),
-        help="Folder.",
-    ),
+DOING = (  # of everything that trains
     click.option(
         "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"]),
         help="Where to train.",
@@ -65,12 +80,20 @@ OPTIONS = (
         "--snapshot-minutes", default=10.0, show_default=True, type=click.FloatRange(0),
         help="Time between snapshots.",
     ),
+    click.option("--quiet", is_flag=True, help="Show nothing but problems."),
+)  # fmt: skip
+OPTIONS = (  # of everything that plans
+    click.option(
+        "--results", default="results", show_default=True, type=click.Path(path_type=Path),
+        help="Folder.",
+    ),
+    *DOING,
     click.option(
         "--live/--no-live", default=True, help="Keep RESULTS/report/index.html up to date."
     ),
     click.option("--dry-run", is_flag=True, help="Show the plan and stop."),
-    click.option("--quiet", is_flag=True, help="Show nothing but problems."),
     click.option("--yes", is_flag=True, help="Do not ask, however long it takes."),
+    *LAUNCHING,
 )  # fmt: skip
 
 
@@ -104,6 +127,15 @@ def pick_device(name: str) -> Any:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(name)
+
+
+def planned_device(execution: Execution) -> Any:
+    """The device to plan for; of another machine only its kind is known."""
+    import torch
+
+    if execution.launching.here or execution.device == "auto":
+        return pick_device(execution.device)
+    return torch.device(execution.device)
 
 
 def open_store(folder: Path) -> Store:
@@ -199,6 +231,80 @@ def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: in
         say(console, f"about {duration(guess.seconds)} from a short measurement on this machine")
 
 
+@dataclass(frozen=True)
+class Work:
+    """What all steps of training a plan need."""
+
+    store: Store
+    methods: Mapping[str, Any]
+    device: Any
+    execution: Execution
+    console: Console
+
+    @cached_property
+    def costs(self) -> Any:
+        from cwbench import envs
+        from cwbench.estimate import Costs
+
+        return Costs(self.methods, envs.obs_dim, self.device)
+
+    @property
+    def halves(self) -> int:
+        """On an accelerator two halves of a fleet take turns."""
+        return 2 if self.device.type == "cuda" else 1
+
+    @property
+    def places(self) -> int:
+        """Devices of this machine that train side by side."""
+        import torch
+
+        many = self.device.type == "cuda" and self.execution.launching.launcher == "local"
+        return max(1, torch.cuda.device_count()) if many else 1
+
+    def plan(self, runs: Sequence[Any], segments: Sequence[Any] = ()) -> Any:
+        """Fleets of what is missing, as large as is useful and fits."""
+        from cwbench import snapshot
+        from cwbench.estimate import cores, free_bytes, size
+        from cwbench.plan import TooLarge, make_plan, split_evenly
+
+        most = self.execution.fleet_size or (100 if self.device.type == "cuda" else 8)
+        step = lambda segment: snapshot.step_of(self.store.folder(segment).snapshot)  # noqa: E731
+        here = self.execution.launching.here  # another machine's memory is for its own plan
+        workers = self.execution.workers or min(cores(), 2 * most)
+        free = free_bytes(self.device, workers) if here else 0
+
+        def needed(fleet: Sequence[Any]) -> int:
+            halves = split_evenly(fleet, min(self.halves, len(fleet)))
+            return sum(map(self.costs.fleet_bytes, halves))
+
+        def fits(fleet: Sequence[Any]) -> bool:
+            return not here or needed(fleet) <= free
+
+        try:
+            return make_plan(
+                runs, self.store, most, step, segments=segments, fits=fits, places=self.places
+            )
+        except TooLarge as error:
+            raise click.UsageError(
+                f"{error}: one run needs {size(needed([error.segment]))} of memory and "
+                f"{size(free)} are free; try a smaller --buffer-size"
+            ) from None
+
+    def workers(self, plan: Any) -> int:
+        from cwbench.estimate import cores
+
+        return self.execution.workers or min(cores(), 2 * max(map(len, plan.fleets), default=1))
+
+    def set_up_torch(self, plan: Any) -> None:
+        import torch
+
+        from cwbench.estimate import pick_threads
+
+        torch.backends.cuda.matmul.allow_tf32 = self.execution.tf32
+        if plan.missing:
+            torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
+
+
 def execute(
     runs: list[Any],
     methods: Mapping[str, Any],
@@ -211,80 +317,150 @@ def execute(
 
     The runs are recorded as an experiment of that name, or as several: `parts`, by name.
     """
-    import torch
-
-    from cwbench import envs, snapshot
-    from cwbench.cli.live import LivePage
-    from cwbench.estimate import cores, estimate, pick_threads
-    from cwbench.plan import make_plan
-    from cwbench.pool import Pool
-    from cwbench.progress import make_progress
-    from cwbench.runner import Runner
-
-    console = Console(stderr=False)
-    store, device = open_store(execution.results), pick_device(execution.device)
-    torch.backends.cuda.matmul.allow_tf32 = execution.tf32
-    cuda = device.type == "cuda"
-    plan = make_plan(
-        runs,
-        store,
-        execution.fleet_size or (100 if cuda else 8),
-        lambda segment: snapshot.step_of(store.folder(segment).snapshot),
-    )
-    largest = max(map(len, plan.fleets), default=1)
-    workers = execution.workers or min(cores(), 2 * largest)
-    if plan.missing:
-        torch.set_num_threads(execution.threads or pick_threads(plan, envs.obs_dim, device))
+    store, device = open_store(execution.results), planned_device(execution)
+    printing = execution.launching.launcher == "print"  # then nothing else goes to the output
+    work = Work(store, methods, device, execution, Console(stderr=printing))
+    plan = work.plan(runs)
+    if execution.launching.here:
+        work.set_up_torch(plan)
     if not execution.quiet or execution.dry_run:
-        measure = bool(plan.missing)
-        guess = estimate(plan, methods, envs.obs_dim, device, workers, measure=measure)
-        print_plan(console, plan, guess, device, workers)
-        if not (execution.dry_run or execution.yes) and (guess.seconds or 0) > LONG_SECONDS:
-            confirm(guess.seconds or 0)
+        present(work, plan)
     if execution.dry_run:
         return True
-    protocol = runs[0].protocol
-    record = about(protocol, device, execution.compiled)
+    launcher = make_launcher(execution.launching, execution.results, device)
+    if plan.missing and launcher is not None:
+        with bad_launches():
+            launcher.check()
+    record = about(runs[0].protocol, device, execution.compiled)
     for title, members in ({name: runs} if parts is None else parts).items():
         store.add_experiment(
             {"name": title, "command": record["command"], "created": record["created"]}
             | {"runs": [run.record() for run in members]}
         )
     if not plan.missing:
-        say(console, f"nothing to train: results are in {store.root}")
+        say(work.console, f"nothing to train: results are in {store.root}")
         return True
+    with LivePage(store.root) if execution.live and execution.launching.waits else nullcontext():
+        if launcher is None:
+            good = bool(train(work, plan, record).good)
+        else:
+            good = launch(work, plan, launcher, record)
+    if execution.live and execution.launching.waits and not execution.quiet:
+        say(work.console, f"page: {store.root / 'report' / 'index.html'}")
+    return good
+
+
+def present(work: Work, plan: Any) -> None:
+    """Say what will be done, and ask if it takes days."""
+    from cwbench.estimate import estimate
+
+    execution, workers = work.execution, work.workers(plan)
+    here = execution.launching.here
+    guess = estimate(plan, work.costs, workers, halves=work.halves, measure=here)
+    print_plan(work.console, plan, guess, work.device, workers)
+    if not (execution.dry_run or execution.yes) and (guess.seconds or 0) > LONG_SECONDS:
+        confirm(guess.seconds or 0)
+
+
+def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
+    """In this process, on one device."""
+    from cwbench import envs
+    from cwbench.pool import Pool
+    from cwbench.progress import make_progress
+    from cwbench.runner import Runner
+
+    execution, console = work.execution, work.console
     runner = Runner(
-        store,
-        methods,
-        device,
+        work.store,
+        work.methods,
+        work.device,
         envs.obs_dim,
-        halves=2 if cuda else 1,
+        halves=work.halves,
         compiled=execution.compiled,
         snapshot_seconds=60 * execution.snapshot_minutes,
         about=lambda segment: record,
     )
     total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
     with (
-        LivePage(store.root) if execution.live else nullcontext(),
-        Pool(workers, envs.ACTION_DIM) as pool,
+        Pool(work.workers(plan), envs.ACTION_DIM) as pool,
         make_progress(total, console, quiet=execution.quiet) as shown,
     ):
         outcome = runner.run(plan, pool, shown)
-    if execution.live and not execution.quiet:
-        say(console, f"page: {store.root / 'report' / 'index.html'}")
-    return report_outcome(console, outcome, store, record["command"])
+    report_outcome(console, outcome, work.store, record["command"])
+    return outcome
 
 
-def report_outcome(console: Console, outcome: Any, store: Store, command: str) -> bool:
+def launch(work: Work, plan: Any, launcher: Any, record: Mapping[str, Any]) -> bool:
+    """Through commands of their own, here or elsewhere."""
+    from cwbench.jobs import write_jobs
+    from cwbench.launch import Task
+
+    asked = {key: record[key] for key in ("protocol", "command")}
+    jobs = write_jobs(plan, work.store, method_names(work.methods), asked)
+    arguments = work.execution.arguments()
+    tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
+    try:
+        with bad_launches():
+            launcher.launch(tasks, teller(work))
+    except KeyboardInterrupt:
+        say(work.console, f"stopped; to continue: {record['command']}")
+        return False
+    return not work.execution.launching.waits or report_states(work, plan)
+
+
+@contextmanager
+def bad_launches() -> Iterator[None]:
+    """One line for what a launcher cannot do."""
+    from cwbench.launch import LaunchError
+
+    try:
+        yield
+    except LaunchError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def teller(work: Work) -> Callable[[str], None]:
+    """What a launcher says goes where the user looks for it."""
+    if work.execution.launching.launcher == "print":
+        return click.echo
+    return (lambda text: None) if work.execution.quiet else partial(say, work.console)
+
+
+def method_names(methods: Mapping[str, Any]) -> dict[str, str]:
+    """Recorded name -> a name under which another process finds the method."""
+    import inspect
+
+    from cwbench.methods import known
+
+    names = known()
+    return {
+        name: name if name in names else f"{Path(inspect.getfile(kind)).resolve()}:{kind.__name__}"
+        for name, kind in methods.items()
+    }
+
+
+def report_states(work: Work, plan: Any) -> bool:
+    """What other processes left of a plan."""
+    states = {s.folder: work.store.folder(s).status() for fleet in plan.fleets for s in fleet}
+    for folder, status in states.items():
+        if status["state"] in ("failed", "diverged"):
+            say(work.console, f"{status['state']}: {folder}: {status['message']}")
+    done = sum(status["state"] == "done" for status in states.values())
+    if done < len(states):
+        say(work.console, f"{len(states) - done} segments are not done; the same command continues")
+    say(work.console, f"{done} segments trained; results are in {work.store.root}")
+    return bool(done == len(states))
+
+
+def report_outcome(console: Console, outcome: Any, store: Store, command: str) -> None:
     for folder, message in outcome.failed.items():
         say(console, f"failed: {folder}: {message}")
     for folder in outcome.diverged:
         say(console, f"diverged: {folder}")
     if outcome.elsewhere:
-        say(console, f"{outcome.elsewhere} segments are being trained by another process")
+        say(console, f"{outcome.elsewhere} segments were trained by other processes")
     if outcome.skipped:
         say(console, f"{outcome.skipped} segments wait for one that is not done")
     if outcome.interrupted:
         say(console, f"stopped; to continue: {command}")
     say(console, f"{outcome.trained} segments trained; results are in {store.root}")
-    return not (outcome.failed or outcome.diverged or outcome.interrupted)

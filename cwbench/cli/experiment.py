@@ -39,7 +39,7 @@ def experiment(
     chosen = [read(name).changed(protocol, seeds) for name in dict.fromkeys(wanted)]
     if not train(chosen, execution):
         ctx.exit(1)
-    if not execution.dry_run:
+    if execution.launching.waits and not execution.dry_run:
         report_beside(ctx, execution.results)
 
 

@@ -59,5 +59,5 @@ def pairwise(
     )
     if not train([pairs], execution):
         ctx.exit(1)
-    if not execution.dry_run:
+    if execution.launching.waits and not execution.dry_run:
         report_beside(ctx, execution.results)  # the matrices and their counts are part of it

@@ -8,7 +8,7 @@ import difflib
 from cwbench.config import EnvConfig
 from cwbench.envs.env import ACTION_DIM, Env
 
-__all__ = ["ACTION_DIM", "TASKS", "Env", "all_tasks", "make", "obs_dim"]
+__all__ = ["ACTION_DIM", "TASKS", "Env", "all_tasks", "make", "obs_dim", "step_cost"]
 
 # Continual World's ten; the position is the task's id in the paper.
 TASKS = (
@@ -23,6 +23,22 @@ TASKS = (
     "window-close",
     "peg-unplug-side",
 )
+
+# What a worker's step costs, relative to the mean of the ten: time per step in the table of
+# docs/environments.md, plus half a mean step for the policy. Used to share lanes out evenly.
+_STEP_COST = {
+    "hammer": 1.14,
+    "push-wall": 0.95,
+    "faucet-close": 0.83,
+    "push-back": 0.96,
+    "stick-pull": 1.11,
+    "handle-press-side": 0.86,
+    "push": 0.90,
+    "shelf-place": 1.00,
+    "window-close": 0.92,
+    "peg-unplug-side": 1.31,
+}
+_STOCK_COST = 3.0  # of the other tasks: a stock step is about four times ours, the policy the same
 
 _OTHERS = tuple(
     """
@@ -39,6 +55,11 @@ _OTHERS = tuple(
 def all_tasks() -> tuple[str, ...]:
     """All fifty tasks of Meta-World, Continual World's ten first."""
     return TASKS + _OTHERS
+
+
+def step_cost(task: str) -> float:
+    """Relative time of a worker's step; 1 for tasks of which nothing is known."""
+    return _STOCK_COST if task in _OTHERS else _STEP_COST.get(task, 1.0)
 
 
 def obs_dim(config: EnvConfig) -> int:

@@ -1,6 +1,9 @@
 """The plan's memory against what a fleet really holds."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +11,12 @@ import pytest
 import torch
 
 from cwbench import methods
+from cwbench.config import GROUPS
 from cwbench.estimate import kept_bytes, replay_bytes
+from cwbench.method import Method
+from cwbench.options import resolve
 from cwbench.schedule import longest_share
+from cwbench.segment import Segment, Setup
 from cwbench.trainer import Trainer
 
 
@@ -47,6 +54,68 @@ def test_replay_takes_what_the_plan_says(
             headers = 128 * len(files)  # of the format
             on_disk = sum(file.stat().st_size for file in files) - headers
             assert on_disk == kept_bytes(segment, method, 12)
+
+
+MEASURE = """
+import sys, torch
+from pathlib import Path
+from test_memory_estimate import ROWS, RUNS, fleet_of
+
+from cwbench import methods
+from cwbench.estimate import Costs
+from cwbench.rehearsal import Rehearsal
+from cwbench.replay import OldTask, Replay
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+torch.set_num_threads(1)
+torch.backends.mkldnn.enabled = False
+fleet, kind = fleet_of(sys.argv[1])
+costs = Costs({fleet[0].setup.method: kind}, lambda env: 12, torch.device("cpu"))
+predicted = costs.fleet_bytes(fleet)  # also loads all that an update needs
+before = resident("VmRSS")
+trainer = Rehearsal(fleet, kind, 12, torch.device("cpu"))
+old = {}
+if kind.keeps_data or trainer.method.keeps_data:
+    names = {name: x.shape[1] for name, x in trainer.replay.columns.items()}
+    columns = {name: torch.ones(1, width).expand(ROWS, width) for name, width in names.items()}
+    shards = [torch.ones(1, 29).expand(ROWS, 29)] * RUNS  # of as many different parents
+    old = {0: OldTask(shards, list(range(RUNS)), [columns] * RUNS)}
+trainer.replay = Replay(RUNS, ROWS, (12, 4), trainer.streams, live=[1], old=old)
+for start in range(0, ROWS, 1000):
+    trainer.replay.add(1, torch.randn(RUNS, 1000, 29))
+trainer.train(5)
+print(predicted, resident("VmHWM") - before)
+"""
+RUNS, ROWS = 6, 60_000
+
+
+def fleet_of(name: str) -> tuple[list[Segment], type[Method[Any]]]:
+    """The second task of several runs, with the published networks."""
+    base, entry = methods.load(name)
+    layers = ({"buffer_size": ROWS, "steps_per_task": ROWS}, entry.options, entry.method.preset)
+    groups = {key: resolve(group, *layers) for key, group in GROUPS.items()}
+    setup = Setup(base, resolve(entry.method.config_class, *layers), **groups)
+    return [Segment(setup, seed, ("push", "push")) for seed in range(RUNS)], entry.method
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's accounts")
+@pytest.mark.parametrize("name", ["finetuning", "ewc", "perfect-memory", "recall"])
+def test_a_fleet_takes_the_memory_that_was_predicted(name: str) -> None:
+    """What the operating system counts, in a process that does nothing else."""
+    folders = [Path(__file__).parent, Path(__file__).parent.parent.parent]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    # The C library keeps freed blocks below this size; large ones it gives back at once.
+    environment["MALLOC_MMAP_THRESHOLD_"] = "65536"
+    made = subprocess.run(
+        [sys.executable, "-c", MEASURE, name], capture_output=True, text=True, env=environment
+    )
+    assert made.returncode == 0, made.stderr
+    predicted, measured = map(int, made.stdout.split())
+    print(name, predicted / 2**20, measured / 2**20, predicted / measured)
+    assert predicted == pytest.approx(measured, rel=0.15)
 
 
 def test_tasks_that_take_turns_share_the_steps() -> None:

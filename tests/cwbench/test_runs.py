@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cwbench import envs
 from cwbench.actor import Layout
 from cwbench.config import EnvConfig
 from cwbench.envs import pointmass
@@ -124,7 +125,21 @@ def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
         fleets = [
             Collector(pool, lanes, Layout(shapes, 0, 0), EnvConfig(), **shape) for _ in range(2)
         ]
-        assert pool.lanes == [2, 2, 1, 1]
+        assert pool.load == [2, 2, 1, 1]
         for fleet in fleets:
             fleet.close()
-        assert pool.lanes == [0, 0, 0, 0]
+        assert pool.load == [0, 0, 0, 0]
+
+
+def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
+    """Ten tasks on two workers by number could differ by a fifth; by cost they hardly do."""
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    order = sorted(envs.TASKS, key=envs.step_cost)
+    names = [*order[::2], *order[1::2]]
+    lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
+    shape = {"runs": 10, "longest": 5, "width": 29, "states": {}}
+    with Pool(2, 4) as pool:
+        fleet = Collector(pool, lanes, Layout(shapes, 0, 0), EnvConfig(), **shape)
+        total = sum(map(envs.step_cost, envs.TASKS))
+        assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
+        fleet.close()

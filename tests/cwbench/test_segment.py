@@ -3,9 +3,11 @@
 from dataclasses import replace
 from itertools import product
 
+import pytest
+
 from cwbench import sequences
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
-from cwbench.plan import Run, make_plan
+from cwbench.plan import Run, TooLarge, _split, make_plan
 from cwbench.results import Store
 from cwbench.segment import Segment, Setup, path
 
@@ -66,3 +68,15 @@ def test_plan_puts_parents_first_and_splits_evenly(tmp_path: object) -> None:
     for fleet in plan.fleets:
         assert all(s.parent is None or s.parent.id in seen for s in fleet)
         seen |= {segment.id for segment in fleet}
+
+
+def test_fleets_are_as_few_as_fit_and_fill_all_devices() -> None:
+    group = [Segment(SETUP, seed, ("push",)) for seed in range(10)]
+    sizes = lambda **how: [len(f) for f in _split(group, **how)]  # noqa: E731
+    everything = lambda fleet: True  # noqa: E731
+    assert sizes(size=8, fits=everything, places=1) == [5, 5]
+    assert sizes(size=8, fits=lambda fleet: len(fleet) <= 3, places=1) == [3, 3, 2, 2]
+    assert sizes(size=8, fits=everything, places=4) == [3, 3, 2, 2]
+    assert sizes(size=8, fits=everything, places=64) == [1] * 10
+    with pytest.raises(TooLarge):
+        sizes(size=8, fits=lambda fleet: False, places=1)

@@ -33,7 +33,7 @@ def states(root: Path) -> list[str]:
 
 
 def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:
-    store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=9)  # in the second of three tasks
+    store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=12)  # in the second of three tasks
     assert states(tmp_path) == ["done", "stopped", "waiting"] * 2
     [experiment], _ = read_status(tmp_path)
     last = experiment.segments[2]
@@ -60,7 +60,7 @@ def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> No
 
 def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
     """A claim with a living owner means running; the same state without one means stopped."""
-    store, plan, _ = toy_run(tmp_path, stop_after=9)
+    store, plan, _ = toy_run(tmp_path, stop_after=12)
     folder = store.folder(plan.segments[1])
     with Claims() as claims:
         assert claims.take(folder)
@@ -223,7 +223,7 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr("cwbench.cli.tend.execute", lambda runs, *_, **__: asked.append(runs) or 1)
-    store, plan, _ = toy_run(tmp_path, stop_after=9)
+    store, plan, _ = toy_run(tmp_path, stop_after=12)
     folder = store.folder(plan.segments[1])
     folder.set_status("diverged", message="weights are not finite")
     main(["retry", str(tmp_path)])

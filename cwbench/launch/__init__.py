@@ -1,0 +1,39 @@
+"""Who trains the fleets of a plan: this process, or commands started elsewhere.
+
+A launcher gets jobs, parents first, and starts `cwbench train FILE` for each of them somewhere that
+shares the results folder. What is trained, and that nothing is trained twice, is the business of
+that command and of the claims in the folder; a launcher only decides where and when.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cwbench.jobs import Job
+
+Tell = Callable[[str], None]
+
+
+class LaunchError(Exception):
+    """It cannot be started; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The command that trains a job, without the interpreter: `train FILE ...`."""
+
+    job: Job
+    arguments: list[str]
+
+    @property
+    def log(self) -> Path:
+        """What the command says, where the launcher has no place of its own for it."""
+        return self.job.file.with_suffix(".log")
+
+
+class Launcher(Protocol):
+    def check(self) -> None:
+        """LaunchError if it cannot work; called before anything is written."""
+
+    def launch(self, tasks: Sequence[Task], tell: Tell) -> None: ...

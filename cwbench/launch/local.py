@@ -1,0 +1,68 @@
+"""This machine's devices, one process each."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+
+from cwbench.launch import Task, Tell
+from cwbench.launch.command import PAUSED, start
+from cwbench.launch.order import describe, drive
+
+
+class Local:
+    def __init__(self, devices: Sequence[str], cores: int) -> None:
+        """`devices` as CUDA_VISIBLE_DEVICES names them."""
+        self.devices, self.cores = devices, max(1, cores // len(devices))
+
+    def check(self) -> None:
+        pass
+
+    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+        drive(tasks, _Devices(self.devices, self.cores, tell))
+
+
+class _Devices:
+    def __init__(self, devices: Sequence[str], cores: int, tell: Tell) -> None:
+        self.devices, self.cores, self.tell = devices, cores, tell
+        self.running: dict[str, tuple[Task, subprocess.Popen[bytes]]] = {}
+
+    @property
+    def room(self) -> bool:
+        return len(self.running) < len(self.devices)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.running)
+
+    def start(self, task: Task) -> None:
+        device = next(device for device in self.devices if device not in self.running)
+        own = {"CUDA_VISIBLE_DEVICES": device, "CWBENCH_CORES": str(self.cores)}
+        self.running[device] = (task, start(task.arguments, own, task.log))
+        self.tell(f"device {device}: {describe(task)}")
+
+    def collect(self) -> list[Task]:
+        time.sleep(0.2)
+        done = {
+            device: (task, process.returncode)
+            for device, (task, process) in self.running.items()
+            if process.poll() is not None
+        }
+        for device, (task, code) in done.items():
+            self.running.pop(device)[1].communicate()
+            if code not in (0, PAUSED):
+                self.tell(f"device {device}: {describe(task)}: ended with exit code {code}")
+        return [task for task, _ in done.values()]
+
+    def stop(self) -> None:
+        for _, process in self.running.values():
+            process.send_signal(signal.SIGINT)
+        for _, process in self.running.values():
+            process.communicate()
+
+
+def visible_devices(count: int) -> list[str]:
+    """Names of this machine's CUDA devices, as this process may see only some of them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return given.split(",")[:count] if given else [str(number) for number in range(count)]

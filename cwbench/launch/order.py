@@ -1,0 +1,41 @@
+"""Jobs handed to places as they become free, each after those that train its parents."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from cwbench.launch import Task
+
+
+class Place(Protocol):
+    """Where commands run: a machine's devices, a cluster."""
+
+    @property
+    def room(self) -> bool: ...  # for one more
+    @property
+    def busy(self) -> bool: ...
+    def start(self, task: Task) -> None: ...
+    def collect(self) -> Sequence[Task]: ...  # those that have ended, after a moment
+    def stop(self) -> None: ...  # let all pause, and wait for it
+
+
+def drive(tasks: Sequence[Task], place: Place) -> None:
+    """Until all have ended. A failed job does not stop its children: some may have parents."""
+    waiting, ended = list(tasks), set[Path]()
+    try:
+        while waiting or place.busy:
+            for task in list(waiting):
+                if place.room and ended.issuperset(task.job.after):
+                    waiting.remove(task)
+                    place.start(task)
+            ended |= {task.job.file for task in place.collect()}
+    except KeyboardInterrupt:
+        place.stop()
+        raise
+
+
+def describe(task: Task) -> str:
+    """A job in a few words."""
+    segments = task.job.segments
+    names = sorted({segment.setup.method for segment in segments})
+    return f"{', '.join(names)} task {segments[0].position + 1}, {len(segments)} runs"

@@ -1,0 +1,21 @@
+"""Print the commands, to be pasted wherever they should run."""
+
+import shlex
+from collections.abc import Sequence
+
+from cwbench.jobs import levels
+from cwbench.launch import Task, Tell
+
+
+class Printed:
+    def check(self) -> None:
+        pass
+
+    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+        by_file = {task.job.file: task for task in tasks}
+        for number, level in enumerate(levels([task.job for task in tasks])):
+            order = "in any order, also at the same time"
+            when = f"after those above have ended, {order}" if number else order
+            tell(f"# level {number + 1}: {len(level)} fleets, {when}")
+            for job in level:
+                tell(shlex.join(["cwbench", *by_file[job.file].arguments]))

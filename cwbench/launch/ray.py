@@ -1,0 +1,143 @@
+"""Fleets as tasks of a Ray cluster. Needs the extra `cwbench[ray]`."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cwbench.launch import LaunchError, Task, Tell
+from cwbench.launch.command import start
+from cwbench.launch.order import describe, drive
+
+RETRIES = 20  # of a job whose node or process died; each goes on from the last snapshot
+
+
+class Killed(RuntimeError):
+    """The command was killed from outside, so that trying again makes sense."""
+
+
+def train(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """What a Ray worker does: run the command; its exit code."""
+    process = start(arguments, environment, log)
+    try:
+        while process.poll() is None:
+            time.sleep(0.2)
+    except BaseException:  # cancelled: Ray raises KeyboardInterrupt here
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        raise
+    if process.returncode < 0:
+        raise Killed(f"{' '.join(arguments)} was ended by signal {-process.returncode}")
+    return process.returncode
+
+
+class Ray:
+    def __init__(self, address: str | None, *, gpu: bool, cpus: int | None) -> None:
+        self.address, self.gpus, self.cpus = address, int(gpu), cpus
+
+    def check(self) -> None:
+        """Connect, so that a wrong address or a cluster without the means is noticed now."""
+        ray = _ray()
+        _reachable(self.address)
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if self.address is None:
+            quiet["include_dashboard"] = False
+        try:
+            ray.init(address=self.address or "local", **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            line = str(error).strip().splitlines()[0]
+            raise LaunchError(f"--ray-address {self.address}: {line}") from None
+        self._cores(ray)
+
+    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+        ray = _ray()
+        cpus = self._cores(ray)
+        tell(f"Ray: {len(_nodes(ray))} nodes; a fleet takes {cpus} CPUs and {self.gpus} GPUs")
+        remote = ray.remote(train).options(
+            num_cpus=cpus,
+            num_gpus=self.gpus,
+            max_retries=RETRIES,
+            retry_exceptions=[Killed],
+        )
+        try:
+            drive(tasks, _Cluster(ray, remote, cpus, tell))
+        finally:
+            ray.shutdown()
+
+    def _cores(self, ray: Any) -> int:
+        """For a fleet: as asked for, or an equal share of the smallest node that will do."""
+        able = [n for n in _nodes(ray) if n.get("GPU", 0) >= self.gpus and n.get("CPU", 0)]
+        if not able:
+            raise LaunchError(f"--launcher ray: no node has a {'GPU' if self.gpus else 'CPU'}")
+        if self.cpus is None:
+            return max(1, min(int(n["CPU"] // (n.get("GPU") or 1)) for n in able))
+        if self.cpus > max(n["CPU"] for n in able):
+            raise LaunchError(f"--job-cpus {self.cpus}: no node of the Ray cluster has so many")
+        return self.cpus
+
+
+def _ray() -> Any:
+    # A task that asks for no GPU sees none: Ray's future default, without its warning.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
+    try:
+        import ray
+    except ImportError:
+        raise LaunchError("--launcher ray needs Ray: pip install 'cwbench[ray]'") from None
+    return ray
+
+
+def _reachable(address: str | None) -> None:
+    """Ray itself tries for minutes before it says that nobody listens."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return  # auto, or none: that Ray knows at once
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise LaunchError(f"--ray-address {address}: {error.strerror or error}") from None
+
+
+def _nodes(ray: Any) -> list[dict[str, float]]:
+    """The resources of every living node."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+class _Cluster:
+    """Ray finds a node for each task; those without one wait there."""
+
+    room = True
+
+    def __init__(self, ray: Any, remote: Any, cpus: int, tell: Tell) -> None:
+        self.ray, self.remote, self.tell = ray, remote, tell
+        self.environment = {"CWBENCH_CORES": str(cpus)}
+        self.running: dict[Any, Task] = {}
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.running)
+
+    def start(self, task: Task) -> None:
+        self.running[self.remote.remote(task.arguments, self.environment, task.log)] = task
+        self.tell(f"submitted: {describe(task)}")
+
+    def collect(self) -> list[Task]:
+        done, _ = self.ray.wait(list(self.running), timeout=5)
+        return [self._end(reference) for reference in done]
+
+    def _end(self, reference: Any) -> Task:
+        task = self.running.pop(reference)
+        try:
+            code = self.ray.get(reference)
+            text = "ended" if code == 0 else f"ended with exit code {code}"
+        except self.ray.exceptions.RayError as error:
+            text = f"given up ({str(error).strip().splitlines()[-1]})"
+        self.tell(f"{text}: {describe(task)}")
+        return task
+
+    def stop(self) -> None:
+        for reference in self.running:
+            self.ray.cancel(reference)
+        self.ray.wait(list(self.running), num_returns=len(self.running), timeout=60)

@@ -1,0 +1,115 @@
+"""Fleets as Slurm jobs, through submitit. Needs the extra `cwbench[slurm]`.
+
+Each level of a plan is one job array that starts when the arrays before it have ended. Before its
+time limit a job gets a signal: the fleet is saved and the job put back into the queue, under the
+same number, so that its children keep waiting. Slurm puts jobs of a lost node back by itself.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cwbench.jobs import levels
+from cwbench.launch import LaunchError, Task, Tell
+from cwbench.launch.command import PAUSED, start
+
+SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
+TIMEOUTS = 10_000  # a job is put back as often as it takes
+LINGER_SECONDS = 3600.0  # for Slurm to end a job it has asked to stop
+
+
+class Training:
+    """What a Slurm job does; submitit calls `checkpoint` when the time limit is near."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.arguments, self.environment = list(arguments), dict(environment)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self) -> None:
+        self.process = start(self.arguments, self.environment)
+        while self.process.poll() is None:
+            time.sleep(0.2)
+        if self.process.returncode == PAUSED:
+            # Slurm asked every process to stop, to preempt the job or to cancel it. If this one
+            # returned, a preempted job would count as finished.
+            time.sleep(LINGER_SECONDS)
+        if self.process.returncode:
+            raise RuntimeError(f"ended with exit code {self.process.returncode}")
+
+    def checkpoint(self) -> Any:
+        from submitit.helpers import DelayedSubmission
+
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            # Called inside a signal handler, while __call__ polls: Popen's own wait could hang.
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        return DelayedSubmission(Training(self.arguments, self.environment))
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Submits and returns; Slurm does the waiting."""
+
+    folder: Path  # of logs and of submitit's files; shared with the nodes
+    gpu: bool
+    cpus: int
+    minutes: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # submitit's: partition, mem, ...
+    further: Mapping[str, str] = field(default_factory=dict)  # sbatch's own, by name
+    signal_seconds: int = SIGNAL_SECONDS
+
+    def check(self) -> None:
+        self._executor()
+
+    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+        executor = self._executor()
+        by_file = {task.job.file: task for task in tasks}
+        for number, level in enumerate(levels([task.job for task in tasks])):
+            job = self._submit(executor, [by_file[job.file] for job in level])
+            tell(f"level {number + 1}: {len(level)} fleets as Slurm job {job}")
+            # After any end: where some parents failed, the others' children can be trained.
+            executor.update_parameters(dependency=f"afterany:{job}")
+        tell(
+            f"submitted; logs are in {self.folder}, `squeue` and `cwbench status` show how it goes"
+        )
+
+    def _submit(self, executor: Any, tasks: Sequence[Task]) -> str:
+        """One array of jobs; its number."""
+        from submitit.core.utils import FailedJobError
+
+        environment = {"CWBENCH_CORES": str(self.cpus)}
+        try:
+            with executor.batch():
+                jobs = [executor.submit(Training(task.arguments, environment)) for task in tasks]
+        except FailedJobError as error:
+            line = str(error).strip().splitlines()[-1]
+            raise LaunchError(f"--launcher slurm: {line}") from None
+        return str(jobs[0].job_id.split("_")[0])
+
+    def _executor(self) -> Any:
+        try:
+            import submitit
+        except ImportError:
+            raise LaunchError(
+                "--launcher slurm needs submitit: pip install 'cwbench[slurm]'"
+            ) from None
+        try:
+            executor = submitit.SlurmExecutor(self.folder, max_num_timeout=TIMEOUTS)
+        except RuntimeError:
+            raise LaunchError("--launcher slurm: no srun on this machine") from None
+        executor.update_parameters(
+            job_name="cwbench",
+            time=self.minutes,
+            cpus_per_task=self.cpus,
+            signal_delay_s=self.signal_seconds,
+            stderr_to_stdout=True,
+            **({"gpus_per_node": 1} if self.gpu else {}),
+            **self.parameters,
+            additional_parameters={"requeue": True, **self.further},
+        )
+        return executor

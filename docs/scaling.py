@@ -1,0 +1,83 @@
+"""The table of docs/scaling.md: 100 pairs x 5 seeds x 2 methods on 1, 8 and 64 GPUs.
+
+    python docs/scaling.py [--steps 1000000] [--factor 1.0] [--steps-per-second 18000]
+
+What was measured stands here as parameters; put your own machine's figures in and run it again.
+"""
+
+import argparse
+import itertools
+from math import ceil
+
+# Updates per second of a fleet of fine-tuning on one H200, TF32 and --compile (performance.md).
+UPDATES_PER_SECOND = {1: 2950.0, 20: 1439.0, 50: 773.0, 100: 411.0}
+STEPS_PER_SECOND = 18_000.0  # environment steps with 16 cores per GPU, evaluation included (same)
+LANE_STEPS_PER_SECOND = 3_000.0  # one run's environment and policy in one worker (same order)
+METHODS, SEEDS, TASKS, LARGEST = 2, 5, 10, 100
+ROW = 4 * (2 * 12 + 4 + 1)  # bytes of a transition
+NOTE = 4 * 2 * 4  # RECALL's recorded policy beside it
+END = 4 * (205_328 + 2 * 405_508)  # weights and targets that a child starts from
+
+
+def update_seconds(runs: float) -> float:
+    """On the line between measured fleet sizes."""
+    known = [(size, 1 / speed) for size, speed in UPDATES_PER_SECOND.items()]
+    for (a, x), (b, y) in itertools.pairwise(known):
+        if runs <= b:
+            return x + (y - x) * (runs - a) / (b - a)
+    return known[-1][1] * runs / known[-1][0]
+
+
+def fleet_seconds(runs: int, steps: int, factor: float, rate: float) -> float:
+    """Halves take turns, so a fleet is as slow as the slower of learning and collecting."""
+    learning = steps * factor * update_seconds(runs)
+    collecting = max(runs * steps / rate, steps / LANE_STEPS_PER_SECOND)
+    return max(learning, collecting)
+
+
+def fleets(runs: int, gpus: int) -> list[int]:
+    """Sizes of one method's fleets at a level: at most LARGEST, and as many rounds as needed."""
+    rounds = ceil(METHODS * runs / (gpus * LARGEST))
+    count = ceil(runs / min(LARGEST, ceil(METHODS * runs / (gpus * rounds))))
+    return [runs // count + (number < runs % count) for number in range(count)]
+
+
+def read_bytes(sizes: list[int], steps: int) -> int:
+    """What one method's second tasks read of the first: replay once per half-fleet, weights."""
+    order = [(first, seed) for first in range(TASKS) for _ in range(TASKS) for seed in range(SEEDS)]
+    total, start = 0, 0
+    for size in sizes:
+        for half in (ceil(size / 2), size // 2):
+            total += len(set(order[start : start + half])) * steps * (ROW + NOTE // 2)
+            start += half
+    return total + len(order) * END
+
+
+def row(gpus: int, steps: int, factor: float, rate: float) -> str:
+    seconds, moved, shapes = 0.0, 0, []
+    for runs in (TASKS * SEEDS, TASKS * TASKS * SEEDS):
+        sizes = fleets(runs, gpus)
+        rounds = ceil(METHODS * len(sizes) / gpus)
+        seconds += rounds * fleet_seconds(max(sizes), steps, factor, rate)
+        shapes.append(f"{METHODS * len(sizes)} x {max(sizes)}")
+    moved = METHODS * read_bytes(sizes, steps)
+    hours = seconds / 3600
+    per_run = gpus * seconds / (METHODS * TASKS * TASKS * SEEDS)
+    cells = (gpus, *shapes, f"{hours:.1f} h", f"{gpus * hours:.0f}", f"{per_run:.0f} s")
+    return "| " + " | ".join(map(str, (*cells, f"{moved / 2**30:.0f} GiB"))) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=1_000_000, help="per task")
+    parser.add_argument("--factor", type=float, default=1.0, help="an update against fine-tuning's")
+    parser.add_argument("--steps-per-second", type=float, default=STEPS_PER_SECOND)
+    args = parser.parse_args()
+    print("| GPUs | first tasks | second tasks | wall time | GPU-hours | GPU time per run | read |")
+    print("| - | - | - | - | - | - | - |")
+    for gpus in (1, 8, 64):
+        print(row(gpus, args.steps, args.factor, args.steps_per_second))
+
+
+if __name__ == "__main__":
+    main()
