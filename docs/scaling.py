@@ -1,6 +1,6 @@
 """The table of docs/scaling.md: 100 pairs x 5 seeds x 2 methods on 1, 8 and 64 GPUs.
 
-    python docs/scaling.py [--steps 1000000] [--factor 1.0] [--steps-per-second 18000]
+    python docs/scaling.py [--steps 1000000] [--factor 2.65] [--steps-per-second 26500]
 
 What was measured stands here as parameters; put your own machine's figures in and run it again.
 """
@@ -10,9 +10,10 @@ import itertools
 from math import ceil
 
 # Updates per second of a fleet of fine-tuning on one H200, TF32 and --compile (performance.md).
-UPDATES_PER_SECOND = {1: 2950.0, 20: 1439.0, 50: 773.0, 100: 411.0}
-STEPS_PER_SECOND = 18_000.0  # environment steps with 16 cores per GPU, evaluation included (same)
-LANE_STEPS_PER_SECOND = 3_000.0  # one run's environment and policy in one worker (same order)
+UPDATES_PER_SECOND = {1: 2950.0, 20: 1439.0, 50: 817.0, 100: 466.0}
+STEPS_PER_SECOND = 26_500.0  # environment steps with 16 cores per GPU, evaluation included (same)
+LANE_STEPS_PER_SECOND = 3_200.0  # one run's environment and policy in one of 16 busy workers (same)
+FACTOR = 2.65  # an update of RECALL or Perfect Memory against fine-tuning's (same)
 METHODS, SEEDS, TASKS, LARGEST = 2, 5, 10, 100
 ROW = 4 * (2 * 12 + 4 + 1)  # bytes of a transition
 NOTE = 4 * 2 * 4  # RECALL's recorded policy beside it
@@ -70,7 +71,7 @@ def row(gpus: int, steps: int, factor: float, rate: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=1_000_000, help="per task")
-    parser.add_argument("--factor", type=float, default=1.0, help="an update against fine-tuning's")
+    parser.add_argument("--factor", type=float, default=FACTOR, help="update / fine-tuning's")
     parser.add_argument("--steps-per-second", type=float, default=STEPS_PER_SECOND)
     args = parser.parse_args()
     print("| GPUs | first tasks | second tasks | wall time | GPU-hours | GPU time per run | read |")

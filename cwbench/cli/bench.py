@@ -88,7 +88,7 @@ def bench_update(
     import torch
 
     from cwbench.benchmarks import beside_peers, update_speed
-    from cwbench.cli.execute import pick_device
+    from cwbench.cli.execution import pick_device
     from cwbench.estimate import cores
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -174,7 +174,7 @@ def bench_fleet(
     """
     import torch
 
-    from cwbench.cli.execute import pick_device
+    from cwbench.cli.execution import pick_device
     from cwbench.cli.info import show
     from cwbench.cli.names import load_method, make_setup
     from cwbench.estimate import cores

@@ -1,14 +1,10 @@
 """From runs to trained segments: plan, say so, train, say how it ended."""
 
 import os
-import platform
-import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,91 +12,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from cwbench import __version__
-from cwbench.cli.launching import OPTIONS as LAUNCHING
-from cwbench.cli.launching import Launching, make_launcher
+from cwbench.cli.execution import Execution, planned_device
+from cwbench.cli.launching import make_launcher
 from cwbench.cli.live import LivePage
+from cwbench.cli.record import about
 from cwbench.results import Store
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
-
-
-@dataclass(frozen=True)
-class Execution:
-    """How to train, as opposed to what: nothing here changes what a result means."""
-
-    results: Path
-    device: str
-    workers: int | None
-    threads: int | None
-    fleet_size: int | None
-    compiled: bool
-    tf32: bool
-    snapshot_minutes: float
-    live: bool
-    dry_run: bool
-    quiet: bool
-    yes: bool
-    launching: Launching
-
-    @staticmethod
-    def take(given: dict[str, Any]) -> "Execution":
-        """Take these options out of all that were given."""
-        names = [field.name for field in fields(Execution) if field.name != "launching"]
-        own = {name: given.pop(name) for name in names}
-        return Execution(**own, launching=Launching.take(given))
-
-    def arguments(self) -> list[str]:
-        """The options of `cwbench train` that say the same."""
-        numbers = {
-            "workers": self.workers,
-            "threads": self.threads,
-            "fleet-size": self.fleet_size,
-            "snapshot-minutes": self.snapshot_minutes,
-        }
-        given = [f"--{name}={value:g}" for name, value in numbers.items() if value is not None]
-        flags = ["--compile"] * self.compiled + ["--no-tf32"] * (not self.tf32)
-        return [f"--device={self.device}", *given, *flags]
-
-
-DOING = (  # of everything that trains
-    click.option(
-        "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"]),
-        help="Where to train.",
-    ),
-    click.option("--workers", type=click.IntRange(1), help="Processes that step environments."),
-    click.option("--threads", type=click.IntRange(1), help="Threads that train, on a CPU."),
-    click.option("--fleet-size", type=click.IntRange(1), help="Runs trained together, at most."),
-    click.option(
-        "--compile/--no-compile", "compiled", default=False, help="Fuse losses; takes a minute."
-    ),
-    click.option("--tf32/--no-tf32", default=True, help="On CUDA, multiply in TF32: ten times "
-        "faster, good to three decimals.  [default: on]"),
-    click.option(
-        "--snapshot-minutes", default=10.0, show_default=True, type=click.FloatRange(0),
-        help="Time between snapshots.",
-    ),
-    click.option("--quiet", is_flag=True, help="Show nothing but problems."),
-)  # fmt: skip
-OPTIONS = (  # of everything that plans
-    click.option(
-        "--results", default="results", show_default=True, type=click.Path(path_type=Path),
-        help="Folder.",
-    ),
-    *DOING,
-    click.option(
-        "--live/--no-live", default=True, help="Keep RESULTS/report/index.html up to date."
-    ),
-    click.option("--dry-run", is_flag=True, help="Show the plan and stop."),
-    click.option("--yes", is_flag=True, help="Do not ask, however long it takes."),
-    *LAUNCHING,
-)  # fmt: skip
-
-
-def execution_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 def confirm(seconds: float) -> None:
@@ -109,33 +27,6 @@ def confirm(seconds: float) -> None:
 
     if sys.stdin.isatty():
         click.confirm(f"this takes about {duration(seconds)}; go on?", abort=True)
-
-
-def pick_device(name: str) -> Any:
-    """The device of that name, with torch set up for it."""
-    import torch
-
-    # Not measured but decided, for every platform: a measured choice could differ when a run is
-    # continued, and with it the last bits. On ARM, oneDNN takes all cores whatever number of
-    # threads is asked for (docs/performance.md).
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
-
-    if name == "cuda" and not torch.cuda.is_available():
-        raise click.UsageError(
-            "--device cuda: no CUDA device is available; use --device cpu or auto"
-        )
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
-
-
-def planned_device(execution: Execution) -> Any:
-    """The device to plan for; of another machine only its kind is known."""
-    import torch
-
-    if execution.launching.here or execution.device == "auto":
-        return pick_device(execution.device)
-    return torch.device(execution.device)
 
 
 def open_store(folder: Path) -> Store:
@@ -152,53 +43,6 @@ def open_store(folder: Path) -> Store:
             "upgrade, or use another folder"
         )
     return store
-
-
-def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:
-    """What a segment's record says beside what decides its numbers."""
-    from importlib.metadata import version
-
-    packages = ("torch", "mujoco", "metaworld", "numpy")
-    return {
-        "protocol": protocol,
-        "versions": {
-            "cwbench": __version__,
-            "commit": commit(),
-            "python": platform.python_version(),
-        }
-        | {name: version(name) for name in packages},
-        "machine": {
-            "host": platform.node(),
-            "cpu": platform.machine(),
-            "system": platform.system(),
-        },
-        "device": _device_record(device, compiled),
-        "command": shlex.join(["cwbench", *sys.argv[1:]]),
-        "created": time.time(),
-    }
-
-
-def commit() -> str:
-    """The commit of a checkout this package runs from; empty for an installed package."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return ""
-    command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except OSError:  # no git on this machine
-        return ""
-
-
-def _device_record(device: Any, compiled: bool) -> dict[str, Any]:
-    """What changes the last digits of a result but not what it means."""
-    import torch
-
-    record: dict[str, Any] = {"type": device.type, "compiled": compiled}
-    if device.type == "cuda":
-        record["name"] = torch.cuda.get_device_name()
-        record["tf32"] = torch.backends.cuda.matmul.allow_tf32
-    return record
 
 
 def say(console: Console, text: str) -> None:

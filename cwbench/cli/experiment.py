@@ -7,7 +7,8 @@ import click
 from rich.console import Console
 
 from cwbench.cli.definition import Experiment, names, path_of, read
-from cwbench.cli.execute import Execution, execute, execution_options, say
+from cwbench.cli.execute import execute, say
+from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.info import show
 from cwbench.cli.report import report_beside
 

@@ -7,7 +7,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.definition import Experiment, Member
-from cwbench.cli.execute import Execution, execution_options
+from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.experiment import train
 from cwbench.cli.names import parse_protocol, parse_seeds
 from cwbench.cli.report import report_beside

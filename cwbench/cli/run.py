@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from cwbench import options, sequences
-from cwbench.cli.execute import Execution, execute, execution_options
+from cwbench.cli.execute import execute
+from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.names import (
     layers,
     load_method,

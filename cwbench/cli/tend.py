@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from cwbench.cli.definition import located
-from cwbench.cli.execute import Execution, execute, execution_options, open_store
+from cwbench.cli.execute import execute, open_store
+from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.info import show
 from cwbench.cli.names import load_method
 

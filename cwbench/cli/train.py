@@ -7,10 +7,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from cwbench.cli.execute import DOING, Execution, Work, about, open_store, pick_device
+from cwbench.cli.execute import Work, open_store
 from cwbench.cli.execute import train as train_plan
+from cwbench.cli.execution import DOING, Execution, pick_device
 from cwbench.cli.launching import HERE
 from cwbench.cli.names import load_method
+from cwbench.cli.record import about
 from cwbench.launch.command import PAUSED, watch_tether
 
 
