@@ -18,6 +18,9 @@ from cwbench.cli.live import LivePage
 from cwbench.cli.record import about
 from cwbench.results import Store
 
+# The cost per run falls with the number of runs up to these, and hardly beyond
+# (docs/performance.md); so fleets are as large as these and memory allow.
+MOST_RUNS = {"cpu": 8, "cuda": 100}
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 
 
@@ -111,7 +114,7 @@ class Work:
         from cwbench.estimate import cores, free_bytes, size
         from cwbench.plan import TooLarge, make_plan, split_evenly
 
-        most = self.execution.fleet_size or (100 if self.device.type == "cuda" else 8)
+        most = self.execution.fleet_size or MOST_RUNS[self.device.type]
         step = lambda segment: snapshot.step_of(self.store.folder(segment).snapshot)  # noqa: E731
         here = self.execution.launching.here  # another machine's memory is for its own plan
         workers = self.execution.workers or min(cores(), 2 * most)
