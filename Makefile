@@ -25,7 +25,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -q -m 'not slow and not cluster'
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not slow and not cluster'
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code
