@@ -121,10 +121,13 @@ class Costs:
 
     def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
         """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
+        per_run = self._line(fleet[0], self._run_bytes)
+        return len(fleet) * round(per_run) + self.replay_bytes(fleet)
+
+    def replay_bytes(self, fleet: Sequence[Segment]) -> int:
         kind, width = self.method(fleet[0])
         method = kind(fleet[0].setup.options, bare_trainer(fleet, width))
-        per_run = self._line(fleet[0], self._run_bytes)
-        return len(fleet) * round(per_run) + replay_bytes(fleet, method, width)
+        return replay_bytes(fleet, method, width)
 
     def _run_bytes(self, segment: Segment) -> float:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
@@ -248,6 +251,29 @@ def free_bytes(device: torch.device, workers: int) -> int:
         return round(0.9 * free) - CUDA_BYTES
     others = PROCESS_BYTES + workers * (WORKER_BYTES + 10 * ENV_BYTES)
     return round(0.9 * _available_bytes()) - others
+
+
+class Memory:
+    """What fits into this machine's memory."""
+
+    def __init__(self, costs: Costs, workers: int, halves: int) -> None:
+        self.costs, self.workers, self.halves = costs, workers, halves
+        self.free = free_bytes(costs.device, workers)
+
+    def needed(self, fleet: Sequence[Segment]) -> int:
+        halves = split_evenly(fleet, min(self.halves, len(fleet)))
+        return sum(map(self.costs.fleet_bytes, halves))
+
+    def fits(self, fleet: Sequence[Segment]) -> bool:
+        return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))
+
+    def _spills(self, fleet: Sequence[Segment]) -> bool:
+        """Whether one run fits a device with its replay in the host's memory (`hostmemory`)."""
+        if self.costs.device.type == "cpu":
+            return False
+        replay, host = self.costs.replay_bytes(fleet), torch.device("cpu")
+        on_device = self.needed(fleet) - replay
+        return on_device <= self.free and replay <= free_bytes(host, self.workers)
 
 
 def _available_bytes() -> int:

@@ -111,30 +111,21 @@ class Work:
     def plan(self, runs: Sequence[Any], segments: Sequence[Any] = ()) -> Any:
         """Fleets of what is missing, as large as is useful and fits."""
         from cwbench import snapshot
-        from cwbench.estimate import cores, free_bytes, size
-        from cwbench.plan import TooLarge, make_plan, split_evenly
+        from cwbench.estimate import Memory, cores, size
+        from cwbench.plan import TooLarge, make_plan
 
         most = self.execution.fleet_size or MOST_RUNS[self.device.type]
         step = lambda segment: snapshot.step_of(self.store.folder(segment).snapshot)  # noqa: E731
-        here = self.execution.launching.here  # another machine's memory is for its own plan
-        workers = self.execution.workers or min(cores(), 2 * most)
-        free = free_bytes(self.device, workers) if here else 0
-
-        def needed(fleet: Sequence[Any]) -> int:
-            halves = split_evenly(fleet, min(self.halves, len(fleet)))
-            return sum(map(self.costs.fleet_bytes, halves))
-
-        def fits(fleet: Sequence[Any]) -> bool:
-            return not here or needed(fleet) <= free
-
+        rules: dict[str, Any] = {"segments": segments, "places": self.places}
+        if not self.execution.launching.here:  # another machine's memory is for its own plan
+            return make_plan(runs, self.store, most, step, **rules)
+        memory = Memory(self.costs, self.execution.workers or min(cores(), 2 * most), self.halves)
         try:
-            return make_plan(
-                runs, self.store, most, step, segments=segments, fits=fits, places=self.places
-            )
+            return make_plan(runs, self.store, most, step, fits=memory.fits, **rules)
         except TooLarge as error:
             raise click.UsageError(
-                f"{error}: one run needs {size(needed([error.segment]))} of memory and "
-                f"{size(free)} are free; try a smaller --buffer-size"
+                f"{error}: one run needs {size(memory.needed([error.segment]))} of memory and "
+                f"{size(memory.free)} are free; try a smaller --buffer-size"
             ) from None
 
     def workers(self, plan: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench import methods
+from cwbench import estimate, methods
 from cwbench.config import GROUPS
 from cwbench.estimate import kept_bytes, replay_bytes
 from cwbench.method import Method
@@ -123,3 +123,24 @@ def test_tasks_that_take_turns_share_the_steps() -> None:
     assert longest_share(1800, 3, 200) == 600
     assert longest_share(1000, 3, 200) == 400  # episodes 0 1 2 0 1: two of the first task
     assert longest_share(100, 3, 200) == 100
+
+
+def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Planned as for a GPU; the free memory of both is made up, what a fleet needs is not."""
+    fleet, kind = fleet_of("finetuning")
+    costs = estimate.Costs({"finetuning": kind}, lambda env: 12, torch.device("cuda"))
+    replay = costs.replay_bytes(fleet[:1])
+    tensors = costs.fleet_bytes(fleet[:1]) - replay
+    assert replay == ROWS * 116  # 29 numbers of 4 bytes
+
+    def fits(runs: int, on_device: int, on_host: int) -> bool:
+        free = {"cuda": on_device, "cpu": on_host}
+        monkeypatch.setattr(estimate, "free_bytes", lambda place, workers: free[place.type])
+        return estimate.Memory(costs, 1, 2).fits(fleet[:runs])
+
+    both = 2 * (tensors + replay)
+    assert fits(2, both, 0) and not fits(2, both - 1, both)
+    assert fits(1, tensors, replay)
+    assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
