@@ -327,6 +327,7 @@ class Fleet:
                 "extra_steps": count.extra_steps,
                 "updates": self.trainer.updates - self.trainer.retrain_updates,
                 "retrain_updates": self.trainer.retrain_updates,
+                "warm_up_seconds": round(self.trainer.warm_up_seconds, 3),
                 "replay_bytes": self.trainer.replay.bytes // self.runs,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },

@@ -61,7 +61,9 @@ class Timeline(Quiet):
     def __init__(self, pool: Pool, position: int, warm: int) -> None:
         self.pool, self.position, self.warm = pool, position, warm
         self.fleets: list[Fleet] = []
+        self.created = time.monotonic()
         self.started = self.ended = 0.0
+        self.first_update = 0.0
         self._moments: list[tuple[int, Any, Any]] = []
         self._waits: list[Span] = []
 
@@ -80,6 +82,9 @@ class Timeline(Quiet):
         def timed_train(updates: int) -> None:
             start = self._clock.now()
             train(updates)
+            if updates and not self.first_update:
+                self._settle()
+                self.first_update = time.monotonic() - self.created
             self._moments.append((number, start, self._clock.now()))
 
         def timed_receive() -> Any:
@@ -137,6 +142,7 @@ class Timeline(Quiet):
         return {
             "runs": sum(fleet.runs for fleet in self.fleets),
             "workers": len(self.pool.connections),
+            "seconds_to_first_updates": self.first_update,
             "seconds": wall,
             "steps_per_s": steps / wall,
             "learning": busy["learn"] / wall,

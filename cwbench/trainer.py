@@ -1,6 +1,7 @@
 """Soft actor-critic for R runs at once. Knows no method: a method changes it through its hooks."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from cwbench import sac as sac_losses
 from cwbench.adam import Adam
-from cwbench.capture import CapturedUpdate
+from cwbench.capture import WARM_UP, CapturedUpdate
 from cwbench.compiling import F, compiled
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.method import Exploration, Method
@@ -65,6 +66,8 @@ class Trainer:
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
         self.updates = 0  # of this segment, retraining included
         self.retrain_updates = 0
+        self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
+        self._made = 0  # updates in this process
         self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
         self.statistics_count = 0
         self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
@@ -145,10 +148,14 @@ class Trainer:
         while self.updates < end:
             self.stop()
             self.streams.seek(self.updates)
+            start = time.monotonic()
             count = self.captured.replay(end - self.updates) if self.captured else 0
             if not count:
                 self.update()
                 count = 1
+            if self._made <= WARM_UP:  # compilation and capture make this process wait
+                self.warm_up_seconds += time.monotonic() - start
+            self._made += count
             self.updates += count
             self.statistics_count += count
 
