@@ -7,22 +7,11 @@ import difflib
 
 from cwbench.config import EnvConfig
 from cwbench.envs.env import ACTION_DIM, Env
+from cwbench.tasks import CW_TASKS
 
 __all__ = ["ACTION_DIM", "TASKS", "Env", "all_tasks", "make", "obs_dim", "step_cost"]
 
-# Continual World's ten; the position is the task's id in the paper.
-TASKS = (
-    "hammer",
-    "push-wall",
-    "faucet-close",
-    "push-back",
-    "stick-pull",
-    "handle-press-side",
-    "push",
-    "shelf-place",
-    "window-close",
-    "peg-unplug-side",
-)
+TASKS = CW_TASKS
 
 # What a worker's step costs, relative to the mean of the ten: time per step in the table of
 # docs/environments.md, plus half a mean step for the policy. Used to share lanes out evenly.

@@ -26,10 +26,6 @@ def test_the_papers_example_pair() -> None:
     assert sequences.get("pair-5-0").tasks == ("handle-press-side", "hammer")
 
 
-def test_ids_are_those_of_the_environments() -> None:
-    assert envs.TASKS == sequences.CW_TASKS
-
-
 def test_lists_and_files(tmp_path: Path) -> None:
     assert sequences.get("push, hammer").tasks == ("push", "hammer")
     assert sequences.get("single-push").tasks == ("push",)

@@ -1,4 +1,4 @@
-"""The ten Continual World tasks; a task's id is its place in this tuple."""
+"""Names of the ten Continual World tasks; a task's id in the paper is its place here."""
 
 CW_TASKS = (
     "hammer",
