@@ -320,6 +320,7 @@ class Fleet:
             step=self.step,
             steps=self.steps,
             seconds=self.seconds,
+            warm_up_seconds=self.trainer.warm_up_seconds,
             resources={
                 "train_steps": count.train_steps,
                 "eval_steps": count.eval_steps,
@@ -327,7 +328,6 @@ class Fleet:
                 "extra_steps": count.extra_steps,
                 "updates": self.trainer.updates - self.trainer.retrain_updates,
                 "retrain_updates": self.trainer.retrain_updates,
-                "warm_up_seconds": round(self.trainer.warm_up_seconds, 3),
                 "replay_bytes": self.trainer.replay.bytes // self.runs,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
