@@ -9,9 +9,10 @@ from pytest import approx
 from torch import tensor
 from torch.distributions import Normal, kl_divergence
 
+from cwbench.compiling import compiled
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl
-from cwbench.nets import Tasks
+from cwbench.nets import Tasks, make_policy
 from cwbench.trainer import Trainer
 
 # KL(N(0, 1) || N(1, 2)) and the other way round, by hand.
@@ -89,3 +90,26 @@ def test_recorded_states_keep_their_task_and_policy(make_trainer: Callable[..., 
         own = Tasks.single(trainer.position, 2, 21, torch.device("cpu"))
         now = _cloning.policy_of(trainer, drawn_states["obs"][:, rows], own)
         assert torch.allclose(drawn_states["policy"][:, rows], now, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the compiler's own
+def test_compiled_divergence_has_the_same_gradients() -> None:
+    """In float64: in float32 a unit at the kink of its activation may fall on either side."""
+    policy, draws = make_policy(5, 2, 16, 3, 0), torch.Generator().manual_seed(0)
+    shapes = policy.network.shapes(2)
+    params = {
+        name: torch.randn(2, *shape, generator=draws, dtype=torch.float64)
+        .mul_(0.3)
+        .requires_grad_()
+        for name, shape in shapes.items()
+    }
+    obs = torch.randn(2, 12, 5, generator=draws, dtype=torch.float64)
+    old = torch.randn(2, 12, 4, generator=draws, dtype=torch.float64)
+    tasks = Tasks.join([Tasks.single(task, 2, 6, obs.device) for task in (0, 1)])
+    found = []
+    for function in (_cloning.mean_kl, compiled(_cloning.mean_kl, "cpu")):
+        kl = function(policy, params, obs, tasks, old, direction="new_old", reduce="mean")
+        found.append((kl, *torch.autograd.grad(kl.sum(), list(params.values()))))
+    for fast, plain in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-12)
