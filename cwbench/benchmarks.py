@@ -12,8 +12,12 @@ import torch
 
 from cwbench import peers
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
-from cwbench.estimate import example_trainer, seconds_per_call
-from cwbench.segment import Segment, Setup
+from cwbench.envs import obs_dim
+from cwbench.estimate import seconds_per_call
+from cwbench.method import Method
+from cwbench.rehearsal import Rehearsal
+from cwbench.segment import Setup, path
+from cwbench.tasks import CW_TASKS
 
 CHUNK = 50  # updates between two looks at the clock, on CUDA
 OURS, COMPILED, SB3, TEXTBOOK = "cwbench", "cwbench --compile", "stable-baselines3", "textbook"
@@ -22,24 +26,30 @@ Row = dict[str, Any]
 Contenders = dict[tuple[str, int], peers.Updates]  # by name and number of runs
 
 
+def plain_sac(batch_size: int) -> tuple[Setup, type[Method[Any]]]:
+    """With the published networks."""
+    groups = (SACConfig(batch_size=batch_size), NetworkConfig(), EnvConfig(), ScheduleConfig())
+    return Setup("finetuning", MethodConfig(), *groups), Method
+
+
 def fleet_updates(
-    runs: int, device: torch.device, batch_size: int, *, compiled: bool
+    setup: Setup,
+    kind: type[Method[Any]],
+    runs: int,
+    device: torch.device,
+    *,
+    compiled: bool,
+    length: int = 1,
 ) -> peers.Updates:
-    """Updates of a fleet of plain SAC with the published networks."""
-    sac = SACConfig(batch_size=batch_size)
-    groups = (MethodConfig(), sac, NetworkConfig(), EnvConfig(), ScheduleConfig())
-    setup = Setup("finetuning", *groups)
-    fleet = [Segment(setup, seed, ("push",)) for seed in range(runs)]
-    trainer = example_trainer(fleet, 12, device, compiled=compiled)
-    trainer.replay.rows.normal_()
-    return trainer.train
+    """Updates of a fleet in the last of so many tasks, on made-up transitions."""
+    width = obs_dim(setup.env)
+    names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.joint}
+    fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
+    return Rehearsal(fleet, kind, width, device, compiled=compiled).train
 
 
-def update_speed(
-    runs: int, device: torch.device, batch_size: int, *, compiled: bool, seconds: float
-) -> float:
+def update_speed(train: peers.Updates, device: torch.device, seconds: float) -> float:
     """Updates per second on a device of its own, nothing beside it."""
-    train = fleet_updates(runs, device, batch_size, compiled=compiled)
     chunk = CHUNK if device.type == "cuda" else 1
     return chunk / seconds_per_call(partial(train, chunk), seconds)
 
@@ -79,12 +89,12 @@ def _beside_peers(
     rounds: int,
 ) -> list[Row]:
     torch.set_num_threads(threads)
-    cpu = torch.device("cpu")
+    cpu, ours = torch.device("cpu"), plain_sac(batch_size)
     contenders: Contenders = {}
     for size in sizes:
-        contenders[OURS, size] = fleet_updates(size, cpu, batch_size, compiled=False)
+        contenders[OURS, size] = fleet_updates(*ours, size, cpu, compiled=False)
         if compiled:
-            contenders[COMPILED, size] = fleet_updates(size, cpu, batch_size, compiled=True)
+            contenders[COMPILED, size] = fleet_updates(*ours, size, cpu, compiled=True)
     contenders[TEXTBOOK, 1] = peers.Textbook(batch_size).train
     if known := peers.stable_baselines(batch_size):
         contenders[SB3, 1] = known

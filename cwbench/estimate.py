@@ -291,13 +291,6 @@ def _available_bytes() -> int:
     return max(0, min(amounts))
 
 
-def example_trainer(
-    fleet: Sequence[Segment], obs_dim: int, device: torch.device, *, compiled: bool = False
-) -> Trainer:
-    """Plain SAC for a fleet, with made-up transitions and ready to train."""
-    return Rehearsal(fleet, Method, obs_dim, device, compiled=compiled)
-
-
 def pick_threads(plan: Plan, costs: Costs) -> int:
     """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
     if costs.device.type != "cpu" or cores() == 1:

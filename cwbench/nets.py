@@ -7,7 +7,7 @@ task that shares nothing.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -15,43 +15,12 @@ from torch import Tensor
 
 from cwbench import rng
 from cwbench.actor import LEAK, LOG_STD_MAX, LOG_STD_MIN, NORM_EPS
+from cwbench.heads import Heads, Tasks, apart
 
 LOG_2PI = math.log(2 * math.pi)
 STD_EPS = 1e-8
 
 Params = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Which task each row of a batch belongs to: [R, B].
-
-    `blocks` says it a second time, as (task, rows) in order, when it is known without looking at
-    data: heads are then applied to slices instead of to every row.
-    """
-
-    index: Tensor
-    blocks: tuple[tuple[int, int], ...] = ()
-
-    def of(self, per_task: Tensor) -> Tensor:
-        """A number per run and task, for each row: [R, T] -> [R, B]."""
-        return per_task.gather(1, self.index)
-
-    def sums(self, values: Tensor, tasks: int) -> Tensor:
-        """The sum over each task's rows: [R, B] -> [R, T]."""
-        own = self.index.unsqueeze(-1) == torch.arange(tasks, device=values.device)
-        return (values.unsqueeze(-1) * own).sum(1)
-
-    @staticmethod
-    def single(task: int, runs: int, rows: int, device: torch.device) -> "Tasks":
-        index = torch.full((1, 1), task, device=device).expand(runs, rows)
-        return Tasks(index, ((task, rows),))
-
-    @staticmethod
-    def join(parts: Sequence["Tasks"]) -> "Tasks":
-        index = torch.cat([part.index for part in parts], 1)
-        blocks = [block for part in parts for block in part.blocks]
-        return Tasks(index, tuple(blocks) if all(part.blocks for part in parts) else ())
 
 
 @dataclass(frozen=True)
@@ -121,28 +90,28 @@ class Network:
         limit = math.sqrt(6 / (shape[-2] + fan_out))
         return (2 * rng.uniform(seeds, stream, shape) - 1) * limit
 
-    # Forward. Runs and twins are one axis N, as are tasks where every head sees every row.
+    # Forward. Runs and twins are one axis N, as are tasks where all heads work at once. P batches
+    # with the same tasks, such as two actions for each observation, share one pass.
 
     def __call__(self, params: Params, x: Tensor, tasks: Tasks) -> Tensor:
         """[R, B, inputs] -> [R, (2,) B, outputs]; the input serves both twins."""
-        return self.forward(params, x, tasks)[0]
+        return self.forward(params, x.unsqueeze(1), tasks)[0].squeeze(-3)
 
     def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, "Passed"]:
-        """The output, and what the way back needs."""
-        runs, rows = x.shape[:2]
+        """[R, P, B, inputs] -> [R, (2,) P, B, outputs], and what the way back needs."""
+        runs, passes, rows = x.shape[:3]
+        x = x.flatten(1, 2)
         if self.lead:
             x = x.unsqueeze(1).expand(-1, *self.lead, -1, -1).flatten(0, 1)
         trunk = self._pass(self._stacked(params, self._trunk), self._trunk, x)
+        layout = Heads(tasks, self._tasks(params), passes)
         heads = [
             self._pass(self._stacked(params, self._head, task), self._head, part)
-            for task, part in self._parts(params, trunk.values[-1], tasks)
+            for task, part in layout.deal(trunk.values[-1])
         ]
-        outs = [head.values[-1] for head in heads]
-        if tasks.blocks:
-            out = outs[0] if len(outs) == 1 else torch.cat(outs, 1)
-        else:
-            out = _apart(outs[0], len(x)).gather(1, self._own(tasks))
-        return out.view(runs, *self.lead, rows, self.outputs), Passed(trunk, heads, tasks)
+        out = layout.choose([head.values[-1] for head in heads], len(x))
+        shape = (runs, *self.lead, passes, rows, self.outputs)
+        return out.view(shape), Passed(trunk, heads, layout)
 
     @property
     def _trunk(self) -> range:
@@ -169,20 +138,6 @@ class Network:
             stacked[name] = x.reshape(-1, rows, x.shape[-1])
         return stacked
 
-    def _parts(self, params: Params, x: Tensor, tasks: Tasks) -> list[tuple[int | None, Tensor]]:
-        """Each head's task and rows; in a batch mixed by chance, all rows for all heads."""
-        if len(tasks.blocks) == 1:
-            return [(tasks.blocks[0][0], x)]
-        if tasks.blocks:
-            rows = torch.split(x, [rows for _, rows in tasks.blocks], 1)
-            return [(task, part) for (task, _), part in zip(tasks.blocks, rows, strict=True)]
-        return [(None, x.unsqueeze(1).expand(-1, self._tasks(params), -1, -1).flatten(0, 1))]
-
-    def _own(self, tasks: Tasks) -> Tensor:
-        """Where each row's own head is among all heads: an index for [N, T, B, K]."""
-        index = tasks.index.repeat_interleave(math.prod(self.lead), 0)
-        return index[:, None, :, None].expand(-1, 1, -1, self.outputs)
-
     def _pass(self, weights: Params, layers: range, x: Tensor) -> "Pass":
         values: list[Tensor] = [x]
         norm: tuple[Tensor, ...] = ()
@@ -199,67 +154,47 @@ class Network:
 
     # Backward, by hand.
 
-    def gradients(self, params: Params, passed: "Passed", grad: Tensor) -> dict[str, Tensor]:
-        """Gradients of all parameters, given that of the output."""
-        heads, inner = [], []
-        for head, part in self._split(passed, grad):
-            deltas = self._deltas(head, part)
-            heads.append(self._weight_gradients(head, deltas))
-            if self._trunk:
-                inner.append(self._input_gradient(head, deltas))
-        grads = self._by_task(params, passed.tasks, heads)
-        if self._trunk:
-            deltas = self._deltas(passed.trunk, self._join(passed, inner))
-            grads |= self._weight_gradients(passed.trunk, deltas)
+    def deltas(self, passed: "Passed", grad: Tensor) -> "Deltas":
+        """Gradients of each layer before its activation, given that of the output."""
+        layout, grad = passed.layout, grad.flatten(1 + len(self.lead), -2).flatten(0, -3)
+        heads = [
+            self._deltas(head, part)
+            for head, part in zip(passed.heads, layout.split(grad), strict=True)
+        ]
+        if not self._trunk:
+            return Deltas({}, heads)
+        inner = [
+            self._input_gradient(head, deltas)
+            for head, deltas in zip(passed.heads, heads, strict=True)
+        ]
+        return Deltas(self._deltas(passed.trunk, layout.sum(inner, len(grad))), heads)
+
+    def gradients(self, params: Params, passed: "Passed", deltas: "Deltas") -> dict[str, Tensor]:
+        """Gradients of all parameters, by the first of the P batches."""
+        passes = passed.layout.passes
+        heads = [
+            self._weight_gradients(head, own, passes)
+            for head, own in zip(passed.heads, deltas.heads, strict=True)
+        ]
+        grads = passed.layout.by_task(heads)
+        grads |= self._weight_gradients(passed.trunk, deltas.trunk, passes)
         named = ((name, grads[name.removeprefix(f"{self.name}.")]) for name in self.shapes(1))
         return {name: found.view_as(params[name]) for name, found in named}
 
-    def input_gradient(self, passed: "Passed", grad: Tensor, first: int) -> Tensor:
-        """The gradient of the input's columns from `first` on: [R, B, inputs - first]."""
-        inner = []
-        for head, part in self._split(passed, grad):
-            deltas = self._deltas(head, part)
-            inner.append(self._input_gradient(head, deltas, 0 if self._trunk else first))
-        out = self._join(passed, inner)
+    def input_gradient(self, passed: "Passed", deltas: "Deltas", first: int) -> Tensor:
+        """That of the last batch's columns from `first` on: [R, B, inputs - first]."""
+        layout = replace(passed.layout, passes=1)
+        passes, outermost = passed.layout.passes, str(0)
         if self._trunk:
-            out = self._input_gradient(passed.trunk, self._deltas(passed.trunk, out), first)
-        return _apart(out, len(out) // math.prod(self.lead)).sum(1) if self.lead else out
-
-    def _split(self, passed: "Passed", grad: Tensor) -> list[tuple["Pass", Tensor]]:
-        """Each head's pass and the gradient of its output."""
-        grad, blocks = grad.flatten(0, len(self.lead)), passed.tasks.blocks
-        if blocks:
-            parts = torch.split(grad, [rows for _, rows in blocks], 1)
-            return list(zip(passed.heads, parts, strict=True))
-        [every] = passed.heads
-        whole = _apart(torch.zeros_like(every.values[-1]), len(grad))
-        whole = whole.scatter(1, self._own(passed.tasks), grad.unsqueeze(1))
-        return [(every, whole.flatten(0, 1))]
-
-    def _join(self, passed: "Passed", parts: list[Tensor]) -> Tensor:
-        """From what each head says about its rows to all rows: [N, B, ...]."""
-        if passed.tasks.blocks:
-            return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-        return _apart(parts[0], len(passed.trunk.values[0])).sum(1)
-
-    def _by_task(
-        self, params: Params, tasks: Tasks, heads: list[dict[str, Tensor]]
-    ) -> dict[str, Tensor]:
-        """Gradients of the heads in the batch, zero for the others: [N, T, ...]."""
-        count = self._tasks(params)
-        if not tasks.blocks or (count == 1 and len(heads) == 1):
-            return heads[0]
-        if sorted(task for task, _ in tasks.blocks) == list(range(count)):
-            order = sorted(range(count), key=lambda place: tasks.blocks[place][0])
-            return {
-                name: torch.stack([heads[place][name] for place in order], 1) for name in heads[0]
-            }
-        grads = {}
-        for name, some in heads[0].items():
-            grads[name] = some.new_zeros(len(some), count, *some.shape[1:])
-            for (task, _), head in zip(tasks.blocks, heads, strict=True):
-                grads[name][:, task].add_(head[name])
-        return grads
+            last = {outermost: _last(deltas.trunk[outermost], passes)}
+            out = self._input_gradient(passed.trunk, last, first)
+        else:
+            inner = [
+                self._input_gradient(head, {outermost: _last(own[outermost], passes)}, first)
+                for head, own in zip(passed.heads, deltas.heads, strict=True)
+            ]
+            out = layout.sum(inner, len(passed.trunk.values[0]))
+        return apart(out, len(out) // math.prod(self.lead)).sum(1) if self.lead else out
 
     def _deltas(self, passed: "Pass", grad: Tensor) -> dict[str, Tensor]:
         """Gradients of each layer before its activation, and of the norm's result."""
@@ -280,14 +215,16 @@ class Network:
             deltas[str(layer)] = grad
         return deltas
 
-    def _weight_gradients(self, passed: "Pass", deltas: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        grads = {}
+    def _weight_gradients(
+        self, passed: "Pass", deltas: Mapping[str, Tensor], passes: int
+    ) -> dict[str, Tensor]:
+        grads, own = {}, {name: _first(x, passes) for name, x in deltas.items()}
         for layer, value in zip(passed.layers, passed.values, strict=False):
-            grads[f"{layer}.weight"] = torch.bmm(value.mT, deltas[str(layer)])
-            grads[f"{layer}.bias"] = deltas[str(layer)].sum(1)
+            grads[f"{layer}.weight"] = torch.bmm(_first(value, passes).mT, own[str(layer)])
+            grads[f"{layer}.bias"] = own[str(layer)].sum(1)
         if passed.norm:
-            grads["norm.scale"] = (deltas["norm"] * passed.norm[1]).sum(1)
-            grads["norm.shift"] = deltas["norm"].sum(1)
+            grads["norm.scale"] = (own["norm"] * _first(passed.norm[1], passes)).sum(1)
+            grads["norm.shift"] = own["norm"].sum(1)
         return grads
 
     def _input_gradient(
@@ -298,31 +235,55 @@ class Network:
         return torch.bmm(deltas[str(layer)], (weight[:, first:] if first else weight).mT)
 
 
-def _apart(x: Tensor, count: int) -> Tensor:
-    """The inverse of flatten(0, 1): [count * n, ...] -> [count, n, ...]."""
-    return x.view(count, -1, *x.shape[1:])
-
-
 def affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     """x @ weight + bias. On a CPU in one call; CUDA's would copy the bias to every row first."""
     return torch.bmm(x, weight) + bias if x.is_cuda else torch.baddbmm(bias, x, weight)
 
 
+def _first(x: Tensor, passes: int) -> Tensor:
+    """The first of P batches: [N, P * B, ...] -> [N, B, ...]."""
+    return x if passes == 1 else x[:, : x.shape[1] // passes]
+
+
+def _last(x: Tensor, passes: int) -> Tensor:
+    return x if passes == 1 else x[:, -(x.shape[1] // passes) :]
+
+
 class Pass(NamedTuple):
-    """What some consecutive layers did to their input: [N, B, ...]."""
+    """What some consecutive layers did to their input: [N, P * B, ...]."""
 
     weights: Params  # named without the network: [N, ...]
     layers: range
     values: list[Tensor]  # the input, then what each layer made of it
     norm: tuple[Tensor, ...]  # of the first layer: input, output, mean, 1 / std; else empty
 
+    def first(self, passes: int) -> "Pass":
+        values = [_first(x, passes) for x in self.values]
+        # LayerNorm's own way back takes it for granted that these have no gaps.
+        norm = tuple(_first(x, passes).contiguous() for x in self.norm)
+        return Pass(self.weights, self.layers, values, norm)
+
 
 class Passed(NamedTuple):
-    """What a network did to a batch."""
+    """What a network did to P batches."""
 
     trunk: Pass
     heads: list[Pass]
-    tasks: Tasks
+    layout: Heads
+
+    @property
+    def first(self) -> "Passed":
+        """What it did to the first of them."""
+        passes = self.layout.passes
+        heads = [head.first(passes) for head in self.heads]
+        return Passed(self.trunk.first(passes), heads, replace(self.layout, passes=1))
+
+
+class Deltas(NamedTuple):
+    """Gradients before activations, by layer: [N, P * B, ...]."""
+
+    trunk: dict[str, Tensor]
+    heads: list[dict[str, Tensor]]
 
 
 def overwriting_tanh(x: Tensor) -> Tensor:

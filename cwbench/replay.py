@@ -6,13 +6,13 @@ the time limit, which is not terminal.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from cwbench import hostmemory
-from cwbench.nets import Tasks
+from cwbench.heads import Tasks
 from cwbench.rng import Streams
 
 
@@ -27,23 +27,6 @@ class Batch:
     tasks: Tasks  # [R, B]
     weight: Tensor  # [R, B]; losses are weighted sums, 1/B each unless a method says otherwise
     rows: Tensor  # [R, B], where they lie in the replay
-
-    @staticmethod
-    def join(parts: Sequence["Batch"]) -> "Batch":
-        fields = ("obs", "action", "reward", "next_obs", "weight", "rows")
-        joined = {name: torch.cat([getattr(p, name) for p in parts], 1) for name in fields}
-        return Batch(tasks=Tasks.join([part.tasks for part in parts]), **joined)
-
-    def weighted(self, factor: float) -> "Batch":
-        return Batch(
-            self.obs,
-            self.action,
-            self.reward,
-            self.next_obs,
-            self.tasks,
-            self.weight * factor,
-            self.rows,
-        )
 
 
 @dataclass(frozen=True)
@@ -151,9 +134,12 @@ class Replay:
 
     def sample(self, size: int, name: str = "replay") -> Batch:
         """Uniform from the current task, with replacement."""
+        return self.gather(*self._draw(size, name))
+
+    def _draw(self, size: int, name: str) -> tuple[Tensor, Tasks]:
         index = self.streams.index(name, size, self.sizes[-1])
         tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
-        return self.gather(self.offset[:, -1:] + index, tasks)
+        return self.offset[:, -1:] + index, tasks
 
     def sample_once(self, size: int, name: str) -> Batch:
         """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
@@ -167,6 +153,9 @@ class Replay:
         Drawing a random number of rows per task would have the same mean and a larger variance,
         and heads could no longer be applied to slices.
         """
+        return self.gather(*self._draw_old(size, name))
+
+    def _draw_old(self, size: int, name: str) -> tuple[Tensor, Tasks]:
         old = self.positions[:-1]
         per_task = -(-size // len(old))
         index = self.streams.index(
@@ -175,7 +164,17 @@ class Replay:
         rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
         device = self.rows.device
         blocks = [Tasks.single(position, self.runs, per_task, device) for position in old]
-        return self.gather(rows, Tasks.join(blocks))
+        return rows, Tasks.join(blocks)
+
+    def sample_both(self, size: int, old_weight: float = 1.0) -> Batch:
+        """As `sample_old` and then as `sample`; losses are L_new + weight * L_old, means each."""
+        parts = [self._draw_old(size, "replay-old"), self._draw(size, "replay")]
+        weights = [
+            torch.full((), factor / rows.shape[1], device=rows.device).expand(rows.shape)
+            for factor, (rows, _) in zip((old_weight, 1), parts, strict=True)
+        ]
+        rows, tasks = torch.cat([rows for rows, _ in parts], 1), Tasks.join([t for _, t in parts])
+        return replace(self.gather(rows, tasks), weight=torch.cat(weights, 1))
 
     def sample_all(self, size: int) -> Batch:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""

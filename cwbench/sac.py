@@ -9,15 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cwbench.nets import (
-    Network,
-    Passed,
-    Policy,
-    Tasks,
-    clamp_log_std,
-    squash,
-    squash_gradient,
-)
+from cwbench.heads import Tasks
+from cwbench.nets import Network, Policy, clamp_log_std, squash, squash_gradient
 from cwbench.replay import Batch
 from cwbench.runaxis import per_run_sum
 
@@ -32,12 +25,12 @@ class Losses(NamedTuple):
     entropy: Tensor  # [R], mean estimate
 
 
-def act(
-    policy: Policy, params: Params, obs: Tensor, tasks: Tasks, noise: Tensor
-) -> tuple[Tensor, Tensor]:
-    """A fresh action for each row and its log density: [R, B, A], [R, B]."""
-    mean, log_std = policy(params, obs, tasks)
-    return squash(mean, log_std, noise)
+class Learned(NamedTuple):
+    """What one update makes of a batch."""
+
+    losses: Losses
+    grads: dict[str, Tensor]
+    targets: Tensor  # [R, B], in the unit of rewards
 
 
 def values(critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
@@ -45,7 +38,7 @@ def values(critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: 
     return critic(params, torch.cat([obs, action], -1), tasks).squeeze(-1)
 
 
-def targets(
+def learn(
     policy: Policy,
     critic: Network,
     params: Params,
@@ -53,84 +46,64 @@ def targets(
     value: Params,
     batch: Batch,
     noise: Tensor,
+    next_noise: Tensor,
     gamma: float,
-) -> Tensor:
-    """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
-    action, log_density = act(policy, params, batch.next_obs, batch.tasks, noise)
-    q = values(critic, target, batch.next_obs, action, batch.tasks).amin(1)
-    q = q * batch.tasks.of(value["std"]) + batch.tasks.of(value["mean"])
-    alpha = batch.tasks.of(params["log_alpha"]).exp()
-    return batch.reward + gamma * (q - alpha * log_density)
-
-
-def gradients(
-    policy: Policy,
-    critic: Network,
-    params: Params,
-    value: Params,
-    batch: Batch,
-    wanted: Tensor,
-    noise: Tensor,
     target_entropy: float,
-) -> tuple[Losses, dict[str, Tensor]]:
+) -> Learned:
     """All losses and their gradients, at the same weights, without autograd.
 
-    `wanted` are the targets in the unit of rewards: [R, B].
+        wanted  r + gamma * (min Q'(s', b') - alpha * log pi(b'|s'))
+        critic  sum_B weight * (Q(s, a) - wanted)^2 / 2, both twins, in normalised units
+        actor   sum_B weight * (alpha * log pi(b|s) - min Q(s, b))
+        alpha   sum_B weight * log alpha * (entropy - target entropy)   entropy = -log pi(b|s)
 
-        actor   sum_B weight * (alpha * log pi(a|s) - min Q(s, a))      a = tanh(mean + std * noise)
-        critic  sum_B weight * (Q - wanted)^2 / 2, both twins, in normalised units
-        alpha   sum_B weight * log alpha * (entropy - target entropy)   entropy = -log pi(a|s)
-
-    Each moves its own parameters only.
+    b and b' are the policy's own actions, tanh(mean + std * noise). Each loss moves its own
+    parameters only. As all are taken at the same weights, the actor passes once over s and s', the
+    critics once over a and b.
     """
-    tasks, weight = batch.tasks, batch.weight
-    out, actor_pass = policy.network.forward(params, batch.obs, tasks)
+    tasks, weight, obs = batch.tasks, batch.weight, batch.obs
+    both = torch.stack([obs, batch.next_obs], 1)
+    out, actor_pass = policy.network.forward(params, both, tasks)  # [R, 2, B, 2A]
     mean, raw = out.chunk(2, -1)
     log_std = clamp_log_std(raw)
-    action, log_density = squash(mean, log_std, noise)
-
-    # The actor: through the smaller value to the action, then to mean and log-std.
-    best, by_action = _ascent(critic, params, batch.obs, action, weight, tasks)
+    actions, densities = squash(mean, log_std, torch.stack([noise, next_noise], 1))
+    action, log_density = actions[:, 0], densities[:, 0]
     alpha = tasks.of(params["log_alpha"]).exp()
-    price = weight * alpha  # [R, B], what a unit of log density costs
-    by_mean, by_log_std = squash_gradient(log_std, noise, action, -by_action, price)
-    by_log_std = by_log_std * (raw == log_std)
-    grads = policy.network.gradients(params, actor_pass, torch.cat([by_mean, by_log_std], -1))
 
-    # The critics.
-    normalised = (wanted - tasks.of(value["mean"])) / tasks.of(value["std"])
-    q, critic_pass = _values(critic, params, batch.obs, batch.action, tasks)
-    error = q - normalised.unsqueeze(1)  # [R, 2, B]
-    slope = weight.unsqueeze(1) * error
-    grads |= critic.gradients(params, critic_pass, slope.unsqueeze(-1))
+    # Targets.
+    scale, shift = tasks.of(value["std"]), tasks.of(value["mean"])
+    later = values(critic, target, batch.next_obs, actions[:, 1], tasks).amin(1) * scale + shift
+    wanted = batch.reward + gamma * (later - alpha * densities[:, 1])
+
+    # Values of the batch's actions and of the actor's, and how the losses change with them. Of the
+    # actor's the smaller twin gets the whole gradient; equal ones share it.
+    tried = torch.stack([batch.action, action], 1)
+    both = torch.cat([obs.unsqueeze(1).expand(-1, 2, -1, -1), tried], -1)
+    out, critic_pass = critic.forward(params, both, tasks)
+    q, chosen = out.squeeze(-1).unbind(2)  # [R, 2, B] each
+    error = q - ((wanted - shift) / scale).unsqueeze(1)
+    lead = (chosen[:, 1] - chosen[:, 0]).sign()
+    share = 0.5 + 0.5 * torch.stack([lead, -lead], 1)
+    slopes = weight[:, None, None] * torch.stack([error, share], 2)  # [R, 2, 2, B]
+    deltas = critic.deltas(critic_pass, slopes.unsqueeze(-1))
+    grads = critic.gradients(params, critic_pass, deltas)
+    by_action = -critic.input_gradient(critic_pass, deltas, obs.shape[-1])
+
+    # From the action to the actor's output.
+    price = weight * alpha  # [R, B], what a unit of log density costs
+    by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, price)
+    by_log_std = by_log_std * (raw[:, 0] == log_std[:, 0])
+    by_out, own = torch.cat([by_mean, by_log_std], -1), actor_pass.first
+    grads = policy.network.gradients(params, own, policy.network.deltas(own, by_out)) | grads
 
     # The factor is log alpha, not alpha, as in the reference.
     surplus = weight * (-log_density - target_entropy)
     grads["log_alpha"] = tasks.sums(surplus, params["log_alpha"].shape[1])
     made = Losses(
-        per_run_sum(price * log_density - weight * best),
-        0.5 * per_run_sum((slope * error).sum(1)),
+        per_run_sum(price * log_density - weight * chosen.amin(1)),
+        0.5 * per_run_sum((slopes[:, :, 0] * error).sum(1)),
         per_run_sum(surplus * tasks.of(params["log_alpha"])),
         per_run_sum(weight * q[:, 0]),
         -per_run_sum(weight * log_density),
     )
-    return made, grads
-
-
-def _values(
-    critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: Tasks
-) -> tuple[Tensor, Passed]:
-    q, passed = critic.forward(params, torch.cat([obs, action], -1), tasks)
-    return q.squeeze(-1), passed
-
-
-def _ascent(
-    critic: Network, params: Params, obs: Tensor, action: Tensor, weight: Tensor, tasks: Tasks
-) -> tuple[Tensor, Tensor]:
-    """The smaller value of each action, [R, B], and weight * its gradient, [R, B, A]."""
-    q, passed = _values(critic, params, obs, action, tasks)
-    # The smaller twin gets the whole gradient; equal ones share it.
-    lead = (q[:, 1] - q[:, 0]).sign()
-    share = weight.unsqueeze(1) * (0.5 + 0.5 * torch.stack([lead, -lead], 1))
-    by_action = critic.input_gradient(passed, share.unsqueeze(-1), obs.shape[-1])
-    return q.amin(1), by_action
+    return Learned(made, grads, wanted)

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cwbench import sac as sac_losses
+from cwbench import sac as losses
 from cwbench.adam import Adam
 from cwbench.capture import WARM_UP, CapturedUpdate
 from cwbench.compiling import F, compiled
 from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.heads import Tasks
 from cwbench.method import Exploration, Method
-from cwbench.nets import Policy, Tasks, make_critic, make_policy
+from cwbench.nets import Policy, make_critic, make_policy
 from cwbench.replay import Batch, Replay
 from cwbench.rng import Streams
 from cwbench.runaxis import clip_global_norm
@@ -59,8 +60,7 @@ class Trainer:
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
-        self._targets = self.fast(sac_losses.targets)
-        self._gradients = self.fast(sac_losses.gradients)
+        self._learn = self.fast(losses.learn)
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -172,57 +172,54 @@ class Trainer:
 
     def update(self) -> None:
         batch = self.method.sample_batch(self.sac.batch_size)
-        targets = self.targets(batch)
-        grads = self.gradients(batch, targets)
-        self.method.adjust_gradients(grads)
-        self.apply(grads)
+        learned = self.learn(batch)
+        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+        self._add_gradients(penalty, learned.grads)
+        self.record(learned.losses, penalty)
+        self.method.adjust_gradients(learned.grads)
+        self.apply(learned.grads)
         with torch.no_grad():
-            self.method.after_update(batch, targets)
+            self.method.after_update(batch, learned.targets)
+
+    @torch.no_grad()
+    def learn(self, batch: Batch, draw: str = "") -> losses.Learned:
+        """SAC's own losses, gradients and targets, all at the same weights, before any moves.
+
+        `draw` names the random numbers: a method's further batches need names of their own.
+        """
+        tables = (self.params, self.target, self.value)
+        noise, next_noise = (self.noise(f"{draw}{name}", batch) for name in ("now", "next"))
+        return self._learn(
+            self.policy,
+            self.critic,
+            *tables,
+            batch,
+            noise,
+            next_noise,
+            self.sac.gamma,
+            self.target_entropy,
+        )
 
     def noise(self, name: str, batch: Batch) -> Tensor:
         """Standard normal numbers for the actions of a batch: [R, B, A]."""
         return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
 
-    @torch.no_grad()
-    def targets(self, batch: Batch, draw: str = "next") -> Tensor:
-        """r + gamma * (min Q' - alpha * log pi), in the unit of rewards: [R, B]."""
-        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
-        tables = (self.params, self.target, self.value)
-        return self._targets(*networks, *tables, batch, noise, self.sac.gamma)
-
     def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
-        return sac_losses.values(self.critic, params, obs, action, tasks)
+        return losses.values(self.critic, params, obs, action, tasks)
+
+    def _add_gradients(self, penalty: Tensor, grads: Mapping[str, Tensor]) -> None:
+        """Add those of a number per run."""
+        if not penalty.requires_grad:
+            return
+        # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
+        params = list(self.params.values())
+        found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
+        touched = {name: x for name, x in zip(self.params, found, strict=True) if x is not None}
+        torch._foreach_add_([grads[name] for name in touched], list(touched.values()))
 
     @torch.no_grad()
-    def own_gradients(
-        self, batch: Batch, targets: Tensor, draw: str = "now"
-    ) -> tuple[sac_losses.Losses, dict[str, Tensor]]:
-        """SAC's own losses and their gradients."""
-        networks, noise = (self.policy, self.critic), self.noise(draw, batch)
-        tables = (self.params, self.value)
-        return self._gradients(*networks, *tables, batch, targets, noise, self.target_entropy)
-
-    def gradients(self, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
-        """All gradients at the same weights, before any of them moves."""
-        made, grads = self.own_gradients(batch, targets)
-        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
-        if penalty.requires_grad:
-            # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
-            params = list(self.params.values())
-            found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
-            for name, more in zip(self.params, found, strict=True):
-                if more is not None:
-                    grads[name].add_(more)
-        self.record(made, penalty)
-        return grads
-
-    def gradients_of(self, batch: Batch, draw: str) -> dict[str, Tensor]:
-        """Gradients of SAC's own losses on a batch beside the update's, with draws of that name."""
-        return self.own_gradients(batch, self.targets(batch, f"{draw}-next"), f"{draw}-now")[1]
-
-    @torch.no_grad()
-    def record(self, made: sac_losses.Losses, penalty: Tensor) -> None:
+    def record(self, made: losses.Losses, penalty: Tensor) -> None:
         self.statistics += torch.stack([made.actor, made.critic, penalty, made.q, made.entropy])
 
     def take_statistics(self) -> dict[str, list[float]]:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from cwbench.config import MethodConfig
+from cwbench.heads import Tasks
 from cwbench.method import Method
-from cwbench.nets import Params, Tasks
+from cwbench.nets import Params
 from cwbench.options import option
 from cwbench.replay import Batch
 from cwbench.runaxis import per_run_sum

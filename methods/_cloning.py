@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.nets import Policy, Tasks
+from cwbench.heads import Tasks
+from cwbench.nets import Policy
 from cwbench.runaxis import per_run_sum
 from cwbench.trainer import Trainer
 

@@ -3,12 +3,13 @@
 van Hasselt et al. 2016; per task as in Hessel et al. 2019.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from cwbench.nets import Tasks
+from cwbench.heads import Tasks
 from cwbench.trainer import Trainer
 
 Stats = Literal["raw", "normalized"]
@@ -24,12 +25,28 @@ def update_popart(
 
     Targets are [R, B], beta is [R].
     """
-    mean, std = trainer.value["mean"], trainer.value["std"]
+    last = f"critic.{trainer.critic.layers}"
+    outputs = [
+        (table[f"{last}.weight"].detach(), table[f"{last}.bias"].detach())
+        for table in (trainer.params, trainer.target)
+    ]
+    trainer.fast(_move)(trainer.value, tasks, targets, beta.unsqueeze(1), outputs, stats)
+
+
+def _move(
+    value: Mapping[str, Tensor],
+    tasks: Tasks,
+    targets: Tensor,
+    beta: Tensor,
+    outputs: Sequence[tuple[Tensor, Tensor]],
+    stats: Stats,
+) -> None:
+    mean, std = value["mean"], value["std"]
     if stats == "normalized":  # quirk: the release feeds its statistics with their own output
         targets = (targets - tasks.of(mean)) / tasks.of(std)
-    moved = trainer.fast(moved_statistics)
-    new_mean, new_std = moved(mean, std, tasks, targets, beta.unsqueeze(1))
-    rescale(trainer, new_mean, new_std)
+    new_mean, new_std = moved_statistics(mean, std, tasks, targets, beta)
+    # Exactly 1 and 0 where nothing moved.
+    rescale(outputs, std / new_std, (mean - new_mean) / new_std)
     mean.copy_(new_mean)
     std.copy_(new_std)
 
@@ -55,17 +72,13 @@ def moved_statistics(
     return torch.where(present, mean + beta * gap, mean), torch.where(present, new_std, std)
 
 
-def rescale(trainer: Trainer, mean: Tensor, std: Tensor) -> None:
-    """Change the last layer so that new statistics leave every prediction as it was.
+def rescale(outputs: Sequence[tuple[Tensor, Tensor]], ratio: Tensor, shift: Tensor) -> None:
+    """Change last layers so that new statistics leave every prediction as it was.
 
     w' = (sigma / sigma') w and b' = (sigma b + mu - mu') / sigma', for both critics and both
     targets: they share the statistics. quirk: the release rescales the first critic only, so the
     other three networks' predictions jump at every update; not offered.
     """
-    ratio = trainer.value["std"] / std  # [R, T]; exactly 1 where nothing moved
-    shift = (trainer.value["mean"] - mean) / std
-    last = f"critic.{trainer.critic.layers}"
-    for table in (trainer.params, trainer.target):
-        weight, bias = table[f"{last}.weight"], table[f"{last}.bias"]  # [R, 2, T, D, 1], [R,2,T,1]
+    for weight, bias in outputs:  # [R, 2, T, D, 1], [R, 2, T, 1]; the factors are [R, T]
         weight.mul_(ratio[:, None, :, None, None])
         bias.mul_(ratio[:, None, :, None]).add_(shift[:, None, :, None])

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from cwbench.config import MethodConfig
+from cwbench.heads import Tasks
 from cwbench.method import Method
-from cwbench.nets import Tasks
 from cwbench.options import option
 from cwbench.replay import Batch
 from cwbench.runaxis import like, per_run_sum, sum_over
@@ -45,7 +45,7 @@ class AGEM(Method[AGEMConfig]):
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         if self.trainer.position == 0:
             return
-        reference = self.trainer.gradients_of(self.remember(), "memory")
+        reference = self.trainer.learn(self.remember(), "memory-").grads
         actor, critic = (self.trainer.group(network) for network in ("actor", "critic"))
         joint = self.config.projection == "joint"
         for names in [actor + critic] if joint else [actor, critic]:

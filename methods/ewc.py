@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cwbench.heads import Tasks
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
-from cwbench.nets import Params, Tasks
+from cwbench.nets import Params
 from cwbench.runaxis import like
 
 VARIANCE_EPS = 1e-6

@@ -6,6 +6,7 @@ from typing import Literal
 from torch import Tensor
 
 from cwbench.config import MethodConfig
+from cwbench.heads import Tasks
 from cwbench.method import Exploration, Method
 from cwbench.methods._cloning import (
     extended,
@@ -16,7 +17,6 @@ from cwbench.methods._cloning import (
 )
 from cwbench.methods._heads import inherit_best_head
 from cwbench.methods._popart import Stats, update_popart
-from cwbench.nets import Tasks
 from cwbench.options import option
 from cwbench.replay import Batch
 from cwbench.trainer import Trainer
@@ -76,11 +76,10 @@ class Recall(Method[RecallConfig]):
 
     def sample_batch(self, size: int) -> Batch:
         """`size` new transitions and as many old ones: L = L_new + weight * L_old, means each."""
-        new = self.trainer.replay.sample(size)
         if not self.trainer.position:
-            return new
+            return self.trainer.replay.sample(size)
         weight = self.trainer.position if self.config.old_weight == "num_old" else 1
-        return Batch.join([new, self.trainer.replay.sample_old(size).weighted(weight)])
+        return self.trainer.replay.sample_both(size, weight)
 
     def actor_penalty(self, batch: Batch) -> Tensor:
         """lambda * KL(pi_now || pi_old) on old states, a mean over states and action dimensions."""

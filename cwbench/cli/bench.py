@@ -50,6 +50,8 @@ def _numbers(text: str) -> list[int]:
 
 
 @bench.command("update")
+@click.option("--method", "name", default="finetuning", show_default=True, help="On CUDA.")
+@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 10), help="Tasks.")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
 @click.option(
     "--seconds", default=5.0, show_default=True, type=click.FloatRange(0.01), help="For each row."
@@ -67,9 +69,11 @@ def _numbers(text: str) -> list[int]:
     help="Measure compiled updates; on a CPU, beside the plain ones.",
 )  # fmt: skip
 @click.option("--tf32/--no-tf32", default=True)
-@click.option("--batch-size", default=128, show_default=True, type=click.IntRange(1))
+@click.option("--batch-size", type=click.IntRange(1), help="[default: the method's]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_update(
+    name: str,
+    length: int,
     runs: str,
     seconds: float,
     rounds: int,
@@ -77,32 +81,44 @@ def bench_update(
     threads: str | None,
     compiled: bool,
     tf32: bool,
-    batch_size: int,
+    batch_size: int | None,
     as_json: bool,
 ) -> None:
-    """Updates per second of plain SAC with the published networks, for fleets of several sizes.
+    """Updates per second with the published networks, for fleets of several sizes.
 
-    On a CPU beside Stable-Baselines3 (where it is installed: the extra `bench`) and a textbook
-    implementation, in turns. The ratio is that of run-updates per second.
+    On a CPU plain SAC beside Stable-Baselines3 (where it is installed: the extra `bench`) and a
+    textbook implementation, in turns. The ratio is that of run-updates per second. On a GPU any
+    method, in the last of so many tasks, on made-up transitions.
     """
     import torch
 
-    from cwbench.benchmarks import beside_peers, update_speed
+    from cwbench.benchmarks import beside_peers, fleet_updates, update_speed
     from cwbench.cli.execution import pick_device
+    from cwbench.cli.names import load_method, make_setup
+    from cwbench.config import SACConfig
     from cwbench.estimate import cores
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
     place, sizes = pick_device(device), _numbers(runs)
+    method, entry = load_method(name)
     rows = []
     if place.type == "cpu":
+        if (name, length) != ("finetuning", 1):
+            raise click.UsageError("on a CPU it is plain SAC: --method and --length need CUDA")
         for count in _numbers(threads) if threads else sorted({1, cores()}):
+            size = batch_size or SACConfig().batch_size
             rows += beside_peers(
-                sizes, count, batch_size, compiled=compiled, seconds=seconds, rounds=rounds
+                sizes, count, size, compiled=compiled, seconds=seconds, rounds=rounds
             )
     else:
+        given = {"batch_size": batch_size} if batch_size else {}
+        setup = make_setup(method, entry, "paper", given)
         for size in sizes:
-            speed = update_speed(size, place, batch_size, compiled=compiled, seconds=seconds)
-            rows.append({"what": "cwbench", "runs": size, "threads": 1, "updates_per_s": speed})
+            train = fleet_updates(
+                setup, entry.method, size, place, compiled=compiled, length=length
+            )
+            speed = update_speed(train, place, seconds)
+            rows.append({"what": name, "runs": size, "threads": 1, "updates_per_s": speed})
     _show_updates(rows, as_json)
 
 

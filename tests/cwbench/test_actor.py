@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from cwbench.actor import Actor, Layout
-from cwbench.nets import Tasks, make_policy, squash
+from cwbench.heads import Tasks
+from cwbench.nets import make_policy, squash
 
 
 @pytest.mark.parametrize("head_layers", [0, 2, 4])

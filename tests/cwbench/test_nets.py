@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from cwbench.nets import Network, Tasks, make_critic, make_policy, squash
+from cwbench.heads import Tasks
+from cwbench.nets import Network, make_critic, make_policy, squash
 
 SEEDS = [3, 4]
 

@@ -3,7 +3,7 @@
 import torch
 from scipy import stats
 
-from cwbench.replay import Batch, OldTask, Replay
+from cwbench.replay import OldTask, Replay
 from cwbench.rng import Streams
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
@@ -82,12 +82,15 @@ def test_a_draw_over_everything_follows_the_sizes_of_the_memories() -> None:
             assert batch.tasks.index[run][batch.reward[run] == value].eq(wanted).all()
 
 
-def test_joined_batches_keep_blocks_and_weights() -> None:
+def test_old_and_new_together_keep_blocks_and_weights() -> None:
     replay = make(2, 8, old_tasks(), live=2)
     replay.add(2, torch.stack([rows([30, 31]), rows([40, 41])]))
-    batch = Batch.join([replay.sample(4), replay.sample_old(4).weighted(3.0)])
-    assert batch.tasks.blocks == ((2, 4), (0, 2), (1, 2))
-    assert batch.weight[0].tolist() == [0.25] * 4 + [0.75] * 4
+    batch = replay.sample_both(4, old_weight=3.0)
+    assert batch.tasks.blocks == ((0, 2), (1, 2), (2, 4))
+    assert batch.weight[0].tolist() == [0.75] * 4 + [0.25] * 4
+    old, new = replay.sample_old(4), replay.sample(4)
+    assert torch.equal(batch.rows, torch.cat([old.rows, new.rows], 1))
+    assert torch.equal(batch.reward, torch.cat([old.reward, new.reward], 1))
 
 
 def test_what_was_added_since_can_be_put_back() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from cwbench.cli import cli
 from cwbench.cli.run import load_method, make_label, make_setup, parse_unshared, with_unshared
 from cwbench.config import NetworkConfig, SACConfig
-from cwbench.nets import Tasks
+from cwbench.heads import Tasks
 from cwbench.trainer import Trainer
 
 

@@ -1,7 +1,6 @@
 """Gradients written by hand against autograd on the losses as the paper writes them."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from torch.testing import assert_close
 
 from cwbench import compiling, sac
 from cwbench.config import ScheduleConfig
+from cwbench.heads import Tasks
 from cwbench.methods import METHODS
-from cwbench.nets import Network, Policy, Tasks, make_critic, make_policy
+from cwbench.nets import Network, Policy, make_critic, make_policy, squash
 from cwbench.replay import Batch
 from cwbench.runaxis import per_run_sum
 from cwbench.trainer import Trainer
@@ -26,28 +26,35 @@ def plain_losses(
     policy: Policy,
     critic: Network,
     params: Params,
+    target: Params,
     value: Params,
     batch: Batch,
-    wanted: Tensor,
     noise: Tensor,
+    next_noise: Tensor,
+    gamma: float,
     target_entropy: float,
-) -> sac.Losses:
-    """The losses for autograd, `detach` where a loss does not move a parameter."""
+) -> tuple[sac.Losses, Tensor]:
+    """The losses for autograd, `detach` where a loss does not move a parameter; the targets."""
     tasks, weight = batch.tasks, batch.weight
-    action, log_density = sac.act(policy, params, batch.obs, tasks, noise)
+    action, log_density = squash(*policy(params, batch.obs, tasks), noise)
     frozen = {name: p.detach() for name, p in params.items()}
     alpha = tasks.of(frozen["log_alpha"]).exp()
+    later, later_density = squash(*policy(frozen, batch.next_obs, tasks), next_noise)
+    worth = sac.values(critic, target, batch.next_obs, later, tasks).amin(1).detach()
+    worth = worth * tasks.of(value["std"]) + tasks.of(value["mean"])
+    wanted = batch.reward + gamma * (worth - alpha * later_density)
     best = sac.values(critic, frozen, batch.obs, action, tasks).amin(1)
     normalised = (wanted - tasks.of(value["mean"])) / tasks.of(value["std"])
     q = sac.values(critic, params, batch.obs, batch.action, tasks)
     entropy = -log_density.detach()
-    return sac.Losses(
+    made = sac.Losses(
         per_run_sum(weight * (alpha * log_density - best)),
         0.5 * per_run_sum(weight * ((q - normalised.unsqueeze(1)) ** 2).sum(1)),
         per_run_sum(weight * tasks.of(params["log_alpha"]) * (entropy - target_entropy)),
         per_run_sum(weight * q[:, 0].detach()),
         per_run_sum(weight * entropy),
     )
+    return made, wanted
 
 
 def differentiate(made: sac.Losses, extra: Tensor | float, params: Params) -> dict[str, Tensor]:
@@ -60,6 +67,8 @@ def tasks_of(kind: str) -> Tasks:
     blocks: dict[str, tuple[tuple[int, int], ...]] = {
         "one block": ((1, ROWS),),
         "blocks": ((2, 6), (0, 4), (1, 2)),
+        "even blocks": ((0, 4), (1, 4), (2, 4)),
+        "even, out of order": ((2, 4), (0, 4), (1, 4)),
         "a task twice": ((1, 5), (0, 3), (1, 4)),
         "mixed": (),
     }
@@ -70,7 +79,7 @@ def tasks_of(kind: str) -> Tasks:
 
 
 def example(actor_heads: int, critic_heads: int, kind: str) -> tuple[Any, ...]:
-    """Arguments of `sac.gradients` with random numbers of double precision everywhere."""
+    """Arguments of `sac.learn` with random numbers of double precision everywhere."""
     policy, critic = (
         make_policy(OBS, ACT, 8, 2, actor_heads),
         make_critic(OBS, ACT, 8, 2, critic_heads),
@@ -89,7 +98,9 @@ def example(actor_heads: int, critic_heads: int, kind: str) -> tuple[Any, ...]:
     batch = Batch(
         table[0], table[1].tanh(), normal(RUNS, ROWS), table[2], tasks, weight, tasks.index
     )
-    return policy, critic, params, value, batch, normal(RUNS, ROWS), normal(RUNS, ROWS, ACT), -1.5
+    target = {name: 0.5 * normal(RUNS, *s) for name, s in critic.shapes(TASKS).items()}
+    noises = (normal(RUNS, ROWS, ACT), normal(RUNS, ROWS, ACT))
+    return policy, critic, params, target, value, batch, *noises, 0.9, -1.5
 
 
 def assert_same(found: Params, expected: Params, tolerance: float) -> None:
@@ -100,13 +111,17 @@ def assert_same(found: Params, expected: Params, tolerance: float) -> None:
         assert_close(found[name], x, rtol=0, atol=limit, msg=lambda text, n=name: f"{n}: {text}")
 
 
-@pytest.mark.parametrize("kind", ["one block", "blocks", "a task twice", "mixed"])
+@pytest.mark.parametrize(
+    "kind",
+    ["one block", "blocks", "even blocks", "even, out of order", "a task twice", "mixed"],
+)
 @pytest.mark.parametrize("heads", [(0, 0), (1, 2), (2, 1)])
 def test_gradients_are_those_of_the_losses(heads: tuple[int, int], kind: str) -> None:
     arguments = example(*heads, kind)
     with torch.no_grad():
-        made, found = sac.gradients(*arguments)
-    expected = plain_losses(*arguments)
+        made, found, targets = sac.learn(*arguments)
+    expected, wanted = plain_losses(*arguments)
+    assert_close(targets, wanted.detach(), rtol=1e-10, atol=1e-10)
     for mine, plain in zip(made, expected, strict=True):
         assert_close(mine, plain.detach(), rtol=1e-10, atol=1e-10)
     # Autograd's way through (u - mean) / std subtracts large numbers where std is small.
@@ -118,8 +133,8 @@ def test_clamped_log_stds_get_no_gradient() -> None:
     params, name = arguments[2], "actor.2.bias"
     with torch.no_grad():
         params[name][..., ACT:] += torch.tensor([30.0, -60.0, 0.0])  # the limits are 2 and -20
-        _, found = sac.gradients(*arguments)
-    expected = differentiate(plain_losses(*arguments), 0.0, params)
+        found = sac.learn(*arguments).grads
+    expected = differentiate(plain_losses(*arguments)[0], 0.0, params)
     assert found[name][..., ACT : ACT + 2].eq(0).all() and found[name][..., -1].ne(0).all()
     assert_close(found[name], expected[name], rtol=1e-5, atol=1e-5)
 
@@ -132,8 +147,8 @@ def test_equal_twins_share_the_actors_gradient() -> None:
             params[name] = x.detach()[:, :1].repeat(1, 2, *(1 for _ in x.shape[2:]))
             params[name].requires_grad_()
     with torch.no_grad():
-        _, found = sac.gradients(*arguments)
-    assert_same(found, differentiate(plain_losses(*arguments), 0.0, params), 1e-7)
+        found = sac.learn(*arguments).grads
+    assert_same(found, differentiate(plain_losses(*arguments)[0], 0.0, params), 1e-7)
 
 
 SHORT = ScheduleConfig(
@@ -151,23 +166,37 @@ def test_every_method_gets_the_gradients_of_its_losses(
     name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each update of three tasks, penalties included, of two runs together."""
-    fast: Callable[..., dict[str, Tensor]] = Trainer.gradients
+    learn, adjust = Trainer.learn, METHODS[name].method.adjust_gradients
     positions: set[int] = set()
+    seen: list[tuple[Batch, sac.Learned]] = []
 
-    def checked(self: Trainer, batch: Batch, targets: Tensor) -> dict[str, Tensor]:
-        noise = self.noise("now", batch)
-        tables = (self.params, self.value)
-        made = plain_losses(
-            self.policy, self.critic, *tables, batch, targets, noise, self.target_entropy
+    def watched(self: Trainer, batch: Batch, draw: str = "") -> sac.Learned:
+        learned = learn(self, batch, draw)
+        if not draw:
+            seen[:] = [(batch, learned)]
+        return learned
+
+    def checked(self: Any, grads: dict[str, Tensor]) -> None:
+        """Right before the method changes gradients by hand."""
+        trainer, [(batch, learned)] = self.trainer, seen
+        noises = (trainer.noise("now", batch), trainer.noise("next", batch))
+        made, wanted = plain_losses(
+            trainer.policy,
+            trainer.critic,
+            *(trainer.params, trainer.target, trainer.value),
+            batch,
+            *noises,
+            trainer.sac.gamma,
+            trainer.target_entropy,
         )
-        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
-        expected = differentiate(made, penalty, self.params)
-        found = fast(self, batch, targets)
-        assert_same(found, expected, 2e-5)
-        positions.add(self.position)
-        return found
+        penalty = self.actor_penalty(batch) + self.critic_penalty(batch)
+        assert_same(grads, differentiate(made, penalty, trainer.params), 2e-5)
+        assert_same({"targets": learned.targets}, {"targets": wanted.detach()}, 2e-5)
+        positions.add(trainer.position)
+        adjust(self, grads)
 
-    monkeypatch.setattr(Trainer, "gradients", checked)
+    monkeypatch.setattr(Trainer, "learn", watched)
+    monkeypatch.setattr(METHODS[name].method, "adjust_gradients", checked)
     _, plan, outcome = toy_run(tmp_path, name, seeds=(0, 1), schedule=SHORT)
     assert not outcome.failed and outcome.trained == len(plan.segments)
     assert positions == ({2} if METHODS[name].method.joint else {0, 1, 2})
@@ -183,7 +212,7 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
     for known in (compiling._compiled, compiling._has_compiler):
         known.cache_clear()
     with pytest.warns(UserWarning, match="no C\\+\\+ compiler") as said:
-        for function in (sac.targets, sac.gradients):
+        for function in (sac.learn, sac.values):
             assert compiling.compiled(function, "cpu") is function
     assert len(said) == 1
     for known in (compiling._compiled, compiling._has_compiler):
@@ -192,17 +221,13 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the compiler's own
-@pytest.mark.parametrize("kind", ["blocks", "mixed"])
+@pytest.mark.parametrize("kind", ["blocks", "even blocks", "mixed"])
 def test_compiled_equals_plain(kind: str) -> None:
     arguments = example(0, 1, kind)
-    policy, critic, params, value, batch, _, noise, _ = arguments
-    bootstrap = (policy, critic, params, params, value, batch, noise, 0.9)
-    made = []
     with torch.no_grad():
-        for fast in (lambda f: f, partial(compiling.compiled, device="cpu")):
-            made.append((fast(sac.targets)(*bootstrap), *fast(sac.gradients)(*arguments)))
-    (plain, losses, grads), (fused, fused_losses, fused_grads) = made
-    assert_close(fused, plain, rtol=1e-9, atol=1e-9)
-    for mine, other in zip(fused_losses, losses, strict=True):
+        plain = sac.learn(*arguments)
+        fused = compiling.compiled(sac.learn, "cpu")(*arguments)
+    assert_close(fused.targets, plain.targets, rtol=1e-9, atol=1e-9)
+    for mine, other in zip(fused.losses, plain.losses, strict=True):
         assert_close(mine, other, rtol=1e-9, atol=1e-9)
-    assert_same(fused_grads, grads, 1e-9)
+    assert_same(fused.grads, plain.grads, 1e-9)

@@ -10,9 +10,10 @@ from torch import tensor
 from torch.distributions import Normal, kl_divergence
 
 from cwbench.compiling import compiled
+from cwbench.heads import Tasks
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl
-from cwbench.nets import Tasks, make_policy
+from cwbench.nets import make_policy
 from cwbench.trainer import Trainer
 
 # KL(N(0, 1) || N(1, 2)) and the other way round, by hand.

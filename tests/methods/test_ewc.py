@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from cwbench.config import NetworkConfig
+from cwbench.heads import Tasks
 from cwbench.methods.ewc import EWC, EWCConfig, gaussian_fisher
-from cwbench.nets import Tasks
 from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]

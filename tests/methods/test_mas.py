@@ -6,8 +6,8 @@ import torch
 from torch.testing import assert_close
 
 from cwbench.config import NetworkConfig
+from cwbench.heads import Tasks
 from cwbench.methods.mas import MAS, MASConfig
-from cwbench.nets import Tasks
 from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]

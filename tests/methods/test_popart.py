@@ -8,8 +8,8 @@ import torch
 from pytest import approx
 from torch import Tensor
 
+from cwbench.heads import Tasks
 from cwbench.methods._popart import moved_statistics, update_popart
-from cwbench.nets import Tasks
 from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]

@@ -11,10 +11,11 @@ import torch
 from pytest import approx
 
 from cwbench import checkpoint
+from cwbench.heads import Tasks
 from cwbench.method import Exploration
 from cwbench.methods import METHODS
 from cwbench.methods.recall import Recall, RecallConfig
-from cwbench.nets import Tasks, squash
+from cwbench.nets import squash
 from cwbench.options import resolve
 from cwbench.replay import OldTask, Replay
 from cwbench.trainer import Trainer
@@ -48,7 +49,7 @@ def in_task(make_trainer: Make, position: int, name: str = "recall", **options: 
 def test_batches_are_half_new_half_old(make_trainer: Make) -> None:
     assert in_task(make_trainer, 0).sample_batch(12).tasks.blocks == ((0, 12),)
     batch = in_task(make_trainer, 3).sample_batch(12)
-    assert batch.tasks.blocks == ((3, 12), (0, 4), (1, 4), (2, 4))
+    assert batch.tasks.blocks == ((0, 4), (1, 4), (2, 4), (3, 12))
     assert torch.equal(batch.reward, batch.tasks.index.float())
 
 
@@ -57,13 +58,12 @@ def test_loss_is_new_plus_weighted_old(make_trainer: Make, old_weight: str, fact
     method = in_task(make_trainer, 3, old_weight=old_weight)
     trainer = method.trainer
     batch = method.sample_batch(14)  # 15 old ones, so that their share of rows is not one half
-    targets = torch.randn(batch.reward.shape, generator=torch.Generator().manual_seed(0))
+    learned = trainer.learn(batch)
     values = trainer.q(trainer.params, batch.obs, batch.action, batch.tasks)
-    squared = 0.5 * ((values - targets.unsqueeze(1)) ** 2).sum(1)
-    new, old = squared[:, :14].mean(1), squared[:, 14:].mean(1)
+    squared = 0.5 * ((values - learned.targets.unsqueeze(1)) ** 2).sum(1)
+    old, new = squared[:, :15].mean(1), squared[:, 15:].mean(1)
     assert squared.shape[1] == 29
-    loss = trainer.own_gradients(batch, targets)[0].critic
-    assert torch.allclose(loss, new + factor * old, rtol=1e-5)
+    assert torch.allclose(learned.losses.critic, new + factor * old, rtol=1e-5)
 
 
 def test_old_temperatures_rest(make_trainer: Make) -> None:
@@ -79,10 +79,10 @@ def test_temperature_learns_from_the_new_half_alone(make_trainer: Make) -> None:
     trainer, batch = method.trainer, method.sample_batch(8)
     action = trainer.policy(trainer.params, batch.obs, batch.tasks)
     entropy = -squash(*action, trainer.noise("now", batch))[1].detach()
-    _, grads = trainer.own_gradients(batch, torch.zeros_like(batch.reward))
+    grads = trainer.learn(batch).grads
     method.adjust_gradients(grads)
     grad = grads["log_alpha"]
-    expected = (entropy[:, :8] - trainer.target_entropy).mean(1)
+    expected = (entropy[:, 8:] - trainer.target_entropy).mean(1)
     assert torch.allclose(grad[:, 2], expected, rtol=1e-5)
     assert grad[:, :2].eq(0).all()
 

@@ -1,0 +1,138 @@
+"""Which task each row of a batch belongs to, and how rows are spread over the heads of networks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Which task each row of a batch belongs to: [R, B].
+
+    `blocks` says it a second time, as (task, rows) in order, when it is known without looking at
+    data: heads are then applied to slices instead of to every row.
+    """
+
+    index: Tensor
+    blocks: tuple[tuple[int, int], ...] = ()
+
+    def of(self, per_task: Tensor) -> Tensor:
+        """A number per run and task, for each row: [R, T] -> [R, B]."""
+        return per_task.gather(1, self.index)
+
+    def sums(self, values: Tensor, tasks: int) -> Tensor:
+        """The sum over each task's rows: [R, B] -> [R, T]."""
+        own = self.index.unsqueeze(-1) == torch.arange(tasks, device=values.device)
+        return (values.unsqueeze(-1) * own).sum(1)
+
+    @staticmethod
+    def single(task: int, runs: int, rows: int, device: torch.device) -> "Tasks":
+        index = torch.full((1, 1), task, device=device).expand(runs, rows)
+        return Tasks(index, ((task, rows),))
+
+    @staticmethod
+    def join(parts: Sequence["Tasks"]) -> "Tasks":
+        index = torch.cat([part.index for part in parts], 1)
+        blocks = [block for part in parts for block in part.blocks]
+        return Tasks(index, tuple(blocks) if all(part.blocks for part in parts) else ())
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How the rows of P batches [N, P * B, ...] are spread over the heads of `count` tasks.
+
+    Heads named by blocks get slices. Where every head gets equally many, in order, all of them work
+    in one product, [N * T, P * b, ...]; so they do on a batch mixed by chance, where every head
+    gets every row.
+    """
+
+    tasks: Tasks
+    count: int
+    passes: int
+
+    @property
+    def _even(self) -> bool:
+        blocks = self.tasks.blocks
+        return self.count > 1 and blocks == tuple((t, blocks[0][1]) for t in range(self.count))
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [rows for _, rows in self.tasks.blocks]
+
+    def deal(self, x: Tensor) -> list[tuple[int | None, Tensor]]:
+        """Each head's task, or None for all at once, and its rows."""
+        if self.tasks.blocks:
+            named = [None] if self._even else [task for task, _ in self.tasks.blocks]
+            return list(zip(named, self._slices(x), strict=True))
+        return [(None, x.unsqueeze(1).expand(-1, self.count, -1, -1).flatten(0, 1))]
+
+    def _slices(self, x: Tensor) -> list[Tensor]:
+        if len(self.tasks.blocks) == 1:
+            return [x]
+        number, _, width = x.shape
+        if self._even:
+            each = x.view(number, self.passes, self.count, -1, width).transpose(1, 2)
+            return [each.flatten(2, 3).flatten(0, 1)]
+        batches = x.view(number, self.passes, -1, width)
+        return [part.flatten(1, 2) for part in torch.split(batches, self._sizes, 2)]
+
+    def _whole(self, parts: Sequence[Tensor], number: int) -> Tensor:
+        """The inverse of `_slices`, for N = `number`."""
+        if len(self.tasks.blocks) == 1:
+            return parts[0]
+        width = parts[0].shape[-1]
+        if self._even:
+            each = parts[0].view(number, self.count, self.passes, -1, width)
+            return each.transpose(1, 2).flatten(1, 3)
+        batches = [part.view(number, self.passes, -1, width) for part in parts]
+        return torch.cat(batches, 2).flatten(1, 2)
+
+    def choose(self, outs: Sequence[Tensor], number: int) -> Tensor:
+        """Each row's output from its own head: [N, P * B, K]."""
+        if self.tasks.blocks:
+            return self._whole(outs, number)
+        return apart(outs[0], number).gather(1, self._own(number, outs[0].shape[-1])).squeeze(1)
+
+    def split(self, grad: Tensor) -> list[Tensor]:
+        """The gradient of each head's output; the inverse of `choose`."""
+        if self.tasks.blocks:
+            return self._slices(grad)
+        number, rows, width = grad.shape
+        whole = grad.new_zeros(number, self.count, rows, width)
+        return [whole.scatter(1, self._own(number, width), grad.unsqueeze(1)).flatten(0, 1)]
+
+    def sum(self, parts: Sequence[Tensor], number: int) -> Tensor:
+        """What all heads say about each row: [N, P * B, ...]."""
+        if self.tasks.blocks:
+            return self._whole(parts, number)
+        return apart(parts[0], number).sum(1)
+
+    def _own(self, number: int, width: int) -> Tensor:
+        """Where each row's own head is among all: an index for [N, T, P * B, K]."""
+        index = self.tasks.index.repeat(1, self.passes)
+        index = index.repeat_interleave(number // len(index), 0)
+        return index[:, None, :, None].expand(-1, 1, -1, width)
+
+    def by_task(self, heads: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Gradients of the heads in the batch, zero for the others: [N, T, ...]."""
+        blocks = self.tasks.blocks
+        if not blocks or self._even or (self.count == 1 and len(heads) == 1):
+            return heads[0]
+        if sorted(task for task, _ in blocks) == list(range(self.count)):
+            order = sorted(range(self.count), key=lambda place: blocks[place][0])
+            return {
+                name: torch.stack([heads[place][name] for place in order], 1) for name in heads[0]
+            }
+        grads = {}
+        for name, some in heads[0].items():
+            grads[name] = some.new_zeros(len(some), self.count, *some.shape[1:])
+            for (task, _), head in zip(blocks, heads, strict=True):
+                grads[name][:, task].add_(head[name])
+        return grads
+
+
+def apart(x: Tensor, count: int) -> Tensor:
+    """The inverse of flatten(0, 1): [count * n, ...] -> [count, n, ...]."""
+    return x.view(count, -1, *x.shape[1:])
