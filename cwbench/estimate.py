@@ -256,9 +256,10 @@ def free_bytes(device: torch.device, workers: int) -> int:
 class Memory:
     """What fits into this machine's memory."""
 
-    def __init__(self, costs: Costs, workers: int, halves: int) -> None:
+    def __init__(self, costs: Costs, workers: int, halves: int, fleets: int = 1) -> None:
+        """For so many fleets side by side."""
         self.costs, self.workers, self.halves = costs, workers, halves
-        self.free = free_bytes(costs.device, workers)
+        self.free = free_bytes(costs.device, workers) // fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
         halves = split_evenly(fleet, min(self.halves, len(fleet)))

@@ -119,7 +119,12 @@ class Work:
         rules: dict[str, Any] = {"segments": segments, "places": self.places}
         if not self.execution.launching.here:  # another machine's memory is for its own plan
             return make_plan(runs, self.store, most, step, **rules)
-        memory = Memory(self.costs, self.execution.workers or min(cores(), 2 * most), self.halves)
+        memory = Memory(
+            self.costs,
+            self.execution.workers or min(cores(), 2 * most),
+            self.halves,
+            self.execution.launching.per_device,
+        )
         try:
             return make_plan(runs, self.store, most, step, fits=memory.fits, **rules)
         except TooLarge as error:

@@ -11,6 +11,7 @@ import click
 @dataclass(frozen=True)
 class Launching:
     launcher: str
+    per_device: int
     ray_address: str | None
     job_cpus: int | None
     slurm_partition: str | None
@@ -37,13 +38,17 @@ class Launching:
 
 
 # In this process, whatever else the machine has: what a launcher has started launches nothing.
-HERE = Launching("none", None, None, None, 0, None, 0, ())
+HERE = Launching("none", 1, None, None, None, 0, None, 0, ())
 
 OPTIONS = (
     click.option(
         "--launcher", default="local", show_default=True,
         type=click.Choice(["local", "ray", "slurm", "print"]),
         help="Where to train: here, on a Ray or Slurm cluster, or print the commands.",
+    ),
+    click.option(
+        "--per-device", default=1, show_default=True, type=click.IntRange(1), metavar="N",
+        help="Small fleets that train side by side on a GPU of this machine, best under CUDA MPS.",
     ),
     click.option(
         "--ray-address", metavar="ADDRESS",
@@ -89,18 +94,20 @@ def make_launcher(launching: Launching, results: Path, device: Any) -> Any:
         return Ray(launching.ray_address, gpu=gpu, cpus=launching.job_cpus)
     if launching.launcher == "slurm":
         return _slurm(launching, results, gpu)
-    return _local(gpu)
+    return _local(gpu, launching.per_device)
 
 
-def _local(gpu: bool) -> Any:
+def _local(gpu: bool, per_device: int) -> Any:
     import torch
 
-    if not gpu or torch.cuda.device_count() < 2:
+    if not gpu and per_device > 1:
+        raise click.UsageError("--per-device is for GPUs: on a CPU one process uses all cores")
+    if not gpu or torch.cuda.device_count() * per_device < 2:
         return None
     from cwbench.estimate import cores
     from cwbench.launch.local import Local, visible_devices
 
-    return Local(visible_devices(torch.cuda.device_count()), cores())
+    return Local(per_device * visible_devices(torch.cuda.device_count()), cores())
 
 
 def _slurm(launching: Launching, results: Path, gpu: bool) -> Any:

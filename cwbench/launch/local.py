@@ -1,4 +1,4 @@
-"""This machine's devices, one process each."""
+"""This machine's devices, one process each, or several that share it."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from cwbench.launch.order import describe, drive
 
 class Local:
     def __init__(self, devices: Sequence[str], cores: int) -> None:
-        """`devices` as CUDA_VISIBLE_DEVICES names them."""
+        """`devices` as CUDA_VISIBLE_DEVICES names them; one may come up several times."""
         self.devices, self.cores = devices, max(1, cores // len(devices))
 
     def check(self) -> None:
@@ -26,7 +26,7 @@ class Local:
 class _Devices:
     def __init__(self, devices: Sequence[str], cores: int, tell: Tell) -> None:
         self.devices, self.cores, self.tell = devices, cores, tell
-        self.running: dict[str, tuple[Task, subprocess.Popen[bytes]]] = {}
+        self.running: dict[int, tuple[Task, subprocess.Popen[bytes]]] = {}  # by place in the list
 
     @property
     def room(self) -> bool:
@@ -37,21 +37,23 @@ class _Devices:
         return bool(self.running)
 
     def start(self, task: Task) -> None:
-        device = next(device for device in self.devices if device not in self.running)
+        place = next(n for n in range(len(self.devices)) if n not in self.running)
+        device = self.devices[place]
         own = {"CUDA_VISIBLE_DEVICES": device, "CWBENCH_CORES": str(self.cores)}
-        self.running[device] = (task, start(task.arguments, own, task.log))
+        self.running[place] = (task, start(task.arguments, own, task.log))
         self.tell(f"device {device}: {describe(task)}")
 
     def collect(self) -> list[Task]:
         time.sleep(0.2)
         done = {
-            device: (task, process.returncode)
-            for device, (task, process) in self.running.items()
+            place: (task, process.returncode)
+            for place, (task, process) in self.running.items()
             if process.poll() is not None
         }
-        for device, (task, code) in done.items():
-            self.running.pop(device)[1].communicate()
+        for place, (task, code) in done.items():
+            self.running.pop(place)[1].communicate()
             if code not in (0, PAUSED):
+                device = self.devices[place]
                 self.tell(f"device {device}: {describe(task)}: ended with exit code {code}")
         return [task for task, _ in done.values()]
 

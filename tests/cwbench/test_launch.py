@@ -85,10 +85,11 @@ def test_a_record_gives_back_its_segment(tmp_path: Path) -> None:
         assert Segment.from_record(entry, RecallConfig).record() == entry
 
 
+@pytest.mark.parametrize("devices", [["0", "1"], ["0", "0"]], ids=["two", "one shared"])
 def test_devices_of_one_machine_work_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    devices: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes where CUDA would have two devices; here each trains on the CPU."""
+    """Two processes where CUDA would have devices; here each trains on the CPU."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     results, said = tmp_path / "results", list[str]()
     main([*PAIR, "--results", str(results), "--launcher", "print", "--fleet-size", "1"])
@@ -98,8 +99,8 @@ def test_devices_of_one_machine_work_side_by_side(
         if segment.parent is None:
             job = Job(file, (segment,), 0, ())
             tasks.append(Task(job, ["train", str(file), "--device=cpu", "--threads=1"]))
-    Local(["0", "1"], cores=2).launch(tasks, said.append)
-    assert said == ["device 0: recall task 1, 1 runs", "device 1: recall task 1, 1 runs"]
+    Local(devices, cores=2).launch(tasks, said.append)
+    assert said == [f"device {device}: recall task 1, 1 runs" for device in devices]
     states = [json.loads(f.read_text())["state"] for f in results.glob("segments/*/status.json")]
     assert states == ["done", "done"]
 
@@ -122,6 +123,7 @@ def test_a_missing_extra_is_named_and_nothing_written(
         (["train", "nowhere.json"], "nowhere.json: no such file"),
         ([*PAIR, "--launcher", "slurm", "--slurm-set", "account"], "write NAME=VALUE"),
         ([*PAIR, "--launcher", "bus"], "'bus' is not one of"),
+        ([*PAIR, "--device", "cpu", "--per-device", "2"], "--per-device is for GPUs"),
     ],
 )
 def test_bad_input(
