@@ -19,7 +19,7 @@ from cwbench.config import EnvConfig
 from cwbench.envs import step_cost
 from cwbench.method import Method
 from cwbench.nets import make_critic, make_policy
-from cwbench.plan import Plan, split_evenly
+from cwbench.plan import Plan, Turns, no_turns
 from cwbench.rehearsal import ACTION_DIM, Rehearsal, run_bytes
 from cwbench.schedule import count_evaluations, count_updates, longest_share
 from cwbench.segment import Segment
@@ -182,12 +182,12 @@ def _moved(segment: Segment, position: int) -> Segment:
 
 
 def estimate(
-    plan: Plan, costs: Costs, workers: int, *, halves: int = 1, measure: bool = True
+    plan: Plan, costs: Costs, workers: int, *, turns: Turns = no_turns, measure: bool = True
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds."""
     total = Estimate(0, 0, 0, 0, 0, 0, 0.0 if measure else None)
     for fleet in plan.fleets:
-        total = total.plus(_estimate_fleet(fleet, costs, workers, halves, measure))
+        total = total.plus(_estimate_fleet(fleet, costs, workers, turns, measure))
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
@@ -198,7 +198,7 @@ def estimate(
 
 
 def _estimate_fleet(
-    fleet: Sequence[Segment], costs: Costs, workers: int, halves: int, measure: bool
+    fleet: Sequence[Segment], costs: Costs, workers: int, turns: Turns, measure: bool
 ) -> Estimate:
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
@@ -223,7 +223,7 @@ def _estimate_fleet(
         eval_steps=runs * evals,
         updates=runs * updates,
         host_bytes=0,
-        device_bytes=sum(map(costs.fleet_bytes, split_evenly(fleet, min(halves, runs)))),
+        device_bytes=sum(map(costs.fleet_bytes, turns(fleet))),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
         seconds=seconds,
     )
@@ -256,14 +256,13 @@ def free_bytes(device: torch.device, workers: int) -> int:
 class Memory:
     """What fits into this machine's memory."""
 
-    def __init__(self, costs: Costs, workers: int, halves: int, fleets: int = 1) -> None:
+    def __init__(self, costs: Costs, workers: int, turns: Turns, fleets: int = 1) -> None:
         """For so many fleets side by side."""
-        self.costs, self.workers, self.halves = costs, workers, halves
+        self.costs, self.workers, self.turns = costs, workers, turns
         self.free = free_bytes(costs.device, workers) // fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
-        halves = split_evenly(fleet, min(self.halves, len(fleet)))
-        return sum(map(self.costs.fleet_bytes, halves))
+        return sum(map(self.costs.fleet_bytes, self.turns(fleet)))
 
     def fits(self, fleet: Sequence[Segment]) -> bool:
         return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))

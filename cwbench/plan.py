@@ -99,6 +99,21 @@ def _split(
     raise TooLarge(group[0])
 
 
+# The parts of a fleet that take turns: one learns while workers collect for the others.
+Turns = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
+SMALLEST_HALF = 8  # runs; with fewer, an update of half as many takes nearly as long
+
+
+def no_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """On a CPU, where learning leaves nobody a core to collect with."""
+    return [tuple(fleet)]
+
+
+def two_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """On an accelerator."""
+    return split_evenly(fleet, 2 if len(fleet) >= 2 * SMALLEST_HALF else 1)
+
+
 def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
     """So many parts of nearly equal size."""
     share, rest = divmod(len(group), count)

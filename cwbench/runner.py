@@ -15,7 +15,7 @@ from cwbench import snapshot
 from cwbench.claims import Claims
 from cwbench.fleet import Fleet
 from cwbench.method import Method
-from cwbench.plan import Plan
+from cwbench.plan import Plan, Turns
 from cwbench.pool import Pool
 from cwbench.results import Store
 from cwbench.segment import Segment
@@ -96,7 +96,7 @@ class Runner:
     methods: Mapping[str, type[Method[Any]]]
     device: torch.device
     obs_dim: Callable[[Any], int]  # env config -> width of an observation
-    halves: int
+    turns: Turns
     compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
@@ -160,7 +160,7 @@ class Runner:
     ) -> None:
         fleets: list[Fleet] = []
         try:
-            for part in _halves(segments, self.halves):
+            for part in self.turns(segments):
                 fleets.append(self._fleet(part, pool, stop))
             progress.begin(fleets)
             self._drive(fleets, progress, stop)
@@ -301,11 +301,6 @@ class Sharing:
 def _abandon(fleets: Sequence[Fleet]) -> None:
     for fleet in fleets:
         fleet.abandon()
-
-
-def _halves(segments: Sequence[Segment], halves: int) -> list[Sequence[Segment]]:
-    size = -(-len(segments) // halves)
-    return [segments[start : start + size] for start in range(0, len(segments), size)]
 
 
 def _last_line(error: BaseException) -> str:

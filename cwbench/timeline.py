@@ -10,15 +10,17 @@ from typing import Any
 import torch
 
 from cwbench import envs
+from cwbench.estimate import Costs, estimate
 from cwbench.fleet import Fleet
 from cwbench.method import Method
-from cwbench.plan import Run, make_plan
+from cwbench.plan import Run, make_plan, no_turns, two_turns
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
 from cwbench.results import Store
 from cwbench.runner import Runner
 from cwbench.segment import Setup, path
 
+GIB = 1 << 30
 WARM_STEPS = 600  # before a fleet's clock starts: capture and compilation are over
 
 
@@ -183,13 +185,25 @@ def fleet_speed(
             {setup.method: method},
             device,
             envs.obs_dim,
-            halves=2 if cuda else 1,
+            turns=two_turns if cuda else no_turns,
             compiled=compiled,
             snapshot_seconds=float("inf"),
             about=lambda segment: {},
         )
         timeline = Timeline(pool, length - 1, WARM_STEPS)
-        outcome = runner.run(make_plan(wanted, store, runs, lambda segment: 0), pool, timeline)
+        plan = make_plan(wanted, store, runs, lambda segment: 0)
+        outcome = runner.run(plan, pool, timeline)
         if outcome.failed:
             raise RuntimeError(next(iter(outcome.failed.values())))
-        return timeline.summary(), timeline.spans()
+        seen = timeline.summary()
+        if cuda:
+            costs = Costs({setup.method: method}, envs.obs_dim, device)
+            planned = estimate(plan, costs, workers, turns=runner.turns, measure=False)
+            seen |= {"device_gib": _taken(device), "device_gib_planned": planned.device_bytes / GIB}
+        return seen, timeline.spans()
+
+
+def _taken(device: torch.device) -> float:
+    """Memory of a device that is not free, in GiB: the allocator keeps what it once had."""
+    free, total = torch.cuda.mem_get_info(device)
+    return (total - free) / GIB

@@ -14,7 +14,7 @@ from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, Sc
 from cwbench.envs import pointmass
 from cwbench.method import Method
 from cwbench.options import resolve
-from cwbench.plan import Plan, Run, make_plan
+from cwbench.plan import Plan, Run, make_plan, split_evenly
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
 from cwbench.replay import Replay
@@ -151,7 +151,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
             {base: kind},
             torch.device("cpu"),
             lambda env: 12,
-            halves=halves,
+            turns=lambda fleet: split_evenly(fleet, min(halves, len(fleet))),
             compiled=False,
             snapshot_seconds=snapshot_seconds,
             about=lambda segment: {"protocol": "toy"},

@@ -96,9 +96,10 @@ class Work:
         return Costs(self.methods, envs.obs_dim, self.device)
 
     @property
-    def halves(self) -> int:
-        """On an accelerator two halves of a fleet take turns."""
-        return 2 if self.device.type == "cuda" else 1
+    def turns(self) -> Any:
+        from cwbench.plan import no_turns, two_turns
+
+        return two_turns if self.device.type == "cuda" else no_turns
 
     @property
     def places(self) -> int:
@@ -122,7 +123,7 @@ class Work:
         memory = Memory(
             self.costs,
             self.execution.workers or min(cores(), 2 * most),
-            self.halves,
+            self.turns,
             self.execution.launching.per_device,
         )
         try:
@@ -199,7 +200,7 @@ def present(work: Work, plan: Any) -> None:
 
     execution, workers = work.execution, work.workers(plan)
     here = execution.launching.here
-    guess = estimate(plan, work.costs, workers, halves=work.halves, measure=here)
+    guess = estimate(plan, work.costs, workers, turns=work.turns, measure=here)
     print_plan(work.console, plan, guess, work.device, workers)
     if not (execution.dry_run or execution.yes) and (guess.seconds or 0) > LONG_SECONDS:
         confirm(guess.seconds or 0)
@@ -218,7 +219,7 @@ def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
         work.methods,
         work.device,
         envs.obs_dim,
-        halves=work.halves,
+        turns=work.turns,
         compiled=execution.compiled,
         snapshot_seconds=60 * execution.snapshot_minutes,
         about=lambda segment: record,

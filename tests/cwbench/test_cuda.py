@@ -11,7 +11,7 @@ from cwbench import hostmemory, methods, snapshot
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.methods import METHODS
 from cwbench.options import resolve
-from cwbench.plan import Run, make_plan
+from cwbench.plan import Run, make_plan, split_evenly
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
 from cwbench.replay import Replay
@@ -121,8 +121,8 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         return snapshot.step_of(store.folder(segment).snapshot)
 
     runner = Runner(
-        store, {base: kind}, CUDA, lambda env: 12, halves=2, compiled=False, snapshot_seconds=0,
-        about=lambda segment: {},
+        store, {base: kind}, CUDA, lambda env: 12, turns=lambda fleet: split_evenly(fleet, 2),
+        compiled=False, snapshot_seconds=0, about=lambda segment: {},
     )  # fmt: skip
     with Pool(2, 4, pointmass.make) as pool:
         outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
