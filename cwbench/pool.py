@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cwbench.actor import Floats, Layout
 from cwbench.config import EnvConfig
+from cwbench.dealing import deal
 from cwbench.envs import step_cost
 from cwbench.workers import Episode, EvalJob, EvalResult, FleetSpec, LaneSpec, Make, work
 
@@ -196,20 +197,11 @@ class Collector:
             pool._send(worker, "open", spec)
 
     def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
-        """Lanes for each worker, the slowest first to whoever has least to do for this fleet.
-
-        Among equals those with least of other fleets come first. Which worker steps a lane changes
-        no number.
-        """
-        shares: list[list[int]] = [[] for _ in self.pool.connections]
-        load = [0.0] * len(shares)
-        cost = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
-        for slot in sorted(range(len(lanes)), key=lambda slot: -cost[slot]):
-            worker = min(range(len(shares)), key=lambda w: (load[w], self.pool.load[w], w))
-            shares[worker].append(slot)
-            load[worker] += cost[slot]
-        self._load = load
-        self.pool.load = [a + b for a, b in zip(self.pool.load, load, strict=True)]
+        """Lanes for each worker. Which worker steps a lane changes no number."""
+        costs = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
+        shares = deal(costs, self.pool.load)
+        self._load = [sum(costs[slot] for slot in share) for share in shares]
+        self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]
         return shares
 
     def request(self, count: int) -> None:
