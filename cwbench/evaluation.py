@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +17,25 @@ if TYPE_CHECKING:
     from cwbench.fleet import Fleet
 
 
-@dataclass
-class _Evaluation:
-    """One evaluation under way: a result per run and position."""
-
-    step: int
-    results: dict[tuple[int, int], EvalResult] = field(default_factory=dict)
-
-
 class Evaluator:
-    """The evaluations of one fleet, handed back in the order in which they were started."""
+    """The evaluations of one fleet, one after another."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self._under_way: deque[_Evaluation] = deque()
+        self._step = 0  # at which the evaluation under way began
+        self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
+        self._missing = 0
 
     def start(self) -> None:
-        """Evaluate every task seen, with the weights as they are now."""
+        """Evaluate every task seen, with the weights as they are now.
+
+        Waits for the evaluation before: collecting goes first, so they would pile up in busy
+        workers, each with weights of its own.
+        """
         fleet = self.fleet
-        evaluation = _Evaluation(fleet.step)
-        self._under_way.append(evaluation)
+        while self._missing:
+            fleet.pool.receive()
+        self._step, self._missing = fleet.step, fleet.runs * fleet.trainer.tasks
         same = type(fleet.method).policy_weights is Method.policy_weights
         flat = fleet.flat_policy(fleet.position).cpu().numpy()
         for run, finite in enumerate(np.isfinite(flat).all(1)):
@@ -49,7 +46,7 @@ class Evaluator:
                 self._start_episodes(
                     run,
                     weights[run],
-                    partial(self._evaluated, evaluation, run, position),
+                    partial(self._evaluated, run, position),
                     purpose="evaluate",
                     place=(fleet.position, fleet.step, position),
                     task=segment.tasks[position],
@@ -88,13 +85,10 @@ class Evaluator:
         job |= {"seed": self.fleet.segments[run].seed, "layout": self.fleet.layout}
         self.fleet.pool.evaluate(job | {"weights": weights}, self.fleet.setup.env, done)
 
-    def _evaluated(
-        self, evaluation: _Evaluation, run: int, position: int, result: EvalResult
-    ) -> None:
-        evaluation.results[run, position] = result
-        runs, tasks = range(self.fleet.runs), range(self.fleet.trainer.tasks)
-        while self._under_way and len(self._under_way[0].results) == len(runs) * len(tasks):
-            complete = self._under_way.popleft()
-            for run in runs:
-                results = [complete.results[run, position] for position in tasks]
-                self.fleet.evaluated(complete.step, run, results)
+    def _evaluated(self, run: int, position: int, result: EvalResult) -> None:
+        self._results[run, position] = result
+        self._missing -= 1
+        if not self._missing:
+            for run in range(self.fleet.runs):
+                results = [self._results[run, p] for p in range(self.fleet.trainer.tasks)]
+                self.fleet.evaluated(self._step, run, results)

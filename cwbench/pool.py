@@ -95,7 +95,7 @@ class Pool:
 
     def finish_evaluations(self) -> None:
         while self._waiting:
-            self._receive()
+            self.receive()
 
     def _send(self, worker: int, *message: Any) -> None:
         try:
@@ -108,7 +108,7 @@ class Pool:
         code = self.processes[worker].exitcode
         raise WorkerError(f"worker {worker} ended with exit code {code} (out of memory?)")
 
-    def _receive(self) -> None:
+    def receive(self) -> None:
         """Wait for at least one message and deal with all that are there."""
         for connection in wait(self.connections):
             assert isinstance(connection, Connection)
@@ -215,7 +215,7 @@ class Collector:
         """Transitions [lanes, count, F] of the last request, and the episodes that ended."""
         answers = self.pool._collected[self.key]
         while len(answers) < len(self._users):
-            self.pool._receive()
+            self.pool.receive()
         return self.chunks.array[:, : self._count], _sorted(itertools.chain(*answers))
 
     def save(self) -> dict[tuple[int, int], LaneState]:
@@ -224,7 +224,7 @@ class Collector:
         for worker in self._users:
             self.pool._send(worker, "save", self.key)
         while len(self.pool._saved[self.key]) < len(self._users):
-            self.pool._receive()
+            self.pool.receive()
         states = itertools.chain(*self.pool._saved.pop(self.key))
         return {(run, lane): state for run, lane, state in states}
 

@@ -1,7 +1,8 @@
 """Worker processes: environments and numpy policies. They roll out chunks and evaluation episodes.
 
-A worker answers requests from one pipe. Collecting comes first; evaluations advance by one step
-whenever nothing else is asked for, so they fill the time in which the trainer trains.
+A worker answers requests from one pipe. Collecting comes first; evaluations advance by one step of
+one environment whenever nothing else is asked for, so they fill the time in which the trainer
+trains.
 Every episode has its own generators, named by (seed, purpose, position, ...): nothing that happens
 elsewhere, in evaluations or other runs, can change what an episode draws.
 """
@@ -11,8 +12,8 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -188,47 +189,48 @@ class EvalResult:
     seconds: float  # of the worker's time
 
 
-@dataclass
 class Evaluation:
     """A job under way: all its episodes step together, so that the policy sees one batch."""
 
-    job: EvalJob
-    envs: Envs
-    action_dim: int
-    time: int = 0
-    seconds: float = 0.0
-    fleet: list[Any] = field(default_factory=list)
-
-    def begin(self) -> None:
-        job = self.job
-        self.actor = Actor(job.layout, job.weights)
-        self.fleet = [self.envs.take(job.task) for _ in range(job.episodes)]
-        rngs = [generator(job.seed, job.purpose, *job.place, e) for e in range(job.episodes)]
-        self.obs = np.stack([env.reset(r) for env, r in zip(self.fleet, rngs, strict=True)])
-        shape = (self.envs.config.horizon, self.action_dim)
-        self.noise = np.stack([r.standard_normal(shape, np.float32) for r in rngs], 1)
+    def __init__(self, job: EvalJob, envs: Envs, action_dim: int) -> None:
+        self.job, self.envs, self.action_dim = job, envs, action_dim
         self.totals = np.zeros(job.episodes)
         self.success = np.zeros(job.episodes, bool)
+        self.seconds = 0.0
+        self._moves = self._play()
 
     def advance(self) -> EvalResult | None:
-        """One step of every episode; the result after the last."""
+        """One step of one episode, so that nobody waits for long; the result after the last."""
         start = time.monotonic()
-        if not self.fleet:
-            self.begin()
-        actions = self.actor.act(self.obs, self.job.head, self.noise[self.time])
-        actions = np.nan_to_num(actions)
-        for index, env in enumerate(self.fleet):
-            self.obs[index], reward, success, _ = env.step(actions[index])
-            self.totals[index] += reward
-            self.success[index] |= success
-        self.time += 1
+        over = next(self._moves)
         self.seconds += time.monotonic() - start
-        if self.time < self.envs.config.horizon:
+        if not over:
             return None
-        for env in self.fleet:
-            self.envs.give(self.job.task, env)
-        steps, mean = self.time * self.job.episodes, float(self.totals.mean())
+        steps, mean = self.envs.config.horizon * self.job.episodes, float(self.totals.mean())
         return EvalResult(self.job.key, int(self.success.sum()), mean, steps, self.seconds)
+
+    def _play(self) -> Iterator[bool]:
+        """Yields after every reset and every step of an environment; True when all is over."""
+        job, shape = self.job, (self.envs.config.horizon, self.action_dim)
+        actor = Actor(job.layout, job.weights)
+        fleet, first, draws = [], [], []
+        for episode in range(job.episodes):
+            rng = generator(job.seed, job.purpose, *job.place, episode)
+            fleet.append(self.envs.take(job.task))
+            first.append(fleet[episode].reset(rng))
+            draws.append(rng.standard_normal(shape, np.float32))
+            yield False
+        obs = np.stack(first)
+        for noise in np.stack(draws, 1):
+            actions = np.nan_to_num(actor.act(obs, job.head, noise))
+            for episode, env in enumerate(fleet):
+                obs[episode], reward, success, _ = env.step(actions[episode])
+                self.totals[episode] += reward
+                self.success[episode] |= success
+                yield False
+        for env in fleet:
+            self.envs.give(job.task, env)
+        yield True
 
 
 @dataclass(frozen=True)
