@@ -124,7 +124,9 @@ class Fleet:
             width=self.trainer.replay.width,
             states=lane_states,
         )
-        self.published = Published(self.collector.weights.array, self.trainer.device)
+        self.published = Published(
+            self.collector.weights.array, self.collector.version.array, self.trainer.device
+        )
         self.published.start(self.flat_policy(self.position))
         began = {"started": time.time(), "started_step": self.step}  # of this sitting
         for folder in self.folders:
@@ -194,10 +196,9 @@ class Fleet:
         return self._next is None
 
     def request(self) -> None:
-        """Send weights out and ask for the next chunk."""
+        """Ask for the next chunk, with the weights last sent out, arrived or not."""
         assert self._next is not None
-        self.published.wait()
-        self.collector.request(self._next.step - self.step)
+        self.collector.request(self._next.step - self.step, self.published.version)
 
     def learn(self) -> None:
         """Take the chunk that was asked for, learn from it, evaluate if it is time.
@@ -206,6 +207,8 @@ class Fleet:
         """
         stop = self._next
         assert stop is not None
+        # Workers wait for the weights as well, but only here is it seen that a device has failed.
+        self.published.wait()
         chunk, episodes = self.collector.receive()
         rows = torch.from_numpy(np.array(chunk))
         self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)

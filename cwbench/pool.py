@@ -33,20 +33,20 @@ class WorkerError(RuntimeError):
 
 
 class SharedArray:
-    """float32 memory that worker processes map too.
+    """Memory that worker processes map too.
 
     A file, in memory where /dev/shm has room: containers often give it 64 MiB only.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        size = 4 * int(np.prod(shape))
+    def __init__(self, shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> None:
+        size = np.dtype(dtype).itemsize * int(np.prod(shape))
         memory = Path("/dev/shm")
         roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * size
         self._folder = tempfile.TemporaryDirectory(
             prefix="cwbench-", dir=memory if roomy else None, ignore_cleanup_errors=True
         )
         self.path = str(Path(self._folder.name) / "array")
-        self.array: Floats = np.memmap(self.path, np.float32, "w+", shape=shape)
+        self.array: NDArray[Any] = np.memmap(self.path, dtype, "w+", shape=shape)
 
     def close(self) -> None:
         self._folder.cleanup()
@@ -176,8 +176,9 @@ class Collector:
         self.key = next(pool._keys)
         self.weights = SharedArray((runs, layout.size))
         self.chunks = SharedArray((len(lanes), longest, width))
+        self.version = SharedArray((1,), np.int64)  # of the weights
         self.lanes = list(lanes)
-        self._count = 0
+        self._steps = 0
         shares = self._deal(lanes)
         self._users = [worker for worker, slots in enumerate(shares) if slots]
         for worker in self._users:
@@ -189,6 +190,7 @@ class Collector:
                 layout,
                 self.weights.path,
                 self.chunks.path,
+                self.version.path,
                 ((runs, layout.size), (len(lanes), longest, width)),
                 tuple(slots),
                 env,
@@ -204,19 +206,19 @@ class Collector:
         self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]
         return shares
 
-    def request(self, count: int) -> None:
-        """Have every lane roll `count` steps with the weights as they are now."""
-        self._count = count
+    def request(self, steps: int, version: int) -> None:
+        """Have every lane roll so many steps, once the weights of this version have arrived."""
+        self._steps = steps
         self.pool._collected[self.key] = []
         for worker in self._users:
-            self.pool._send(worker, "collect", self.key, count)
+            self.pool._send(worker, "collect", self.key, steps, version)
 
     def receive(self) -> tuple[Floats, list[Episode]]:
-        """Transitions [lanes, count, F] of the last request, and the episodes that ended."""
+        """Transitions [lanes, steps, F] of the last request, and the episodes that ended."""
         answers = self.pool._collected[self.key]
         while len(answers) < len(self._users):
             self.pool.receive()
-        return self.chunks.array[:, : self._count], _sorted(itertools.chain(*answers))
+        return self.chunks.array[:, : self._steps], _sorted(itertools.chain(*answers))
 
     def save(self) -> dict[tuple[int, int], LaneState]:
         """The exact state of every lane, by (run, lane)."""
@@ -233,8 +235,8 @@ class Collector:
             with contextlib.suppress(WorkerError):
                 self.pool._send(worker, "close", self.key)
         self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
-        self.weights.close()
-        self.chunks.close()
+        for shared in (self.weights, self.chunks, self.version):
+            shared.close()
 
 
 def _sorted(episodes: Iterable[Episode]) -> list[Episode]:

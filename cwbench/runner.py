@@ -4,7 +4,6 @@ import contextlib
 import signal
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -195,19 +194,17 @@ class Runner:
         )
 
     def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
-        """Fleets take turns: while one learns, the workers collect for the other.
+        """Fleets take turns: while one learns, the workers collect for the others.
 
-        On an accelerator learning is only started; asking for a fleet's next chunk waits for its
-        weights. So another fleet's learning is started first, which then hides the collection.
+        On an accelerator learning is only started, and the next chunk is asked for at once: workers
+        begin it as soon as its weights are with them.
         """
-        active, waiting = list(fleets), deque[Fleet]()
+        active = list(fleets)
         for fleet in active:
             fleet.request()
         while active:
             for fleet in list(active):
                 fleet.learn()
-                if waiting:
-                    waiting.popleft().request()
                 progress.advance(fleet)
                 if fleet.finished:
                     fleet.finish()
@@ -219,9 +216,7 @@ class Runner:
                 else:
                     if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
                         fleet.snapshot()
-                    waiting.append(fleet)
-                if waiting and len(active) == 1:
-                    waiting.popleft().request()
+                    fleet.request()
 
     def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
         for segment in segments:

@@ -1,19 +1,21 @@
 """Worker processes: environments and numpy policies. They roll out chunks and evaluation episodes.
 
-A worker answers requests from one pipe. Collecting comes first; evaluations advance by one step of
-one environment whenever nothing else is asked for, so they fill the time in which the trainer
-trains.
+A worker answers requests from one pipe. A chunk is collected as soon as its weights are in shared
+memory. Collecting comes first; evaluations advance by one step of one environment whenever nothing
+can be collected, so they fill the time in which the trainer trains.
 Every episode has its own generators, named by (seed, purpose, position, ...): nothing that happens
 elsewhere, in evaluations or other runs, can change what an episode draws.
 """
 
 import math
+import select
 import signal
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,6 +28,8 @@ from cwbench.config import EnvConfig
 PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
 
 Make = Callable[[str, EnvConfig], Any]
+
+LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to do
 
 
 def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
@@ -240,44 +244,89 @@ class FleetSpec:
     key: int
     lanes: tuple[LaneSpec, ...]  # this worker's
     layout: Layout
-    weights: str  # files that are shared memory: [R, P] and [lanes, chunk, F]
+    weights: str  # files that are shared memory: [R, P], [lanes, chunk, F], [1]
     chunks: str
+    version: str  # of the weights
     shapes: tuple[tuple[int, int], tuple[int, int, int]]
     slots: tuple[int, ...]  # rows of `chunks`, one per lane
     env: EnvConfig
     states: tuple[Mapping[str, NDArray[Any]] | None, ...]
 
 
+@dataclass(frozen=True)
+class OpenFleet:
+    """A worker's part of a fleet."""
+
+    lanes: list[Lane]
+    slots: tuple[int, ...]
+    chunks: Floats
+    version: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A chunk to collect, with weights that may still be on their way."""
+
+    fleet: OpenFleet
+    steps: int
+    version: int
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.fleet.version[0] >= self.version)
+
+
 class Worker:
     def __init__(self, connection: Connection, make: Make, action_dim: int) -> None:
         self.connection, self.make, self.action_dim = connection, make, action_dim
         self.envs: dict[EnvConfig, Envs] = {}
-        self.fleets: dict[int, tuple[list[Lane], Floats, FleetSpec]] = {}
+        self.fleets: dict[int, OpenFleet] = {}
+        self.requests: dict[int, Request] = {}  # by fleet
         self.evaluations: deque[Evaluation] = deque()
 
     def serve(self) -> None:
         """Answer until told to stop. What fails is reported, and the worker goes on."""
         while True:
-            evaluation = self.evaluations[0] if self.evaluations else None
-            idle = evaluation is not None and not self.connection.poll()
-            message: tuple[Any, ...] = () if idle else self.connection.recv()
-            if message == ("stop",):
-                return
-            try:
-                if idle:
-                    self.advance()
-                else:
-                    name, *arguments = message
-                    getattr(self, name)(*arguments)
-            except Exception:
-                key = None
-                if idle:
-                    key = self.evaluations.popleft().job.key
-                self.connection.send(("failed", traceback.format_exc(), key))
+            task = self._task()
+            if self._message_within(0 if task else LOOK_SECONDS if self.requests else None):
+                name, *arguments = self.connection.recv()
+                if name == "stop":
+                    return
+                task = partial(getattr(self, name), *arguments)
+            if task:
+                try:
+                    task()
+                except Exception:
+                    self.connection.send(("failed", traceback.format_exc(), None))
 
-    def advance(self) -> None:
+    def _message_within(self, seconds: float | None) -> bool:
+        # Not `connection.poll`: it rounds up to whole milliseconds and costs four times as much.
+        return bool(select.select([self.connection], [], [], seconds)[0])
+
+    def _task(self) -> Callable[[], None] | None:
+        """What can be done without a message: a chunk whose weights are there, or evaluating."""
+        for key, request in self.requests.items():
+            if request.ready:
+                return partial(self._collect, key)
+        return self._advance if self.evaluations else None
+
+    def _collect(self, key: int) -> None:
+        start = time.monotonic()
+        request = self.requests.pop(key)
+        fleet, episodes = request.fleet, list[Episode]()
+        for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
+            episodes += lane.collect(fleet.chunks[slot, : request.steps])
+        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
+
+    def _advance(self) -> None:
         """One step of the oldest evaluation."""
-        result = self.evaluations[0].advance()
+        evaluation = self.evaluations[0]
+        try:
+            result = evaluation.advance()
+        except Exception:
+            self.evaluations.popleft()
+            self.connection.send(("failed", traceback.format_exc(), evaluation.job.key))
+            return
         if result is not None:
             self.evaluations.popleft()
             self.connection.send(("evaluated", result))
@@ -296,27 +345,25 @@ class Worker:
         for lane, state in zip(lanes, spec.states, strict=True):
             if state is not None:
                 lane.load(state)
-        self.fleets[spec.key] = (lanes, np.asarray(chunks), spec)
+        version = np.memmap(spec.version, np.int64, "r", shape=(1,))
+        self.fleets[spec.key] = OpenFleet(
+            lanes, spec.slots, np.asarray(chunks), np.asarray(version)
+        )
 
-    def collect(self, key: int, count: int) -> None:
-        start = time.monotonic()
-        lanes, chunks, spec = self.fleets[key]
-        episodes: list[Episode] = []
-        for lane, slot in zip(lanes, spec.slots, strict=True):
-            episodes += lane.collect(chunks[slot, :count])
-        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
+    def collect(self, key: int, steps: int, version: int) -> None:
+        self.requests[key] = Request(self.fleets[key], steps, version)
 
     def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
         self.evaluations.append(Evaluation(job, self._envs(env), self.action_dim))
 
     def save(self, key: int) -> None:
-        lanes, _, _ = self.fleets[key]
+        lanes = self.fleets[key].lanes
         states = [(lane.spec.run, lane.spec.lane, lane.save()) for lane in lanes]
         self.connection.send(("saved", key, states))
 
     def close(self, key: int) -> None:
-        lanes, _, _ = self.fleets.pop(key)
-        for lane in lanes:
+        self.requests.pop(key, None)
+        for lane in self.fleets.pop(key).lanes:
             if lane.env is not None:
                 lane.envs.give(lane.task, lane.env)
 

@@ -185,8 +185,8 @@ def bench_fleet(
     """Environment steps per second of whole fleets: collection, learning and evaluation.
 
     Trains for real, in a folder that is thrown away. What counts is the last task, after its first
-    few hundred steps: its throughput, how long the trainer learned and how long it waited, and what
-    share of the workers' time went into collection and evaluation.
+    few hundred steps: its throughput, how long the trainer learned and how long it waited for
+    workers, and what share of the workers' time went into collection and evaluation.
     """
     import torch
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -12,8 +13,9 @@ from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, Sc
 from cwbench.methods import METHODS
 from cwbench.options import resolve
 from cwbench.plan import Run, make_plan, split_evenly
-from cwbench.pool import Pool
+from cwbench.pool import Pool, SharedArray
 from cwbench.progress import Quiet
+from cwbench.publish import Published
 from cwbench.replay import Replay
 from cwbench.results import Store, load_runs
 from cwbench.rng import Streams
@@ -144,3 +146,32 @@ def test_replay_in_host_memory_gives_the_same_updates(monkeypatch: pytest.Monkey
     assert mapped.captured is not None and mapped.captured.graph is not None
     for name, x in own.state().items():
         assert torch.equal(mapped.state()[name], x), name
+
+
+def test_weights_are_there_when_their_version_is() -> None:
+    """As a worker sees it: no event, no synchronisation, only memory."""
+    weights, version = SharedArray((50, 200_000)), SharedArray((1,), np.int64)
+    published = Published(weights.array, version.array, CUDA)
+    for number in range(1, 201):
+        published.start(torch.full((50, 200_000), float(number), device=CUDA))
+        while version.array[0] < published.version:
+            pass
+        assert (weights.array == number).all()
+    published.close()
+    for shared in (weights, version):
+        shared.close()
+
+
+def test_publishing_does_not_wait_for_the_device() -> None:
+    weights, version = SharedArray((2, 300)), SharedArray((1,), np.int64)
+    published = Published(weights.array, version.array, CUDA)
+    if None in published._unlocks:
+        pytest.skip("this machine does not lock pages")
+    torch.cuda._sleep(2 * 10**9)  # cycles: about a second
+    published.start(torch.ones(2, 300, device=CUDA))
+    assert version.array[0] == 0 and published.version == 1
+    published.wait()
+    assert version.array[0] == 1 and (weights.array == 1).all()
+    published.close()
+    for shared in (weights, version):
+        shared.close()

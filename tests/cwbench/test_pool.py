@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from cwbench import methods
 from cwbench.actor import Actor, Floats, Layout
@@ -14,14 +15,27 @@ from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, Sc
 from cwbench.envs import pointmass
 from cwbench.fleet import Fleet
 from cwbench.nets import make_policy
-from cwbench.pool import Pool
-from cwbench.results import Store
+from cwbench.pool import Collector, Pool
+from cwbench.publish import Published
+from cwbench.results import Store, load_runs
 from cwbench.segment import Segment, Setup
-from cwbench.workers import Envs, EvalJob, Evaluation, generator
+from cwbench.workers import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 
 LAYOUT = Layout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
 ENV = EnvConfig(horizon=20)
 CPU = torch.device("cpu")
+
+
+def heading(way: float) -> Floats:
+    """Weights of a policy that always goes the same way, 1 or -1, along every axis."""
+    flat = np.zeros(LAYOUT.size, np.float32)
+    mean_and_log_std = LAYOUT.views(flat)["actor.2.bias"]
+    mean_and_log_std[..., :4], mean_and_log_std[..., 4:] = 20 * way, -20
+    return flat
+
+
+def actions(chunk: Floats) -> Floats:
+    return chunk[..., 12:16]
 
 
 @pytest.fixture
@@ -29,6 +43,11 @@ def pool() -> Iterator[Pool]:
     """One worker, so that whatever it does has an order."""
     with Pool(1, 4, pointmass.make) as pool:
         yield pool
+
+
+def open_fleet(pool: Pool) -> Collector:
+    lanes = [LaneSpec(0, 0, 0, 0, ((0, "reach-0-1"),), 0, ())]
+    return Collector(pool, lanes, LAYOUT, ENV, runs=1, longest=5, width=29, states={})
 
 
 def job(weights: Floats, episodes: int = 3) -> dict[str, Any]:
@@ -42,6 +61,85 @@ def job(weights: Floats, episodes: int = 3) -> dict[str, Any]:
         "layout": LAYOUT,
         "weights": weights,
     }
+
+
+def test_a_worker_evaluates_until_the_weights_are_there(pool: Pool) -> None:
+    fleet = open_fleet(pool)
+    published = Published(fleet.weights.array, fleet.version.array, CPU)
+    published.start(torch.from_numpy(heading(-1))[None])
+    fleet.request(5, published.version + 1)
+    results: list[EvalResult] = []
+    pool.evaluate(job(heading(1)), ENV, results.append)
+    pool.finish_evaluations()
+    # Collecting goes first, so it would have come before the evaluation.
+    assert len(results) == 1 and pool._collected[fleet.key] == []
+    published.start(torch.from_numpy(heading(1))[None])
+    chunk, _ = fleet.receive()
+    assert (actions(chunk) == 1).all()
+    fleet.close()
+
+
+def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
+    late, ready = open_fleet(pool), open_fleet(pool)
+    ready.weights.array[:] = heading(-1)
+    late.request(5, 1)
+    ready.request(5, 0)
+    chunk, _ = ready.receive()
+    assert (actions(chunk) == -1).all() and pool._collected[late.key] == []
+    late.weights.array[:] = heading(1)
+    late.version.array[:] = 1
+    chunk, _ = late.receive()
+    assert (actions(chunk) == 1).all()
+    for fleet in (late, ready):
+        fleet.close()
+
+
+def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
+    gone, other = open_fleet(pool), open_fleet(pool)
+    gone.request(5, 1)
+    other.request(5, 0)
+    other.receive()  # the worker has read what was sent before
+    gone.close()
+    gone.version.array[:] = 1
+    other.request(5, 0)
+    other.receive()
+    assert pool._collected[gone.key] == []
+    other.close()
+
+
+class Late(Published):
+    """Weights on their way until somebody waits for them: meanwhile others lie there."""
+
+    on_its_way: Tensor | None = None
+
+    def start(self, x: Tensor) -> None:
+        self._weights.fill_(9.0)
+        self.on_its_way = x.clone()
+        self.version += 1
+
+    def wait(self) -> None:
+        if self.on_its_way is not None:
+            x, self.on_its_way, self.version = self.on_its_way, None, self.version - 1
+            super().start(x)
+
+
+def test_weights_that_arrive_late_change_no_number(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_run(tmp_path / "at once", seeds=(0, 1))
+    request, early = Collector.request, []
+
+    def watched(self: Collector, steps: int, version: int) -> None:
+        early.append(self.version.array[0] < version)
+        request(self, steps, version)
+
+    monkeypatch.setattr(Collector, "request", watched)
+    monkeypatch.setattr("cwbench.fleet.Published", Late)
+    _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), halves=2, snapshot_seconds=0)
+    assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
+    at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
+    assert len(late) == 2 * 3 * (1 + 2 + 3)
+    assert late.equals(at_once)
 
 
 class Counted(pointmass.PointMass):
