@@ -1,5 +1,6 @@
 """What is written down about how a segment came to be."""
 
+import os
 import platform
 import shlex
 import subprocess
@@ -36,7 +37,12 @@ def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit of a checkout this package runs from; empty for an installed package."""
+    """The commit of a checkout this package runs from; empty for an installed package.
+
+    A copy of a checkout has no history, or another one: CWBENCH_COMMIT then says what it is of.
+    """
+    if known := os.environ.get("CWBENCH_COMMIT"):
+        return known
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""

@@ -8,7 +8,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from cwbench.cli import cli
+from cwbench.cli import cli, record
 from cwbench.cli.run import load_method, make_label, make_setup, parse_unshared, with_unshared
 from cwbench.config import NetworkConfig, SACConfig
 from cwbench.heads import Tasks
@@ -88,3 +88,10 @@ def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
         trainer.train(2)
         ends.append(trainer.params["actor.1.weight"].detach())
     assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
+
+
+def test_a_copy_of_the_source_can_be_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CWBENCH_COMMIT", "0123456789ab")
+    assert record.about("smoke", torch.device("cpu"), False)["versions"]["commit"] == "0123456789ab"
+    monkeypatch.delenv("CWBENCH_COMMIT")
+    assert record.commit() != "0123456789ab"
