@@ -13,7 +13,7 @@ from cwbench import envs
 from cwbench.estimate import Costs, estimate
 from cwbench.fleet import Fleet
 from cwbench.method import Method
-from cwbench.plan import Run, make_plan, no_turns, two_turns
+from cwbench.plan import Run, Turns, make_plan, no_turns, two_turns
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
 from cwbench.results import Store
@@ -58,7 +58,7 @@ class Clock:
 
 
 class Timeline(Quiet):
-    """Watches fleets of one position as they train, from step `warm` of each on."""
+    """Watches fleets of one position, from step `warm` of each until the first is done."""
 
     def __init__(self, pool: Pool, position: int, warm: int) -> None:
         self.pool, self.position, self.warm = pool, position, warm
@@ -106,9 +106,10 @@ class Timeline(Quiet):
             self.started = time.monotonic()
             self._first = [f.step for f in self.fleets]
             self._evaluation = self.pool.evaluation_seconds
-        if self.started and all(f.finished for f in self.fleets):
+        if self.started and not self.ended and fleet.finished:  # others wait for its last episodes
             self._settle()
             self.ended = time.monotonic()
+            self._last = [f.step for f in self.fleets]
 
     def _settle(self) -> None:
         if self._clock.cuda:
@@ -133,9 +134,8 @@ class Timeline(Quiet):
 
     def summary(self) -> dict[str, float]:
         wall = self.ended - self.started
-        steps = sum(
-            (f.step - first) * f.runs for f, first in zip(self.fleets, self._first, strict=True)
-        )
+        done = zip(self.fleets, self._first, self._last, strict=True)
+        steps = sum((last - first) * fleet.runs for fleet, first, last in done)
         busy = {
             row: sum(s.end - s.start for s in self.spans() if s.row == row)
             for row in ("learn", "collect", "wait")
@@ -163,6 +163,7 @@ def fleet_speed(
     workers: int,
     *,
     compiled: bool,
+    turns: Turns | None = None,
 ) -> tuple[dict[str, float], list[Span]]:
     """Train so many runs on different tasks; what their last task was like (see `Timeline`)."""
     count = len(envs.TASKS)
@@ -185,7 +186,7 @@ def fleet_speed(
             {setup.method: method},
             device,
             envs.obs_dim,
-            turns=two_turns if cuda else no_turns,
+            turns=turns or (two_turns if cuda else no_turns),
             compiled=compiled,
             snapshot_seconds=float("inf"),
             about=lambda segment: {},

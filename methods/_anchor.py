@@ -19,7 +19,7 @@ from cwbench.method import Method
 from cwbench.nets import Params
 from cwbench.options import option
 from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum
+from cwbench.runaxis import per_run_sum, sum_over
 from cwbench.trainer import Trainer
 
 CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
@@ -86,14 +86,18 @@ class Anchored(Method[C]):
         return self.per_run("critic_coef") * self._pull("critic")
 
     def _pull(self, network: str) -> Tensor:
-        params = self.trainer.params
         # In the trainer's order: that of a dict from a file may differ, and so would the sum.
         names = [name for name in self.trainer.trunk_names(network) if name in self.importance]
-        total = torch.zeros(self.trainer.runs, device=self.trainer.device)
-        for name in names:
-            drift = params[name] - self.anchor[name]
-            total = total + per_run_sum(self.importance[name] * drift**2)
-        return total
+        if not names:
+            return torch.zeros(self.trainer.runs, device=self.trainer.device)
+        tables = (self.trainer.params, self.anchor, self.importance)
+        return self.trainer.fast(drift)(*([table[name] for name in names] for table in tables))
+
+
+def drift(now: Sequence[Tensor], then: Sequence[Tensor], importance: Sequence[Tensor]) -> Tensor:
+    """Squared distance of each run's weights, weighted: [R]."""
+    parts = zip(now, then, importance, strict=True)
+    return sum_over(per_run_sum(factor * (new - old) ** 2) for new, old, factor in parts)
 
 
 def mean_over_examples(

@@ -45,11 +45,8 @@ class PackNet(Method[PackNetConfig]):
             self.free = torch.ones(self.trainer.runs, device=self.trainer.device)
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
-        for name in self.trainer.trunk_names("actor"):
-            if name in self.owner:
-                grads[name].mul_(self.owner[name] == self.trainer.position)
-            else:
-                grads[name].mul_(like(self.free, grads[name]))
+        own = {name: grads[name] for name in self.trainer.trunk_names("actor")}
+        self.trainer.fast(mask)(own, self.owner, self.free, self.trainer.position)
 
     def on_task_end(self, task: int) -> None:
         length = self.trainer.length
@@ -70,6 +67,12 @@ class PackNet(Method[PackNetConfig]):
         """The actor as the task left it: weights that a later one trains were zero then."""
         weights = self.trainer.actor_params
         return weights | {k: weights[k] * (owner <= task) for k, owner in self.owner.items()}
+
+
+def mask(grads: Mapping[str, Tensor], owner: Mapping[str, Tensor], free: Tensor, task: int) -> None:
+    """Leave a task's own weights their gradients, and the rest while they are free, in place."""
+    for name, grad in grads.items():
+        grad.mul_(owner[name] == task if name in owner else like(free, grad))
 
 
 def prune(weight: Tensor, owner: Tensor, task: int, *, left: int) -> None:

@@ -1,6 +1,7 @@
 """`cwbench bench`: speed, as ratios measured side by side in one process."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,11 @@ FLEET_SCHEDULE = {
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
 @click.option("--workers", type=click.IntRange(1))
+@click.option(
+    "--turns",
+    type=click.IntRange(1),
+    help="Parts of the fleet that take turns.  [default: as runs]",
+)
 @click.option("--compile/--no-compile", "compiled", default=False)
 @click.option("--tf32/--no-tf32", default=True)
 @click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
@@ -177,6 +183,7 @@ def bench_fleet(
     steps: int | None,
     device: str,
     workers: int | None,
+    turns: int | None,
     compiled: bool,
     tf32: bool,
     timeline: Path | None,
@@ -194,6 +201,7 @@ def bench_fleet(
     from cwbench.cli.info import show
     from cwbench.cli.names import load_method, make_setup
     from cwbench.estimate import cores
+    from cwbench.plan import split_evenly
     from cwbench.timeline import fleet_speed
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -209,6 +217,7 @@ def bench_fleet(
         place,
         workers or cores(),
         compiled=compiled,
+        turns=partial(split_evenly, count=min(turns, runs)) if turns else None,
     )
     if timeline:
         from cwbench.reports.timeline import draw

@@ -10,12 +10,15 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from cwbench import compiling, sac
+from cwbench.cli.names import make_setup
 from cwbench.config import ScheduleConfig
 from cwbench.heads import Tasks
 from cwbench.methods import METHODS
 from cwbench.nets import Network, Policy, make_critic, make_policy, squash
+from cwbench.rehearsal import Rehearsal
 from cwbench.replay import Batch
 from cwbench.runaxis import per_run_sum
+from cwbench.segment import path
 from cwbench.trainer import Trainer
 
 Params = Mapping[str, Tensor]
@@ -231,3 +234,28 @@ def test_compiled_equals_plain(kind: str) -> None:
     for mine, other in zip(fused.losses, plain.losses, strict=True):
         assert_close(mine, other, rtol=1e-9, atol=1e-9)
     assert_same(fused.grads, plain.grads, 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the compiler's own
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns_the_same_when_compiled(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All gradients of an update in the second task, with penalties and what a method changes."""
+    kind = METHODS[name].method
+    small = {"width": 16, "batch_size": 8}
+    setup = make_setup(name, METHODS[name], "paper", small)
+    tasks = {"needs_length": kind.needs_length, "joint": kind.joint}
+    fleet = [path(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in (0, 1)]
+    made: list[Params] = []
+    monkeypatch.setattr(Trainer, "apply", lambda self, grads: made.append(grads))
+    for compiled in (False, True):
+        torch.manual_seed(0)  # the made-up transitions
+        trainer = Rehearsal(fleet, kind, 12, torch.device("cpu"), compiled=compiled)
+        with torch.no_grad():  # away from where the last task ended, so that penalties pull
+            for p in trainer.params.values():
+                p += 0.05 * torch.randn(p.shape)
+        trainer.update()
+    assert_same(made[1], made[0], 1e-4)
+    assert any(x.abs().max() > 1e-3 for x in made[0].values())
