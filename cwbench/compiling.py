@@ -22,6 +22,9 @@ def _compiled(function: Any, device: str) -> Any:
             return function
         # Otherwise Python calls every kernel, and takes 3 % of the time for it.
         settings["options"] = {"cpp_wrapper": True}
+    else:
+        # Independent kernels become one: a small fleet's time is the number of its kernels.
+        settings["options"] = {"combo_kernels": True}
     import torch._dynamo
 
     # One version per shape of fleet and number of tasks; the default of 8 would be too few.
