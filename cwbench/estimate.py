@@ -29,7 +29,9 @@ from cwbench.workers import Envs, Lane, LaneSpec
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
 ENV_BYTES = 6 << 20  # one environment on a slim model
-CUDA_BYTES = 1 << 30  # libraries' workspaces and a second copy of an update's tensors, for capture
+# Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, and what a
+# compiled update there needs of the tensors that a plain one makes.
+CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 CHUNK = 50  # steps between two looks at the clock
 
 
@@ -111,8 +113,11 @@ class Costs:
         methods: Mapping[str, type[Method[Any]]],
         obs_dim: Callable[[EnvConfig], int],
         device: torch.device,
+        *,
+        compiled: bool = False,
     ) -> None:
         self.methods, self.obs_dim, self.device = methods, obs_dim, device
+        self.share = COMPILED_SHARE if compiled and device.type == "cuda" else 1.0
         self._bytes: dict[tuple[Any, ...], int] = {}
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
 
@@ -132,7 +137,8 @@ class Costs:
     def _run_bytes(self, segment: Segment) -> float:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
         if key not in self._bytes:
-            self._bytes[key] = run_bytes(segment, *self.method(segment))
+            held, working = run_bytes(segment, *self.method(segment))
+            self._bytes[key] = held + round(self.share * working)
         return self._bytes[key]
 
     def times(self, fleet: Sequence[Segment]) -> "Times":

@@ -101,7 +101,9 @@ def _split(
 
 # The parts of a fleet that take turns: one learns while workers collect for the others.
 Turns = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
-SMALLEST_HALF = 8  # runs; with fewer, an update of half as many takes nearly as long
+# Runs from which on a fleet has so many parts on an accelerator. With few, an update of half as many
+# takes nearly as long; with many, two parts leave the device waiting for the slowest worker.
+PARTS = {3: 75, 2: 16, 1: 1}
 
 
 def no_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
@@ -109,9 +111,9 @@ def no_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     return [tuple(fleet)]
 
 
-def two_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+def in_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     """On an accelerator."""
-    return split_evenly(fleet, 2 if len(fleet) >= 2 * SMALLEST_HALF else 1)
+    return split_evenly(fleet, next(n for n, runs in PARTS.items() if len(fleet) >= runs))
 
 
 def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:

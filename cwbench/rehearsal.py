@@ -132,10 +132,10 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now -= size
 
 
-def run_bytes(segment: Segment, kind: type[Method[Any]], obs_dim: int) -> int:
+def run_bytes(segment: Segment, kind: type[Method[Any]], obs_dim: int) -> tuple[int, int]:
     """Memory of one run of a fleet beside its replay: what it holds, and what an update needs."""
     trainer = Rehearsal([segment], kind, obs_dim, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments
     with PeakBytes() as working:
         trainer.train(1)
-    return held_bytes(trainer) + int(working.peak)
+    return held_bytes(trainer), int(working.peak)

@@ -13,7 +13,7 @@ from cwbench import envs
 from cwbench.estimate import Costs, estimate
 from cwbench.fleet import Fleet
 from cwbench.method import Method
-from cwbench.plan import Run, Turns, make_plan, no_turns, two_turns
+from cwbench.plan import Run, Turns, in_turns, make_plan, no_turns
 from cwbench.pool import Pool
 from cwbench.progress import Quiet
 from cwbench.results import Store
@@ -186,7 +186,7 @@ def fleet_speed(
             {setup.method: method},
             device,
             envs.obs_dim,
-            turns=turns or (two_turns if cuda else no_turns),
+            turns=turns or (in_turns if cuda else no_turns),
             compiled=compiled,
             snapshot_seconds=float("inf"),
             about=lambda segment: {},
@@ -198,7 +198,7 @@ def fleet_speed(
             raise RuntimeError(next(iter(outcome.failed.values())))
         seen = timeline.summary()
         if cuda:
-            costs = Costs({setup.method: method}, envs.obs_dim, device)
+            costs = Costs({setup.method: method}, envs.obs_dim, device, compiled=compiled)
             planned = estimate(plan, costs, workers, turns=runner.turns, measure=False)
             seen |= {"device_gib": _taken(device), "device_gib_planned": planned.device_bytes / GIB}
         return seen, timeline.spans()

@@ -93,13 +93,13 @@ class Work:
         from cwbench import envs
         from cwbench.estimate import Costs
 
-        return Costs(self.methods, envs.obs_dim, self.device)
+        return Costs(self.methods, envs.obs_dim, self.device, compiled=self.execution.compiled)
 
     @property
     def turns(self) -> Any:
-        from cwbench.plan import no_turns, two_turns
+        from cwbench.plan import in_turns, no_turns
 
-        return two_turns if self.device.type == "cuda" else no_turns
+        return in_turns if self.device.type == "cuda" else no_turns
 
     @property
     def places(self) -> int:

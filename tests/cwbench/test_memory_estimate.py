@@ -15,7 +15,7 @@ from cwbench.config import GROUPS
 from cwbench.estimate import kept_bytes, replay_bytes
 from cwbench.method import Method
 from cwbench.options import resolve
-from cwbench.plan import two_turns
+from cwbench.plan import in_turns
 from cwbench.schedule import longest_share
 from cwbench.segment import Segment, Setup
 from cwbench.trainer import Trainer
@@ -139,7 +139,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     def fits(runs: int, on_device: int, on_host: int) -> bool:
         free = {"cuda": on_device, "cpu": on_host}
         monkeypatch.setattr(estimate, "free_bytes", lambda place, workers: free[place.type])
-        return estimate.Memory(costs, 1, two_turns).fits(fleet[:runs])
+        return estimate.Memory(costs, 1, in_turns).fits(fleet[:runs])
 
     both = 2 * (tensors + replay)
     assert fits(2, both, 0) and not fits(2, both - 1, both)

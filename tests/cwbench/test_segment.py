@@ -7,7 +7,7 @@ import pytest
 
 from cwbench import sequences
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
-from cwbench.plan import Run, TooLarge, _split, make_plan, two_turns
+from cwbench.plan import Run, TooLarge, _split, in_turns, make_plan
 from cwbench.results import Store
 from cwbench.segment import Segment, Setup, path
 
@@ -82,9 +82,11 @@ def test_fleets_are_as_few_as_fit_and_fill_all_devices() -> None:
         sizes(size=8, fits=lambda fleet: False, places=1)
 
 
-@pytest.mark.parametrize(("runs", "sizes"), [(1, [1]), (15, [15]), (16, [8, 8]), (101, [51, 50])])
+@pytest.mark.parametrize(
+    ("runs", "sizes"), [(1, [1]), (15, [15]), (16, [8, 8]), (74, [37, 37]), (100, [34, 33, 33])]
+)
 def test_only_large_fleets_take_turns(runs: int, sizes: list[int]) -> None:
     fleet = [Segment(SETUP, seed, ("push",)) for seed in range(runs)]
-    parts = two_turns(fleet)
+    parts = in_turns(fleet)
     assert [len(part) for part in parts] == sizes
     assert [segment for part in parts for segment in part] == fleet

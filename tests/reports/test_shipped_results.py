@@ -1,0 +1,46 @@
+"""What docs/results shows is what the runs shipped beside it give."""
+
+import tarfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cwbench.cli import cli
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "file"),
+    [("cw3", [], "cw3-1.csv"), ("paper-cw3", ["--compare", "paper"], "cw3-1-paper.csv")],
+)
+def test_tables_follow_from_the_runs(
+    table: str, options: list[str], file: str, tmp_path: Path
+) -> None:
+    with tarfile.open(RESULTS / "cw3-1.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    asked = ["report", str(tmp_path / "cw3-1"), "--table", table, "--format", "csv", *options]
+    made = CliRunner().invoke(cli, asked)
+    assert made.exit_code == 0, made.output
+    rows = [line for line in made.output.splitlines() if not line.startswith("#")]
+    shipped = (RESULTS / file).read_text().splitlines()
+    assert rows == [line for line in shipped if not line.startswith("#")]
+    assert len(rows) > 18  # three metrics of six methods, and their heading
+
+
+def test_the_page_shows_the_tables() -> None:
+    """Every pair of a printed number and ours, and every interval."""
+    page = (RESULTS / "cw3-1.md").read_text().splitlines()
+    cells = [cell.strip() for line in page if line.startswith("|") for cell in line.split("|")]
+    pairs = [cell for cell in cells if " / " in cell]
+    paper = (RESULTS / "cw3-1-paper.csv").read_text()
+    assert len(pairs) == 18
+    assert all(f",{pair} protocol differs," in paper for pair in pairs)
+    table = pd.read_csv(RESULTS / "cw3-1.csv", comment="#")
+    intervals = [
+        f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        for value, low, high in table[["value", "t_low", "t_high"]].to_numpy()
+    ]
+    assert [cell for cell in cells if "[" in cell] == intervals
