@@ -101,8 +101,8 @@ def _split(
 
 # The parts of a fleet that take turns: one learns while workers collect for the others.
 Turns = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
-# Runs from which on a fleet has so many parts on an accelerator. With few, an update of half as many
-# takes nearly as long; with many, two parts leave the device waiting for the slowest worker.
+# Runs from which on a fleet has so many parts on an accelerator. With few, an update of half as
+# many takes nearly as long; with many, two leave the device waiting for the slowest worker.
 PARTS = {3: 75, 2: 16, 1: 1}
 
 

@@ -1,6 +1,6 @@
 """The table of docs/scaling.md: 100 pairs x 5 seeds x 2 methods on 1, 8 and 64 GPUs.
 
-    python docs/scaling.py [--steps 1000000] [--factor 2.65] [--steps-per-second 26500]
+    python docs/scaling.py [--steps 1000000] [--factor 2.4] [--steps-per-second 35700]
 
 What was measured stands here as parameters; put your own machine's figures in and run it again.
 """
@@ -10,10 +10,10 @@ import itertools
 from math import ceil
 
 # Updates per second of a fleet of fine-tuning on one H200, TF32 and --compile (performance.md).
-UPDATES_PER_SECOND = {1: 2950.0, 20: 1439.0, 50: 817.0, 100: 466.0}
-STEPS_PER_SECOND = 26_500.0  # environment steps with 16 cores per GPU, evaluation included (same)
+UPDATES_PER_SECOND = {3: 3837.0, 50: 885.0, 100: 497.0}
+STEPS_PER_SECOND = 35_700.0  # environment steps with 16 cores per GPU, evaluation included (same)
 LANE_STEPS_PER_SECOND = 3_200.0  # one run's environment and policy in one of 16 busy workers (same)
-FACTOR = 2.65  # an update of RECALL or Perfect Memory against fine-tuning's (same)
+FACTOR = 2.4  # an update of these methods against fine-tuning's: RECALL 2.1, Perfect Memory 2.65
 METHODS, SEEDS, TASKS, LARGEST = 2, 5, 10, 100
 ROW = 4 * (2 * 12 + 4 + 1)  # bytes of a transition
 NOTE = 4 * 2 * 4  # RECALL's recorded policy beside it
@@ -30,7 +30,7 @@ def update_seconds(runs: float) -> float:
 
 
 def fleet_seconds(runs: int, steps: int, factor: float, rate: float) -> float:
-    """Halves take turns, so a fleet is as slow as the slower of learning and collecting."""
+    """Parts take turns, so a fleet is as slow as the slower of learning and collecting."""
     learning = steps * factor * update_seconds(runs)
     collecting = max(runs * steps / rate, steps / LANE_STEPS_PER_SECOND)
     return max(learning, collecting)
@@ -44,13 +44,15 @@ def fleets(runs: int, gpus: int) -> list[int]:
 
 
 def read_bytes(sizes: list[int], steps: int) -> int:
-    """What one method's second tasks read of the first: replay once per half-fleet, weights."""
+    """What one method's second tasks read of the first: replay once for each part, weights."""
     order = [(first, seed) for first in range(TASKS) for _ in range(TASKS) for seed in range(SEEDS)]
     total, start = 0, 0
     for size in sizes:
-        for half in (ceil(size / 2), size // 2):
-            total += len(set(order[start : start + half])) * steps * (ROW + NOTE // 2)
-            start += half
+        parts = 3 if size >= 75 else 2 if size >= 16 else 1  # that take turns
+        for number in range(parts):
+            part = size // parts + (number < size % parts)
+            total += len(set(order[start : start + part])) * steps * (ROW + NOTE // 2)
+            start += part
     return total + len(order) * END
 
 
