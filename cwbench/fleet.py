@@ -78,7 +78,7 @@ class Fleet:
         self.counts = [Counts() for _ in segments]
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
-        self.abandoned = False
+        self.abandoned = self._closed = False
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
         self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
@@ -372,9 +372,11 @@ class Fleet:
         self._close()
 
     def _close(self) -> None:
-        """Let go of the workers and of the memory shared with them."""
-        self.published.close()
-        self.collector.close()
+        """Let go of the workers and of the memory shared with them, if that has not been done."""
+        if not self._closed:
+            self._closed = True
+            self.published.close()
+            self.collector.close()
 
     def skip_to(self, step: int) -> None:
         """Continue after this step."""

@@ -136,6 +136,20 @@ class Pool:
             del self._waiting[key]
         raise WorkerError(text)
 
+    def reset(self) -> None:
+        """After a failure: workers drop all they have, and what they said until then is ignored."""
+        for worker in range(len(self.connections)):
+            self._send(worker, "reset")
+        for worker, connection in enumerate(self.connections):
+            try:
+                while connection.recv() != ("empty",):
+                    pass
+            except (EOFError, OSError):
+                self._gone(worker)
+        for known in (self._waiting, self._owner, self._collected, self._saved):
+            known.clear()
+        self._load, self.load = [0] * len(self._load), [0.0] * len(self.load)
+
     @property
     def alive(self) -> bool:
         return all(process.is_alive() for process in self.processes)

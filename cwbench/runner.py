@@ -15,7 +15,7 @@ from cwbench.claims import Claims
 from cwbench.fleet import Fleet
 from cwbench.method import Method
 from cwbench.plan import Plan, Turns
-from cwbench.pool import Pool
+from cwbench.pool import Pool, WorkerError
 from cwbench.results import Store
 from cwbench.segment import Segment
 
@@ -166,10 +166,10 @@ class Runner:
             outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
         except Interrupted:
             outcome.interrupted = True
-            _abandon(fleets)
+            _abandon(fleets, pool)
             self._mark(segments, "pending", "stopped; continues from its last snapshot")
         except Exception as error:
-            _abandon(fleets)
+            _abandon(fleets, pool)
             self._mark(segments, "failed", _last_line(error))
             for segment in segments:
                 outcome.failed[segment.folder] = _last_line(error)
@@ -293,9 +293,12 @@ class Sharing:
             time.sleep(min(0.2, WAIT_SECONDS))
 
 
-def _abandon(fleets: Sequence[Fleet]) -> None:
+def _abandon(fleets: Sequence[Fleet], pool: Pool) -> None:
+    """Leave nothing behind that the next fleet could stumble over."""
     for fleet in fleets:
         fleet.abandon()
+    with contextlib.suppress(WorkerError):  # a dead worker shows in `pool.alive`
+        pool.reset()
 
 
 def _last_line(error: BaseException) -> str:

@@ -361,6 +361,13 @@ class Worker:
         states = [(lane.spec.run, lane.spec.lane, lane.save()) for lane in lanes]
         self.connection.send(("saved", key, states))
 
+    def reset(self) -> None:
+        """Environments go too: one may have failed in the middle of a step."""
+        for table in (self.envs, self.fleets, self.requests):
+            table.clear()
+        self.evaluations.clear()
+        self.connection.send(("empty",))
+
     def close(self, key: int) -> None:
         self.requests.pop(key, None)
         for lane in self.fleets.pop(key).lanes:

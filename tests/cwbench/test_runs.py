@@ -117,6 +117,23 @@ def test_failed_segments_are_reported_and_their_children_wait(
     assert status["state"] == "failed" and "could not convert" in status["message"]
 
 
+def test_a_failed_fleet_leaves_nothing_behind(
+    toy_run: Any, toy_pool: Pool, tmp_path: Path, capsys: Any
+) -> None:
+    """Both workers fail, and two parts are open; then others train."""
+    bad = {"tasks": ("reach-2-x",), "seeds": (0, 1, 2, 3), "halves": 2}
+    _, _, outcome = toy_run(tmp_path / "bad", **bad)
+    assert len(outcome.failed) == 4
+    assert toy_pool.load == [0.0] * len(toy_pool.connections)
+    assert not any(connection.poll() for connection in toy_pool.connections)
+    found = []
+    for name in ("after", "again"):
+        _, _, outcome = toy_run(tmp_path / name, seeds=(0, 1), tasks=("reach-0-1",))
+        assert outcome.good
+        found.append(load_runs(tmp_path / name).evals)
+    assert found[0].equals(found[1])
+
+
 def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
     """Three and three lanes on four workers: the second fleet begins where the first ended."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
