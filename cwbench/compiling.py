@@ -17,9 +17,9 @@ def compiled(function: F, device: str) -> F:
 @cache
 def _compiled(function: Any, device: str) -> Any:
     settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
+    if not _has_compiler(device):
+        return function
     if device == "cpu":
-        if not _has_compiler():
-            return function
         # Otherwise Python calls every kernel, and takes 3 % of the time for it.
         settings["options"] = {"cpp_wrapper": True}
     else:
@@ -33,9 +33,14 @@ def _compiled(function: Any, device: str) -> Any:
 
 
 @cache
-def _has_compiler() -> bool:
+def _has_compiler(device: str) -> bool:
     from torch._inductor import cpp_builder, exc
+    from torch.utils._triton import has_triton
 
+    if device != "cpu":
+        if not has_triton():
+            warnings.warn("no Triton: updates are not compiled", stacklevel=2)
+        return has_triton()
     try:
         return bool(cpp_builder.get_cpp_compiler())
     except exc.InvalidCxxCompiler:

@@ -183,17 +183,12 @@ class Network:
 
     def input_gradient(self, passed: "Passed", deltas: "Deltas", first: int) -> Tensor:
         """That of the last batch's columns from `first` on: [R, B, inputs - first]."""
-        layout = replace(passed.layout, passes=1)
-        passes, outermost = passed.layout.passes, str(0)
-        if self._trunk:
-            last = {outermost: _last(deltas.trunk[outermost], passes)}
-            out = self._input_gradient(passed.trunk, last, first)
-        else:
-            inner = [
-                self._input_gradient(head, {outermost: _last(own[outermost], passes)}, first)
-                for head, own in zip(passed.heads, deltas.heads, strict=True)
-            ]
-            out = layout.sum(inner, len(passed.trunk.values[0]))
+        layout, passes = replace(passed.layout, passes=1), passed.layout.passes
+        parts = [(passed.trunk, deltas.trunk)]
+        if not self._trunk:
+            parts = list(zip(passed.heads, deltas.heads, strict=True))
+        inner = [self._input_gradient(p, {"0": _last(own["0"], passes)}, first) for p, own in parts]
+        out = inner[0] if self._trunk else layout.sum(inner, len(passed.trunk.values[0]))
         return apart(out, len(out) // math.prod(self.lead)).sum(1) if self.lead else out
 
     def _deltas(self, passed: "Pass", grad: Tensor) -> dict[str, Tensor]:

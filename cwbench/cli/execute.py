@@ -93,7 +93,9 @@ class Work:
         from cwbench import envs
         from cwbench.estimate import Costs
 
-        return Costs(self.methods, envs.obs_dim, self.device, compiled=self.execution.compiled)
+        return Costs(
+            self.methods, envs.obs_dim, self.device, compiled=bool(self.execution.compiled)
+        )
 
     @property
     def turns(self) -> Any:
@@ -162,6 +164,9 @@ def execute(
     The runs are recorded as an experiment of that name, or as several: `parts`, by name.
     """
     store, device = open_store(execution.results), planned_device(execution)
+    if execution.launching.here:
+        steps = max(segment.steps for run in runs for segment in run.segments)
+        execution = execution.settled(device, steps)
     printing = execution.launching.launcher == "print"  # then nothing else goes to the output
     work = Work(store, methods, device, execution, Console(stderr=printing))
     plan = work.plan(runs)
@@ -175,7 +180,7 @@ def execute(
     if plan.missing and launcher is not None:
         with bad_launches():
             launcher.check()
-    record = about(runs[0].protocol, device, execution.compiled)
+    record = about(runs[0].protocol, device, bool(execution.compiled))
     for title, members in ({name: runs} if parts is None else parts).items():
         store.add_experiment(
             {"name": title, "command": record["command"], "created": record["created"]}
@@ -220,7 +225,7 @@ def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
         work.device,
         envs.obs_dim,
         turns=work.turns,
-        compiled=execution.compiled,
+        compiled=bool(execution.compiled),
         snapshot_seconds=60 * execution.snapshot_minutes,
         about=lambda segment: record,
     )

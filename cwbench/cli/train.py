@@ -43,14 +43,15 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, **given: Any) -> No
         "yes": True,
         "launching": HERE,
     }
-    execution = Execution(**given, **fixed)
     methods, segments = _segments(record)
-    work = Work(open_store(results), methods, pick_device(execution.device), execution, Console())
+    device = pick_device(given["device"])
+    execution = Execution(**given, **fixed).settled(device, max(s.steps for s in segments))
+    work = Work(open_store(results), methods, device, execution, Console())
     plan = work.plan((), segments)
     if not plan.missing:
         return
     work.set_up_torch(plan)
-    own = about(record["protocol"], work.device, execution.compiled)
+    own = about(record["protocol"], device, bool(execution.compiled))
     outcome = train_plan(work, plan, own | {"command": record["command"]})
     if outcome.interrupted:
         ctx.exit(PAUSED)

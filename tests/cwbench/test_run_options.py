@@ -9,6 +9,7 @@ import torch
 from click.testing import CliRunner
 
 from cwbench.cli import cli, record
+from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.run import load_method, make_label, make_setup, parse_unshared, with_unshared
 from cwbench.config import NetworkConfig, SACConfig
 from cwbench.heads import Tasks
@@ -95,3 +96,30 @@ def test_a_copy_of_the_source_can_be_told_its_commit(monkeypatch: pytest.MonkeyP
     assert record.about("smoke", torch.device("cpu"), False)["versions"]["commit"] == "0123456789ab"
     monkeypatch.delenv("CWBENCH_COMMIT")
     assert record.commit() != "0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "steps", "compiled"),
+    [
+        ([], "cuda", 250_000, True),
+        ([], "cuda", 600, False),  # compiling would take longer than training
+        ([], "cpu", 10**6, False),
+        (["--no-compile"], "cuda", 10**6, False),
+        (["--compile"], "cpu", 600, True),
+    ],
+)
+def test_compiles_where_it_pays_or_is_asked_for(
+    given: list[str], device: str, steps: int, compiled: bool
+) -> None:
+    taken: list[Execution] = []
+
+    @click.command()
+    @execution_options
+    def command(**options: Any) -> None:
+        taken.append(Execution.take(options))
+
+    CliRunner().invoke(command, given)
+    [open_] = taken
+    assert open_.settled(torch.device(device), steps).compiled == compiled
+    flags = [flag for flag in open_.arguments() if "compile" in flag]
+    assert flags == given  # a job elsewhere decides for itself what was left open
