@@ -21,7 +21,10 @@ HISTORY = ("versions", "device", "command")
 
 
 def write_bank(results: Path, name: str, folder: Path) -> Path:
-    """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run."""
+    """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run.
+
+    A bank that is there already gets the seeds it does not have.
+    """
     loaded = load_runs(results)
     runs = loaded.runs
     single = runs["sequence"].str.startswith("single-")
@@ -31,14 +34,15 @@ def write_bank(results: Path, name: str, folder: Path) -> Path:
         raise ValueError(f"{results} has no finished fine-tuning run of a single task")
     rows = loaded.evals.rename(columns={"eval_task": "task"})
     rows = rows.merge(chosen[["run", "seed"]], on="run")[COLUMNS]
-    folder.mkdir(parents=True, exist_ok=True)
     record = _record(loaded, rows)
-    text = json.dumps(record, indent=1) + "\n"
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    file, about = folder / f"{name}.csv.gz", folder / f"{name}.json"
+    if about.exists():
+        rows, record = _extended(pd.read_csv(file), json.loads(about.read_text()), rows, record)
+    folder.mkdir(parents=True, exist_ok=True)
+    about.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     ordered = rows.sort_values(["task", "seed", "step"])
     # mtime 0: the same runs give the same bytes.
     packing: Any = {"method": "gzip", "mtime": 0}
-    file = folder / f"{name}.csv.gz"
     ordered.to_csv(file, index=False, compression=packing)
     return file
 
@@ -56,7 +60,20 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
         raise ValueError("single-task runs of different settings: a bank has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
     history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
-    return settings[0] | history | {"seeds": int(rows["seed"].nunique()), "tasks": sorted(tasks)}
+    history["seeds"] = sorted(int(seed) for seed in rows["seed"].unique())
+    return settings[0] | {"tasks": sorted(tasks), "history": [history]}
+
+
+def _extended(
+    rows: pd.DataFrame, record: dict[str, Any], more: pd.DataFrame, new: dict[str, Any]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A bank with further seeds: rows and record."""
+    [made] = new["history"]
+    if {**record, "history": []} != {**new, "history": []}:
+        raise ValueError("these runs differ from the bank's in settings or tasks: a bank has one")
+    if known := sorted(set(rows["seed"]) & set(made["seeds"])):
+        raise ValueError(f"the bank has seeds {known} already; remove it to make it anew")
+    return pd.concat([rows, more]), record | {"history": [*record["history"], made]}
 
 
 if __name__ == "__main__":

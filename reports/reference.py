@@ -4,7 +4,7 @@ They come from runs named `single-TASK` in the results folder, trained by fine-t
 environment and schedule; for tasks without such runs, from the bank shipped with the package. A
 bank is two files in `data/reference/`:
 
-    NAME.json     {"env": {...}, "schedule": {...}, "versions": {...}, "command": "..."}
+    NAME.json     {"env": {...}, "schedule": {...}, "history": [{"seeds", "versions", ...}, ...]}
     NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation)
 
 It is used only when `env` and `schedule` equal those of the runs in every field.

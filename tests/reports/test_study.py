@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_results import ABOUT, run_entry, singles, small, write_results
+from sample_results import ABOUT, Setting, run_entry, singles, small, write_results
 
 from cwbench import sequences
 from cwbench.config import EnvConfig
@@ -85,7 +85,7 @@ def test_the_bank_serves_tasks_without_runs(tmp_path: Path, bank: Path):
 def test_a_bank_made_of_runs_gives_what_the_runs_give(tmp_path: Path, bank: Path):
     results = tmp_path / "results"
     write_results(results, sequence_names=singles(TASKS), settings=[small("finetuning")])
-    file = write_bank(results, "small", bank)
+    file = write_bank(results, "made", bank)  # "small" comes later in the alphabet
     reference.banks.cache_clear()
     study = build.read(results)
     own = reference.find(study, study.protocols[0])
@@ -96,9 +96,32 @@ def test_a_bank_made_of_runs_gives_what_the_runs_give(tmp_path: Path, bank: Path
     assert set(own.curves) == set(banked.curves) == set(TASKS)
     for task in TASKS:
         assert np.array_equal(own.curves[task], banked.curves[task])
-    record = json.loads((bank / "small.json").read_text())
+    record = json.loads((bank / "made.json").read_text())
     assert record["sac"]["batch_size"] and "machine" not in record
     assert file.stat().st_size < 20_000
+
+
+def test_a_bank_takes_further_seeds_and_nothing_else(tmp_path: Path):
+    def results(name: str, seeds: list[int], setting: Setting) -> Path:
+        folder = tmp_path / name
+        write_results(folder, sequence_names=singles(TASKS), settings=[setting], seeds=seeds)
+        return folder
+
+    plain = small("finetuning")
+    whole = write_bank(results("all", [0, 1, 2], plain), "bank", tmp_path / "whole")
+    first = write_bank(results("first", [0, 1], plain), "bank", tmp_path / "grown")
+    before = first.read_bytes()
+    for name, seeds, setting, message in (
+        ("again", [1, 2], plain, r"seeds \[1\] already"),
+        ("other", [2], small("finetuning", env=EnvConfig(reward="v2")), "differ"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_bank(results(name, seeds, setting), "bank", tmp_path / "grown")
+        assert first.read_bytes() == before
+    grown = write_bank(results("more", [2], plain), "bank", tmp_path / "grown")
+    assert grown.read_bytes() == whole.read_bytes()
+    record = json.loads((tmp_path / "grown" / "bank.json").read_text())
+    assert [part["seeds"] for part in record["history"]] == [[0, 1], [2]]
 
 
 def test_a_bank_of_other_settings_is_not_used(tmp_path: Path, bank: Path):
