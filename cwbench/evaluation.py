@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cwbench.actor import Floats
 from cwbench.method import Method
+from cwbench.pool import SharedArray
 from cwbench.workers import EvalResult
 
 if TYPE_CHECKING:
@@ -25,27 +27,27 @@ class Evaluator:
         self._step = 0  # at which the evaluation under way began
         self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
         self._missing = 0
+        self._shared: SharedArray | None = None  # what is evaluated: [policies, R, P]
 
     def start(self) -> None:
         """Evaluate every task seen, with the weights as they are now.
 
         Waits for the evaluation before: collecting goes first, so they would pile up in busy
-        workers, each with weights of its own.
+        workers; and they read weights where the next one's go.
         """
         fleet = self.fleet
         while self._missing:
             fleet.pool.receive()
         self._step, self._missing = fleet.step, fleet.runs * fleet.trainer.tasks
         same = type(fleet.method).policy_weights is Method.policy_weights
-        flat = fleet.flat_policy(fleet.position).cpu().numpy()
-        for run, finite in enumerate(np.isfinite(flat).all(1)):
+        policies = self._share([fleet.position] if same else range(fleet.trainer.tasks))
+        for run, finite in enumerate(np.isfinite(policies[-1]).all(1)):
             fleet.diverged[run] |= not finite
         for position in range(fleet.trainer.tasks):
-            weights = flat if same else fleet.flat_policy(position).cpu().numpy()
             for run, segment in enumerate(fleet.segments):
                 self._start_episodes(
                     run,
-                    weights[run],
+                    0 if same else position,
                     partial(self._evaluated, run, position),
                     purpose="evaluate",
                     place=(fleet.position, fleet.step, position),
@@ -63,12 +65,12 @@ class Evaluator:
             returns[run, number] = result.mean_return
             fleet.counts[run].selection_steps += result.steps
 
+        self._share(heads)
         for number, head in enumerate(heads):
-            weights = fleet.flat_policy(head).cpu().numpy()
             for run, segment in enumerate(fleet.segments):
                 self._start_episodes(
                     run,
-                    weights[run],
+                    number,
                     partial(tried, run, number),
                     purpose="select",
                     place=(fleet.position, head),
@@ -79,11 +81,31 @@ class Evaluator:
         fleet.pool.finish_evaluations()
         return returns.to(fleet.trainer.device)
 
+    def _share(self, positions: Sequence[int]) -> Floats:
+        """Put the policies of some positions where workers read them: [policies, R, P]."""
+        fleet = self.fleet
+        shape = (len(positions), fleet.runs, fleet.layout.size)
+        if self._shared is None or self._shared.array.shape != shape:
+            self.close()
+            self._shared = SharedArray(shape)
+        for place, position in zip(self._shared.array, positions, strict=True):
+            torch.from_numpy(place).copy_(fleet.flat_policy(position))
+        return self._shared.array
+
     def _start_episodes(
-        self, run: int, weights: Any, done: Callable[[EvalResult], None], **job: Any
+        self, run: int, policy: int, done: Callable[[EvalResult], None], **job: Any
     ) -> None:
-        job |= {"seed": self.fleet.segments[run].seed, "layout": self.fleet.layout}
-        self.fleet.pool.evaluate(job | {"weights": weights}, self.fleet.setup.env, done)
+        fleet = self.fleet
+        assert self._shared is not None
+        job |= {"weights": self._shared.path, "row": policy * fleet.runs + run}
+        job |= {"seed": fleet.segments[run].seed, "layout": fleet.layout}
+        fleet.pool.evaluate(job, fleet.setup.env, done)
+
+    def close(self) -> None:
+        """Let go of the memory shared with workers."""
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
 
     def _evaluated(self, run: int, position: int, result: EvalResult) -> None:
         self._results[run, position] = result

@@ -375,8 +375,8 @@ class Fleet:
         """Let go of the workers and of the memory shared with them, if that has not been done."""
         if not self._closed:
             self._closed = True
-            self.published.close()
-            self.collector.close()
+            for part in (self.published, self.collector, self.evaluator):
+                part.close()
 
     def skip_to(self, step: int) -> None:
         """Continue after this step."""

@@ -181,7 +181,14 @@ class EvalJob:
     head: int
     episodes: int
     layout: Layout
-    weights: Floats
+    weights: str  # a file that is shared memory, [..., P], left alone until the job is done
+    row: int  # of it, counted over all axes but the last
+
+    @property
+    def actor(self) -> Actor:
+        size, start = self.layout.size, 4 * self.row * self.layout.size
+        flat = np.memmap(self.weights, np.float32, "r", offset=start, shape=(size,))
+        return Actor(self.layout, np.asarray(flat))
 
 
 @dataclass(frozen=True)
@@ -216,7 +223,7 @@ class Evaluation:
     def _play(self) -> Iterator[bool]:
         """Yields after every reset and every step of an environment; True when all is over."""
         job, shape = self.job, (self.envs.config.horizon, self.action_dim)
-        actor = Actor(job.layout, job.weights)
+        actor = job.actor
         fleet, first, draws = [], [], []
         for episode in range(job.episodes):
             rng = generator(job.seed, job.purpose, *job.place, episode)

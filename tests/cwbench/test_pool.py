@@ -1,6 +1,6 @@
 """Worker processes: what they do first, what they wait for, and what they do meanwhile."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, Sc
 from cwbench.envs import pointmass
 from cwbench.fleet import Fleet
 from cwbench.nets import make_policy
-from cwbench.pool import Collector, Pool
+from cwbench.pool import Collector, Pool, SharedArray
 from cwbench.publish import Published
 from cwbench.results import Store, load_runs
 from cwbench.segment import Segment, Setup
@@ -50,7 +50,22 @@ def open_fleet(pool: Pool) -> Collector:
     return Collector(pool, lanes, LAYOUT, ENV, runs=1, longest=5, width=29, states={})
 
 
-def job(weights: Floats, episodes: int = 3) -> dict[str, Any]:
+@pytest.fixture
+def shared() -> Iterator[Callable[..., str]]:
+    """Puts policies where workers can read them."""
+    made: list[SharedArray] = []
+
+    def share(*rows: Floats) -> str:
+        made.append(SharedArray((len(rows), LAYOUT.size)))
+        made[-1].array[:] = rows
+        return made[-1].path
+
+    yield share
+    for memory in made:
+        memory.close()
+
+
+def job(weights: str, row: int = 0, episodes: int = 3) -> dict[str, Any]:
     return {
         "seed": 0,
         "purpose": "evaluate",
@@ -60,16 +75,19 @@ def job(weights: Floats, episodes: int = 3) -> dict[str, Any]:
         "episodes": episodes,
         "layout": LAYOUT,
         "weights": weights,
+        "row": row,
     }
 
 
-def test_a_worker_evaluates_until_the_weights_are_there(pool: Pool) -> None:
+def test_a_worker_evaluates_until_the_weights_are_there(
+    pool: Pool, shared: Callable[..., str]
+) -> None:
     fleet = open_fleet(pool)
     published = Published(fleet.weights.array, fleet.version.array, CPU)
     published.start(torch.from_numpy(heading(-1))[None])
     fleet.request(5, published.version + 1)
     results: list[EvalResult] = []
-    pool.evaluate(job(heading(1)), ENV, results.append)
+    pool.evaluate(job(shared(heading(1))), ENV, results.append)
     pool.finish_evaluations()
     # Collecting goes first, so it would have come before the evaluation.
     assert len(results) == 1 and pool._collected[fleet.key] == []
@@ -154,10 +172,10 @@ class Counted(pointmass.PointMass):
         return super().step(action)
 
 
-def test_an_evaluation_in_slices_equals_all_episodes_at_once() -> None:
+def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..., str]) -> None:
     rng, episodes = np.random.default_rng(0), 3
     weights = rng.standard_normal(LAYOUT.size, np.float32)
-    evaluation = Evaluation(EvalJob(key=7, **job(weights)), Envs(Counted, ENV), 4)
+    evaluation = Evaluation(EvalJob(key=7, **job(shared(weights))), Envs(Counted, ENV), 4)
     result, calls, before = None, 0, Counted.moves
     while result is None:
         result = evaluation.advance()
@@ -211,3 +229,12 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
         assert [row.split(",")[0] for row in rows] == ["3", "2", "1"]
     for fleet in fleets:
         fleet.abandon()
+
+
+def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str]) -> None:
+    memory, results = shared(heading(-1), heading(1), heading(-1)), list[EvalResult]()
+    for row in range(3):
+        pool.evaluate(job(memory, row), ENV, results.append)
+    pool.finish_evaluations()
+    returns = [result.mean_return for result in sorted(results, key=lambda result: result.key)]
+    assert returns[0] == returns[2] != returns[1]

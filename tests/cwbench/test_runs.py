@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,7 +11,7 @@ from cwbench import envs
 from cwbench.actor import Layout
 from cwbench.config import EnvConfig
 from cwbench.envs import pointmass
-from cwbench.pool import Collector, Pool, WorkerError
+from cwbench.pool import Collector, Pool, SharedArray, WorkerError
 from cwbench.results import load_runs
 from cwbench.schedule import count_updates
 from cwbench.workers import LaneSpec
@@ -89,15 +88,16 @@ def test_bad_lines_are_named_not_guessed(toy_run: Any, tmp_path: Path) -> None:
 def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     layout = Layout(shapes, 0, 0)
-    weights = np.zeros(layout.size, np.float32)
+    weights = SharedArray((1, layout.size))
     job = {"seed": 0, "purpose": "evaluate", "place": (0,), "head": 0, "episodes": 1}
-    job |= {"layout": layout, "weights": weights}
+    job |= {"layout": layout, "weights": weights.path, "row": 0}
     with Pool(1, 4, pointmass.make) as pool:
         pool.evaluate(job | {"task": "reach-x-1"}, EnvConfig(), lambda result: None)
         with pytest.raises(WorkerError, match="invalid literal"):
             pool.finish_evaluations()
         pool.finish_evaluations()  # nothing is left waiting
         assert pool.alive
+    weights.close()
 
 
 def test_a_killed_worker_is_named() -> None:
