@@ -254,9 +254,10 @@ class Pass(NamedTuple):
 
     def first(self, passes: int) -> "Pass":
         values = [_first(x, passes) for x in self.values]
-        # LayerNorm's own way back takes it for granted that these have no gaps.
-        norm = tuple(_first(x, passes).contiguous() for x in self.norm)
-        return Pass(self.weights, self.layers, values, norm)
+        norm = [_first(x, passes) for x in self.norm]
+        # torch's LayerNorm reads mean and 1 / std on the way back as if they had no gaps.
+        norm[2:] = [x.contiguous() for x in norm[2:]]
+        return Pass(self.weights, self.layers, values, tuple(norm))
 
 
 class Passed(NamedTuple):
