@@ -1,5 +1,7 @@
 """Pure functions of tensors, compiled. Everything that is compiled goes through here."""
 
+import os
+import shutil
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -35,12 +37,15 @@ def _compiled(function: Any, device: str) -> Any:
 @cache
 def _has_compiler(device: str) -> bool:
     from torch._inductor import cpp_builder, exc
-    from torch.utils._triton import has_triton
+    from torch.utils import _triton
 
     if device != "cpu":
-        if not has_triton():
-            warnings.warn("no Triton: updates are not compiled", stacklevel=2)
-        return has_triton()
+        # Triton compiles what starts its kernels with a C compiler.
+        found = any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))
+        if not (found and _triton.has_triton()):
+            warnings.warn("no Triton or no C compiler: updates are not compiled", stacklevel=2)
+            return False
+        return True
     try:
         return bool(cpp_builder.get_cpp_compiler())
     except exc.InvalidCxxCompiler:

@@ -1,6 +1,6 @@
 """Gradients written by hand against autograd on the losses as the paper writes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +205,17 @@ def test_every_method_gets_the_gradients_of_its_losses(
     assert positions == ({2} if METHODS[name].method.joint else {0, 1, 2})
 
 
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """Whether a compiler is there is looked for once."""
+    for known in (compiling._compiled, compiling._has_compiler):
+        known.cache_clear()
+    yield
+    for known in (compiling._compiled, compiling._has_compiler):
+        known.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
 def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import cpp_builder, exc
 
@@ -212,14 +223,24 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
         raise exc.InvalidCxxCompiler()
 
     monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
-    for known in (compiling._compiled, compiling._has_compiler):
-        known.cache_clear()
     with pytest.warns(UserWarning, match="no C\\+\\+ compiler") as said:
         for function in (sac.learn, sac.values):
             assert compiling.compiled(function, "cpu") is function
     assert len(said) == 1
-    for known in (compiling._compiled, compiling._has_compiler):
-        known.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
+@pytest.mark.parametrize(("triton", "compiler"), [(False, "gcc"), (True, None), (True, "gcc")])
+def test_on_a_gpu_triton_and_a_c_compiler_are_needed(
+    triton: bool, compiler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.utils._triton.has_triton", lambda: triton)
+    monkeypatch.setattr("shutil.which", lambda name: name == compiler or None)
+    if triton and compiler:
+        assert compiling.compiled(sac.learn, "cuda") is not sac.learn
+        return
+    with pytest.warns(UserWarning, match="no Triton or no C compiler"):
+        assert compiling.compiled(sac.learn, "cuda") is sac.learn
 
 
 @pytest.mark.slow
