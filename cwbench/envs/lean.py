@@ -94,7 +94,8 @@ class Lean(Stock):
         np.maximum(target, self.mocap_low, out=target)
         np.minimum(target, self.mocap_high, out=target)
         self._control[:] = action[3], -action[3]
-        mujoco.mj_step(self.model, self.data, SUBSTEPS)
+        self._substep_again()
+        mujoco.mj_step(self.model, self.data, SUBSTEPS - 1)
         mujoco.mj_forward(self.model, self.data)
 
         self._frames[18:36] = self._frames[:18]
@@ -106,6 +107,19 @@ class Lean(Stock):
             return obs, float(reward), success
         reward, info = self.evaluate_state(obs, action)
         return obs, float(reward), bool(info["success"])
+
+    def _substep_again(self) -> None:
+        """`mj_step` right after `mj_forward`, when only the hand's target and the control changed.
+
+        Contacts, inertias and velocities are those of that call and are not computed again; the
+        next substep, not this one, makes MuJoCo's checks for a simulation that has blown up.
+        """
+        mujoco.mj_kinematics(self.model, self.data)
+        mujoco.mj_makeConstraint(self.model, self.data)
+        mujoco.mj_projectConstraint(self.model, self.data)
+        mujoco.mj_referenceConstraint(self.model, self.data)
+        mujoco.mj_forwardSkip(self.model, self.data, mujoco.mjtStage.mjSTAGE_VEL, 1)
+        mujoco.mj_Euler(self.model, self.data)
 
     def _restart(self) -> None:
         mujoco.mj_resetData(self.model, self.data)
