@@ -196,7 +196,7 @@ class Network:
         deltas: dict[str, Tensor] = {}
         for layer in reversed(passed.layers):
             if deltas:
-                grad = torch.bmm(grad, passed.weights[f"{layer + 1}.weight"].mT)
+                grad = backward(grad, passed.weights[f"{layer + 1}.weight"])
             value = passed.values[layer - passed.layers.start + 1]
             if layer == 0:
                 before, _, mean, inverse_std = passed.norm
@@ -227,12 +227,21 @@ class Network:
     ) -> Tensor:
         layer = passed.layers.start
         weight = passed.weights[f"{layer}.weight"]
-        return torch.bmm(deltas[str(layer)], (weight[:, first:] if first else weight).mT)
+        return backward(deltas[str(layer)], weight[:, first:] if first else weight)
 
 
 def affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     """x @ weight + bias. On a CPU in one call; CUDA's would copy the bias to every row first."""
-    return torch.bmm(x, weight) + bias if x.is_cuda else torch.baddbmm(bias, x, weight)
+    if not x.is_cuda:
+        return torch.baddbmm(bias, x, weight)
+    if weight.shape[-1] == 1:  # the compiler joins this with the activation before it
+        return (x * weight.mT).sum(-1, keepdim=True) + bias
+    return torch.bmm(x, weight) + bias
+
+
+def backward(grad: Tensor, weight: Tensor) -> Tensor:
+    """grad @ weight.mT, the gradient of a product's input."""
+    return grad * weight.mT if weight.shape[-1] == 1 else torch.bmm(grad, weight.mT)
 
 
 def _first(x: Tensor, passes: int) -> Tensor:
