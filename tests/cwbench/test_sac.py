@@ -1,6 +1,7 @@
 """Gradients written by hand against autograd on the losses as the paper writes them."""
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +231,12 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("anew")
+@pytest.mark.filterwarnings("default::DeprecationWarning")  # the compiler's own
 @pytest.mark.parametrize(("triton", "compiler"), [(False, "gcc"), (True, None), (True, "gcc")])
 def test_on_a_gpu_triton_and_a_c_compiler_are_needed(
     triton: bool, compiler: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import_module("torch._inductor.compile_fx")  # or it would import, and keep, what comes next
     monkeypatch.setattr("torch.utils._triton.has_triton", lambda: triton)
     monkeypatch.setattr("shutil.which", lambda name: name == compiler or None)
     if triton and compiler:
