@@ -1,13 +1,26 @@
 """One update as a CUDA graph: a few hundred kernels started by one call."""
 
+import contextlib
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 
 from cwbench.rng import Streams
 
 WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what they need
+
+
+def side_by_side(device: torch.device) -> AbstractContextManager[Any]:
+    """A place of its own on a device; blocks in it run beside those in other places.
+
+    One fleet leaves gaps between its kernels, which another fills.
+    """
+    if device.type != "cuda":
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
 
 class CapturedUpdate:
@@ -42,8 +55,11 @@ class CapturedUpdate:
         graph = torch.cuda.CUDAGraph()
         self.streams.fill()
         torch.cuda.synchronize()
+        # In the fleet's own place: cuBLAS has scratch memory for each, so graphs captured in one
+        # place must not be replayed in two at once. The default place cannot be captured.
+        here = torch.cuda.current_stream()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=here if here.stream_id else None):
                 self.update()
                 self.streams.advance()
         except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +50,12 @@ class Fleet:
         pool: Pool,
         device: torch.device,
         obs_dim: int,
+        place: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
+        self.place = place or nullcontext()  # to be entered before a turn of this fleet
         self.folders = [store.folder(segment) for segment in segments]
         first = segments[0]
         self.setup, self.position, self.steps = first.setup, first.position, first.steps

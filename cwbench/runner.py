@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from cwbench import snapshot
+from cwbench.capture import side_by_side
 from cwbench.claims import Claims
 from cwbench.fleet import Fleet
 from cwbench.method import Method
@@ -181,17 +182,19 @@ class Runner:
                 outcome.diverged.append(segment.folder)
 
     def _fleet(self, segments: Sequence[Segment], pool: Pool, stop: StopRequest) -> Fleet:
-        setup = segments[0].setup
-        return Fleet(
-            segments,
-            self.methods[setup.method],
-            store=self.store,
-            pool=pool,
-            device=self.device,
-            obs_dim=self.obs_dim(setup.env),
-            compiled=self.compiled,
-            check_stop=stop.check,
-        )
+        setup, place = segments[0].setup, side_by_side(self.device)
+        with place:
+            return Fleet(
+                segments,
+                self.methods[setup.method],
+                store=self.store,
+                pool=pool,
+                device=self.device,
+                obs_dim=self.obs_dim(setup.env),
+                place=place,
+                compiled=self.compiled,
+                check_stop=stop.check,
+            )
 
     def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
         """Fleets take turns: while one learns, the workers collect for the others.
@@ -204,19 +207,26 @@ class Runner:
             fleet.request()
         while active:
             for fleet in list(active):
-                fleet.learn()
-                progress.advance(fleet)
-                if fleet.finished:
-                    fleet.finish()
-                    progress.advance(fleet)
+                with fleet.place:
+                    goes_on = self._take_turn(fleet, progress, stop)
+                if not goes_on:
                     active.remove(fleet)
-                elif stop:
-                    fleet.pause()
-                    active.remove(fleet)
-                else:
-                    if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
-                        fleet.snapshot()
-                    fleet.request()
+
+    def _take_turn(self, fleet: Fleet, progress: Progress, stop: StopRequest) -> bool:
+        """Learn from a chunk and ask for the next; whether there is one."""
+        fleet.learn()
+        progress.advance(fleet)
+        if fleet.finished:
+            fleet.finish()
+            progress.advance(fleet)
+            return False
+        if stop:
+            fleet.pause()
+            return False
+        if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
+            fleet.snapshot()
+        fleet.request()
+        return True
 
     def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
         for segment in segments:
