@@ -77,9 +77,9 @@ class Pool:
         self._owner: dict[int, int] = {}  # evaluation -> worker
         self._load = [0] * workers  # evaluations under way, per worker
         self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
-        # What workers were busy with, for whoever wants to know: (fleet, start, end), and in all.
+        # What workers were busy with: the last chunks as (fleet, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
-        self.evaluation_seconds = 0.0
+        self.collection_seconds = self.evaluation_seconds = 0.0
         self._collected: dict[int, list[list[Episode]]] = {}
         self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
 
@@ -121,6 +121,7 @@ class Pool:
     def _on_collected(self, key: int, episodes: list[Episode], span: tuple[float, float]) -> None:
         self._collected[key].append(episodes)
         self.collect_spans.append((key, *span))
+        self.collection_seconds += span[1] - span[0]
 
     def _on_saved(self, key: int, states: list[tuple[int, int, LaneState]]) -> None:
         self._saved[key].append(states)

@@ -1,5 +1,6 @@
 """Where the time of fleets goes: when the trainer learns, workers collect, who waits for whom."""
 
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -105,11 +106,15 @@ class Timeline(Quiet):
             self._settle()
             self.started = time.monotonic()
             self._first = [f.step for f in self.fleets]
-            self._evaluation = self.pool.evaluation_seconds
+            self._before = self._busy_workers()
         if self.started and not self.ended and fleet.finished:  # others wait for its last episodes
             self._settle()
             self.ended = time.monotonic()
             self._last = [f.step for f in self.fleets]
+            self._after = self._busy_workers()
+
+    def _busy_workers(self) -> tuple[float, float]:
+        return self.pool.collection_seconds, self.pool.evaluation_seconds
 
     def _settle(self) -> None:
         if self._clock.cuda:
@@ -136,22 +141,31 @@ class Timeline(Quiet):
         wall = self.ended - self.started
         done = zip(self.fleets, self._first, self._last, strict=True)
         steps = sum((last - first) * fleet.runs for fleet, first, last in done)
-        busy = {
-            row: sum(s.end - s.start for s in self.spans() if s.row == row)
-            for row in ("learn", "collect", "wait")
-        }
+        spans = self.spans()
+        learning, waiting = (covered([s for s in spans if s.row == r]) for r in ("learn", "wait"))
         workers = len(self.pool.connections) * wall
+        pairs = zip(self._before, self._after, strict=True)
+        collecting, evaluating = ((after - before) / workers for before, after in pairs)
         return {
             "runs": sum(fleet.runs for fleet in self.fleets),
             "workers": len(self.pool.connections),
             "seconds_to_first_updates": self.first_update,
             "seconds": wall,
             "steps_per_s": steps / wall,
-            "learning": busy["learn"] / wall,
-            "waiting": busy["wait"] / wall,
-            "collecting": busy["collect"] / workers,
-            "evaluating": (self.pool.evaluation_seconds - self._evaluation) / workers,
+            "learning": learning / wall,
+            "waiting": waiting / wall,
+            "collecting": collecting,
+            "evaluating": evaluating,
         }
+
+
+def covered(spans: Sequence[Span]) -> float:
+    """Seconds in which at least one of them is under way."""
+    total, reached = 0.0, -math.inf
+    for span in sorted(spans, key=lambda span: span.start):
+        total += max(0.0, span.end - max(span.start, reached))
+        reached = max(reached, span.end)
+    return total
 
 
 def fleet_speed(
@@ -169,15 +183,16 @@ def fleet_speed(
     count = len(envs.TASKS)
     wanted = []
     for number in range(runs):
-        tasks = [envs.TASKS[(number + place * (1 + number // count)) % count] for place in range(2)]
+        stride = 1 + number // count  # all tasks are first ones, and all pairs beginnings
+        tasks = tuple(envs.TASKS[(number + place * stride) % count] for place in range(length))
         segments = path(
             setup,
-            number // count**length,
-            tuple(tasks[-length:]),
+            number // count ** min(length, 2),
+            tasks,
             needs_length=method.needs_length,
             joint=method.joint,
         )
-        wanted.append(Run("bench", tuple(tasks[-length:]), setup.method, "", tuple(segments)))
+        wanted.append(Run("bench", tasks, setup.method, "", tuple(segments)))
     cuda = device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder, Pool(workers, envs.ACTION_DIM) as pool:
         store = Store(Path(folder))

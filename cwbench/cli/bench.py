@@ -147,22 +147,26 @@ def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
         click.echo("stable-baselines3 is not installed: ratios are to the textbook")
 
 
-# A short task with evaluations in the proportion of the compact protocol: one step in six.
-FLEET_SCHEDULE = {
-    "eval_every": 2000,
-    "eval_episodes": 2,
-    "start_steps": 500,
-    "update_after": 500,
-}
+FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 
 
 @bench.command("fleet")
 @click.option("--method", "name", default="finetuning", show_default=True)
 @click.option("--runs", default=8, show_default=True, type=click.IntRange(1))
-@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 2), help="Tasks.")
+@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 10), help="Tasks.")
 @click.option(
-    "--steps", type=click.IntRange(650), help="Of a task.  [default: 800, with CUDA 4000]"
+    "--steps",
+    type=click.IntRange(650),
+    help="Of a task.  [default: 800; with CUDA 600, then four times --eval-every]",
 )
+@click.option(
+    "--eval-every",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="With the default --eval-episodes: the compact protocol's proportion, in smaller pieces.",
+)
+@click.option("--eval-episodes", default=2, show_default=True, type=click.IntRange(1))
 @click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
@@ -181,6 +185,8 @@ def bench_fleet(
     runs: int,
     length: int,
     steps: int | None,
+    eval_every: int,
+    eval_episodes: int,
     device: str,
     workers: int | None,
     turns: int | None,
@@ -202,13 +208,14 @@ def bench_fleet(
     from cwbench.cli.names import load_method, make_setup
     from cwbench.estimate import cores
     from cwbench.plan import split_evenly
-    from cwbench.timeline import fleet_speed
+    from cwbench.timeline import WARM_STEPS, fleet_speed
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
     place = pick_device(device)
-    steps = steps or (4000 if place.type == "cuda" else 800)
+    steps = steps or (WARM_STEPS + 4 * eval_every if place.type == "cuda" else 800)
     method, entry = load_method(name)
-    setup = make_setup(method, entry, "paper", FLEET_SCHEDULE | {"steps_per_task": steps})
+    schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
+    setup = make_setup(method, entry, "paper", FLEET_SCHEDULE | schedule)
     seen, spans = fleet_speed(
         setup,
         entry.method,
