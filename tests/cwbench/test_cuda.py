@@ -9,6 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from cwbench import hostmemory, methods, snapshot
+from cwbench.capture import side_by_side
 from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.methods import METHODS
 from cwbench.options import resolve
@@ -146,6 +147,26 @@ def test_replay_in_host_memory_gives_the_same_updates(monkeypatch: pytest.Monkey
     assert mapped.captured is not None and mapped.captured.graph is not None
     for name, x in own.state().items():
         assert torch.equal(mapped.state()[name], x), name
+
+
+def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
+    fleets = [list(range(30)), list(range(100, 130))]
+    alone = [make(seeds, CUDA) for seeds in fleets]
+    for trainer in alone:
+        trainer.train(120)
+    beside = []
+    for seeds in fleets:
+        place = side_by_side(CUDA)
+        with place:
+            beside.append((place, make(seeds, CUDA)))
+    for _ in range(12):
+        for place, trainer in beside:
+            with place:
+                trainer.train(10)
+    torch.cuda.synchronize()
+    for one, (_, other) in zip(alone, beside, strict=True):
+        for name, x in one.state().items():
+            assert torch.equal(other.state()[name], x), name
 
 
 def test_weights_are_there_when_their_version_is() -> None:
