@@ -4,6 +4,7 @@ import contextlib
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,10 +14,12 @@ from cwbench.rng import Streams
 WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what they need
 
 
-def side_by_side(device: torch.device) -> AbstractContextManager[Any]:
-    """A place of its own on a device; blocks in it run beside those in other places.
+@cache
+def side_by_side(device: torch.device, number: int) -> AbstractContextManager[Any]:
+    """One of several places on a device; what is done in it runs beside what is done in others.
 
-    One fleet leaves gaps between its kernels, which another fills.
+    One fleet leaves gaps between its kernels, which another fills. There is one place of each
+    number, as libraries and the allocator keep memory for each.
     """
     if device.type != "cuda":
         return contextlib.nullcontext()

@@ -32,6 +32,7 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 # Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, and what a
 # compiled update there needs of the tensors that a plain one makes.
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
+SCRATCH_BYTES = 32 << 20  # cuBLAS's, for each fleet that works beside others; on Hopper
 CHUNK = 50  # steps between two looks at the clock
 
 
@@ -127,7 +128,8 @@ class Costs:
     def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
         """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
         per_run = self._line(fleet[0], self._run_bytes)
-        return len(fleet) * round(per_run) + self.replay_bytes(fleet)
+        scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
+        return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
 
     def replay_bytes(self, fleet: Sequence[Segment]) -> int:
         kind, width = self.method(fleet[0])

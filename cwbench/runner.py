@@ -160,8 +160,8 @@ class Runner:
     ) -> None:
         fleets: list[Fleet] = []
         try:
-            for part in self.turns(segments):
-                fleets.append(self._fleet(part, pool, stop))
+            for number, part in enumerate(self.turns(segments)):
+                fleets.append(self._fleet(part, number, pool, stop))
             progress.begin(fleets)
             self._drive(fleets, progress, stop)
             outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
@@ -181,8 +181,10 @@ class Runner:
             if state == "diverged":
                 outcome.diverged.append(segment.folder)
 
-    def _fleet(self, segments: Sequence[Segment], pool: Pool, stop: StopRequest) -> Fleet:
-        setup, place = segments[0].setup, side_by_side(self.device)
+    def _fleet(
+        self, segments: Sequence[Segment], number: int, pool: Pool, stop: StopRequest
+    ) -> Fleet:
+        setup, place = segments[0].setup, side_by_side(self.device, number)
         with place:
             return Fleet(
                 segments,

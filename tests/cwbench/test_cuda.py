@@ -155,8 +155,8 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
     for trainer in alone:
         trainer.train(120)
     beside = []
-    for seeds in fleets:
-        place = side_by_side(CUDA)
+    for number, seeds in enumerate(fleets):
+        place = side_by_side(CUDA, number)
         with place:
             beside.append((place, make(seeds, CUDA)))
     for _ in range(12):
