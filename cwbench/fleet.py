@@ -82,6 +82,7 @@ class Fleet:
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
         self.abandoned = self._closed = False
+        self._due = False  # an evaluation, of the weights as they are
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
         self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
@@ -204,14 +205,16 @@ class Fleet:
         self.collector.request(self._next.step - self.step, self.published.version)
 
     def learn(self) -> None:
-        """Take the chunk that was asked for, learn from it, evaluate if it is time.
+        """Take the chunk that was asked for and learn from it.
 
-        On an accelerator this only starts the work: whoever needs its result waits for it.
+        On an accelerator this only starts the work: whoever needs its result waits for it. So an
+        evaluation that is due begins with the next chunk, or before a snapshot.
         """
         stop = self._next
         assert stop is not None
         # Workers wait for the weights as well, but only here is it seen that a device has failed.
         self.published.wait()
+        self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
         rows = torch.from_numpy(np.array(chunk))
         self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
@@ -220,8 +223,7 @@ class Fleet:
         self.trainer.train(stop.updates)
         self.published.start(self.flat_policy(self.position))
         self._next = next(self._stops, None)
-        if stop.evaluate and not self.finished:
-            self.evaluate()
+        self._due = stop.evaluate and not self.finished
 
     def finish(self) -> None:
         """The end of the task: the method's turn, the last evaluation, what children need."""
@@ -269,8 +271,14 @@ class Fleet:
         weights = self.method.policy_weights(position)
         return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
 
+    def _evaluate_if_due(self) -> None:
+        """As late as possible: it reads from the device, and waits for what is under way there."""
+        if self._due:
+            self.evaluate()
+
     def evaluate(self) -> None:
         """Start the evaluation of every task seen; results are written when all are there."""
+        self._due = False
         self._write_training_row()
         self.evaluator.start()
 
@@ -358,6 +366,7 @@ class Fleet:
 
     def snapshot(self) -> None:
         """Save the middle of the segment, so that continuing gives the same numbers."""
+        self._evaluate_if_due()
         self.pool.finish_evaluations()
         snapshot.save(self)
         self.snapshot_time = time.monotonic()
