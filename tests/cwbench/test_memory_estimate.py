@@ -141,7 +141,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
         monkeypatch.setattr(estimate, "free_bytes", lambda place, workers: free[place.type])
         return estimate.Memory(costs, 1, in_turns).fits(fleet[:runs])
 
-    both = 2 * (tensors + replay)
+    both = 2 * (tensors + replay) - estimate.SCRATCH_BYTES  # two runs of one fleet share it
     assert fits(2, both, 0) and not fits(2, both - 1, both)
     assert fits(1, tensors, replay)
     assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
