@@ -59,6 +59,15 @@ class Episode:
     total: float
 
 
+@dataclass(frozen=True)
+class Collected:
+    """A worker's part of a chunk."""
+
+    episodes: list[Episode]
+    slots: tuple[int, ...]  # of the lanes
+    moments: list[float]  # when it began, and when it was done with each of them
+
+
 class Envs:
     """Environments of one process, reused: building one costs more than resetting it."""
 
@@ -318,12 +327,13 @@ class Worker:
         return self._advance if self.evaluations else None
 
     def _collect(self, key: int) -> None:
-        start = time.monotonic()
         request = self.requests.pop(key)
         fleet, episodes = request.fleet, list[Episode]()
+        moments = [time.monotonic()]
         for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
             episodes += lane.collect(fleet.chunks[slot, : request.steps])
-        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
+            moments.append(time.monotonic())
+        self.connection.send(("collected", key, Collected(episodes, fleet.slots, moments)))
 
     def _advance(self) -> None:
         """One step of the oldest evaluation."""
