@@ -20,6 +20,7 @@ from cwbench.envs.stock import Stock, build
 SUBSTEPS = 5  # of the simulator per step: 80 Hz
 SETTLE_SUBSTEPS = 250  # at reset, to bring the hand to its start
 OPEN_HAND = (-1.0, 1.0)  # the two finger actuators
+HAND_DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # a quaternion
 
 # In these two the episode's fixture touches something that moves while the hand settles. In the
 # other eight the outcome is the same for every vector, to the last bit, and is kept.
@@ -93,9 +94,9 @@ class Lean(Stock):
         target += move
         np.maximum(target, self.mocap_low, out=target)
         np.minimum(target, self.mocap_high, out=target)
+        self._turn[:] = HAND_DOWN  # it stays that, unless MuJoCo resets a simulation that blew up
         self._control[:] = action[3], -action[3]
-        self._substep_again()
-        mujoco.mj_step(self.model, self.data, SUBSTEPS - 1)
+        mujoco.mj_step(self.model, self.data, SUBSTEPS)
         mujoco.mj_forward(self.model, self.data)
 
         self._frames[18:36] = self._frames[:18]
@@ -107,19 +108,6 @@ class Lean(Stock):
             return obs, float(reward), success
         reward, info = self.evaluate_state(obs, action)
         return obs, float(reward), bool(info["success"])
-
-    def _substep_again(self) -> None:
-        """`mj_step` right after `mj_forward`, when only the hand's target and the control changed.
-
-        Contacts, inertias and velocities are those of that call and are not computed again; the
-        next substep, not this one, makes MuJoCo's checks for a simulation that has blown up.
-        """
-        mujoco.mj_kinematics(self.model, self.data)
-        mujoco.mj_makeConstraint(self.model, self.data)
-        mujoco.mj_projectConstraint(self.model, self.data)
-        mujoco.mj_referenceConstraint(self.model, self.data)
-        mujoco.mj_forwardSkip(self.model, self.data, mujoco.mjtStage.mjSTAGE_VEL, 1)
-        mujoco.mj_Euler(self.model, self.data)
 
     def _restart(self) -> None:
         mujoco.mj_resetData(self.model, self.data)
@@ -137,7 +125,7 @@ class Lean(Stock):
         """
         if self._settled is None:
             self._mocap[:] = self.hand_init_pos
-            self.data.mocap_quat[0] = (1, 0, 1, 0)
+            self._turn[:] = HAND_DOWN
             self._control[:] = OPEN_HAND
             mujoco.mj_step(self.model, self.data, SETTLE_SUBSTEPS - 1)
             if self.settles_alike:
@@ -188,6 +176,11 @@ class Lean(Stock):
     def _mocap(self) -> Vector:
         position: Vector = self.data.mocap_pos[0]
         return position
+
+    @cached_property
+    def _turn(self) -> Vector:
+        quaternion: Vector = self.data.mocap_quat[0]
+        return quaternion
 
     @cached_property
     def _control(self) -> Vector:

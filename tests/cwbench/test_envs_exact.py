@@ -58,6 +58,33 @@ def episodes(stock, env, policies, rng):
             yield obs, reward, bool(info["success"]), ours
 
 
+DISTURBANCES = {
+    "qpos": lambda data: data.qpos.__setitem__(0, math.nan),
+    "qvel": lambda data: data.qvel.__setitem__(0, 1e11),
+    "qacc": lambda data: data.qfrc_applied.__setitem__(0, 1e20),
+}
+
+
+@pytest.mark.parametrize("kind", DISTURBANCES)
+def test_a_simulation_that_blows_up_is_reset_as_meta_world_s_is(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log here
+    rng = np.random.default_rng(0)
+    stock, env = stock_env("push", "v1"), lean.make("push", EnvConfig(reward="stock_v1"))
+    policy = random_policy(rng)
+    for number, _ in enumerate(episodes(stock, env, [policy], rng)):
+        assert (env.sim.data.qpos == stock.data.qpos).all()
+        assert (env.sim.data.qvel == stock.data.qvel).all()
+        for data in (stock.data, env.sim.data):
+            data.qfrc_applied[0] = 0
+            if number == 20:
+                assert data.time > 0.1
+                DISTURBANCES[kind](data)
+        if number == 21:
+            assert stock.data.time < 0.1  # it was reset
+        if number == 40:
+            break
+
+
 @pytest.mark.parametrize("layout", ["cw12", "full39"])
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("task", TASKS)
