@@ -21,10 +21,10 @@ from cwbench.method import Method
 from cwbench.nets import make_critic, make_policy
 from cwbench.plan import Plan, Turns, no_turns
 from cwbench.rehearsal import ACTION_DIM, Rehearsal, run_bytes
+from cwbench.rollouts import Envs, Lane, LaneSpec
 from cwbench.schedule import count_evaluations, count_updates, longest_share
 from cwbench.segment import Segment
 from cwbench.trainer import Trainer
-from cwbench.workers import Envs, Lane, LaneSpec
 
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded

@@ -13,7 +13,7 @@ from torch import Tensor
 from cwbench.actor import Floats
 from cwbench.method import Method
 from cwbench.pool import SharedArray
-from cwbench.workers import EvalResult
+from cwbench.rollouts import EvalResult
 
 if TYPE_CHECKING:
     from cwbench.fleet import Fleet

@@ -18,10 +18,10 @@ from cwbench.pool import Collector, LaneState, Pool
 from cwbench.publish import Published
 from cwbench.replay import OldTask, Replay
 from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, SegmentFolder, Store
+from cwbench.rollouts import Episode, EvalResult, LaneSpec
 from cwbench.schedule import Stop, longest_chunk, longest_share, stops
 from cwbench.segment import Segment
 from cwbench.trainer import Trainer
-from cwbench.workers import Episode, EvalResult, LaneSpec
 
 ACTION_DIM = 4
 
@@ -81,8 +81,8 @@ class Fleet:
         self.counts = [Counts() for _ in segments]
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
-        self.abandoned = self._closed = False
         self._due = False  # an evaluation, of the weights as they are
+        self.abandoned = self._closed = False
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
         self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files

@@ -20,16 +20,8 @@ from cwbench.actor import Floats, Layout
 from cwbench.config import EnvConfig
 from cwbench.dealing import deal
 from cwbench.envs import step_cost
-from cwbench.workers import (
-    Collected,
-    Episode,
-    EvalJob,
-    EvalResult,
-    FleetSpec,
-    LaneSpec,
-    Make,
-    work,
-)
+from cwbench.rollouts import Episode, EvalJob, EvalResult, LaneSpec, Make
+from cwbench.workers import Collected, FleetSpec, work
 
 # One thread per worker: they are as many as the cores already.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -17,6 +17,7 @@ FORBIDDEN = {
     "methods": {
         "cwbench.runner",
         "cwbench.workers",
+        "cwbench.rollouts",
         "cwbench.results",
         "cwbench.fleet",
         "cwbench.cli",

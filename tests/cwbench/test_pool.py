@@ -20,8 +20,8 @@ from cwbench.nets import make_policy
 from cwbench.pool import Collector, Pool, SharedArray
 from cwbench.publish import Published
 from cwbench.results import Store, load_runs
+from cwbench.rollouts import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 from cwbench.segment import Segment, Setup
-from cwbench.workers import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 
 LAYOUT = Layout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
 ENV = EnvConfig(horizon=20)

@@ -13,8 +13,8 @@ from cwbench.config import EnvConfig
 from cwbench.envs import pointmass
 from cwbench.pool import Collector, Pool, SharedArray, WorkerError
 from cwbench.results import load_runs
+from cwbench.rollouts import LaneSpec
 from cwbench.schedule import count_updates
-from cwbench.workers import LaneSpec
 
 
 def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:

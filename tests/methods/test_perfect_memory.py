@@ -19,8 +19,8 @@ from cwbench.methods.multitask import Multitask
 from cwbench.methods.perfect_memory import PerfectMemory, PerfectMemoryConfig
 from cwbench.replay import OldTask, Replay
 from cwbench.rng import Streams
+from cwbench.rollouts import generator
 from cwbench.trainer import Trainer
-from cwbench.workers import generator
 
 HORIZON = 20
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-10")
