@@ -81,8 +81,7 @@ class Fleet:
         self.counts = [Counts() for _ in segments]
         self.diverged = [False] * self.runs
         self.last_success = [float("nan")] * self.runs
-        self._due = False  # an evaluation, of the weights as they are
-        self.abandoned = self._closed = False
+        self.abandoned = self._closed = self._due = False  # due: an evaluation
         self._stops = iter(stops(self.setup.schedule, self.steps))
         self._next: Stop | None = next(self._stops)
         self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files

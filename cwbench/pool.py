@@ -238,8 +238,8 @@ class Collector:
     def rebalance(self) -> None:
         """Deal the lanes anew by what they have taken, if that pays; between two chunks.
 
-        What a step costs depends on what the policy does: a hand that leans on something makes it
-        twice as long as one in the air, and everybody waits for the slowest worker.
+        What a step costs depends on what the policy does: one that presses into a corner can make
+        it more than twice as long (docs/performance.md), and a fleet waits for its slowest worker.
         """
         if not self._seconds.all():
             return

@@ -1,7 +1,6 @@
 """Worker processes: what they do first, what they wait for, and what they do meanwhile."""
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -276,8 +275,7 @@ def test_lanes_move_to_even_out_what_they_take() -> None:
             load.append(sum(pool.load))
             moves.rebalance()
         assert [0, 2] in shares[0]
-        assert [0, 2] not in shares[1]  # each has one of the slow lanes
-        assert all(before == after for before, after in pairwise(shares[1:]))
+        assert all([0, 2] not in later for later in shares[1:])  # each has one of the slow lanes
         assert load == pytest.approx([8.0] * 5)  # lanes of cost 1: none is lost or counted twice
         for collector in (stays, moves):
             collector.close()
