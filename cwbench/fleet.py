@@ -223,8 +223,6 @@ class Fleet:
         self.published.start(self.flat_policy(self.position))
         self._next = next(self._stops, None)
         self._due = stop.evaluate and not self.finished
-        if self._due:
-            self.collector.rebalance()
 
     def finish(self) -> None:
         """The end of the task: the method's turn, the last evaluation, what children need."""

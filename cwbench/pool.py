@@ -21,14 +21,12 @@ from cwbench.config import EnvConfig
 from cwbench.dealing import deal
 from cwbench.envs import step_cost
 from cwbench.rollouts import Episode, EvalJob, EvalResult, LaneSpec, Make
-from cwbench.workers import Collected, FleetSpec, work
+from cwbench.workers import FleetSpec, work
 
 # One thread per worker: they are as many as the cores already.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 LaneState = Mapping[str, NDArray[Any]]
-
-WORTH_MOVING = 0.95  # lanes move if the slowest worker then needs at most this share of its time
 
 
 class WorkerError(RuntimeError):
@@ -83,7 +81,7 @@ class Pool:
         # What workers were busy with: the last chunks as (fleet, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.collection_seconds = self.evaluation_seconds = 0.0
-        self._collected: dict[int, list[Collected]] = {}
+        self._collected: dict[int, list[list[Episode]]] = {}
         self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
 
     def evaluate(
@@ -121,11 +119,10 @@ class Pool:
                 self._gone(self.connections.index(connection))
             getattr(self, f"_on_{name}")(*content)
 
-    def _on_collected(self, key: int, part: Collected) -> None:
-        start, end = part.moments[0], part.moments[-1]
-        self._collected[key].append(part)
-        self.collect_spans.append((key, start, end))
-        self.collection_seconds += end - start
+    def _on_collected(self, key: int, episodes: list[Episode], span: tuple[float, float]) -> None:
+        self._collected[key].append(episodes)
+        self.collect_spans.append((key, *span))
+        self.collection_seconds += span[1] - span[0]
 
     def _on_saved(self, key: int, states: list[tuple[int, int, LaneState]]) -> None:
         self._saved[key].append(states)
@@ -198,61 +195,32 @@ class Collector:
         self.version = SharedArray((1,), np.int64)  # of the weights
         self.lanes = list(lanes)
         self._steps = 0
-        self._costs = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
-        self._seconds = np.zeros(len(lanes))  # that workers took for each, since they were dealt
-        self._shares: list[list[int]] = []  # lanes of each worker; it changes no number
-        self._load = [0.0] * len(pool.load)  # what that costs
-        self._open(deal(self._costs, pool.load), states)
-
-    @property
-    def _users(self) -> list[int]:
-        return [worker for worker, slots in enumerate(self._shares) if slots]
-
-    def _open(self, shares: list[list[int]], states: Mapping[tuple[int, int], LaneState]) -> None:
-        self._shares = shares
-        self._set_load(self._loads(shares))
+        shares = self._deal(lanes)
+        self._users = [worker for worker, slots in enumerate(shares) if slots]
         for worker in self._users:
-            own = tuple(self.lanes[slot] for slot in shares[worker])
+            slots = shares[worker]
+            own = tuple(lanes[slot] for slot in slots)
             spec = FleetSpec(
                 self.key,
                 own,
-                self.layout,
+                layout,
                 self.weights.path,
                 self.chunks.path,
                 self.version.path,
-                (self.weights.array.shape, self.chunks.array.shape),
-                tuple(shares[worker]),
-                self.env,
+                ((runs, layout.size), (len(lanes), longest, width)),
+                tuple(slots),
+                env,
                 tuple(states.get((lane.run, lane.lane)) for lane in own),
             )
-            self.pool._send(worker, "open", spec)
+            pool._send(worker, "open", spec)
 
-    def _loads(self, shares: list[list[int]]) -> list[float]:
-        return [sum(self._costs[slot] for slot in share) for share in shares]
-
-    def _set_load(self, load: list[float]) -> None:
-        """Tell the pool what this fleet's lanes cost each worker now."""
-        known = zip(self.pool.load, self._load, load, strict=True)
-        self.pool.load, self._load = [all_ - old + new for all_, old, new in known], load
-
-    def rebalance(self) -> None:
-        """Deal the lanes anew by what they have taken, if that pays; between two chunks.
-
-        What a step costs depends on what the policy does: one that presses into a corner can make
-        it more than twice as long (docs/performance.md), and a fleet waits for its slowest worker.
-        """
-        if not self._seconds.all():
-            return
-        costs = relative_costs(self._seconds, sum(self._costs))
-        self._seconds[:] = 0
-        others = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
-        shares = deal(costs, others)
-        self._costs = costs
-        self._set_load(self._loads(self._shares))
-        if max(self._loads(shares)) <= WORTH_MOVING * max(self._load):
-            states = self.save()
-            self._close_lanes()
-            self._open(shares, states)
+    def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
+        """Lanes for each worker. Which worker steps a lane changes no number."""
+        costs = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
+        shares = deal(costs, self.pool.load)
+        self._load = [sum(costs[slot] for slot in share) for share in shares]
+        self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]
+        return shares
 
     def request(self, steps: int, version: int) -> None:
         """Have every lane roll so many steps, once the weights of this version have arrived."""
@@ -266,10 +234,7 @@ class Collector:
         answers = self.pool._collected[self.key]
         while len(answers) < len(self._users):
             self.pool.receive()
-        for part in answers:
-            self._seconds[list(part.slots)] += np.diff(part.moments)
-        episodes = itertools.chain(*(part.episodes for part in answers))
-        return self.chunks.array[:, : self._steps], _sorted(episodes)
+        return self.chunks.array[:, : self._steps], _sorted(itertools.chain(*answers))
 
     def save(self) -> dict[tuple[int, int], LaneState]:
         """The exact state of every lane, by (run, lane)."""
@@ -281,22 +246,13 @@ class Collector:
         states = itertools.chain(*self.pool._saved.pop(self.key))
         return {(run, lane): state for run, lane, state in states}
 
-    def _close_lanes(self) -> None:
+    def close(self) -> None:
         for worker in self._users:
             with contextlib.suppress(WorkerError):
                 self.pool._send(worker, "close", self.key)
-        self._set_load([0.0] * len(self._load))
-
-    def close(self) -> None:
-        self._close_lanes()
+        self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
         for shared in (self.weights, self.chunks, self.version):
             shared.close()
-
-
-def relative_costs(seconds: NDArray[np.float64], total: float) -> list[float]:
-    """With this sum, on a grid of a twentieth of the mean: dealing is fast if many are equal."""
-    steps = np.maximum(np.round(20 * seconds / seconds.mean()), 1)
-    return [float(x) for x in steps * (total / steps.sum())]
 
 
 def _sorted(episodes: Iterable[Episode]) -> list[Episode]:

@@ -27,15 +27,6 @@ LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to 
 
 
 @dataclass(frozen=True)
-class Collected:
-    """A worker's part of a chunk."""
-
-    episodes: list[Episode]
-    slots: tuple[int, ...]  # of the lanes
-    moments: list[float]  # when it began, and when it was done with each of them
-
-
-@dataclass(frozen=True)
 class FleetSpec:
     """What a worker must know of a fleet."""
 
@@ -109,13 +100,12 @@ class Worker:
         return self._advance if self.evaluations else None
 
     def _collect(self, key: int) -> None:
+        start = time.monotonic()
         request = self.requests.pop(key)
         fleet, episodes = request.fleet, list[Episode]()
-        moments = [time.monotonic()]
         for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
             episodes += lane.collect(fleet.chunks[slot, : request.steps])
-            moments.append(time.monotonic())
-        self.connection.send(("collected", key, Collected(episodes, fleet.slots, moments)))
+        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
 
     def _advance(self) -> None:
         """One step of the oldest evaluation."""

@@ -1,7 +1,6 @@
 """What must hold for every registered method; a new one is covered by registering it."""
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +47,8 @@ def assert_same(one: Store, other: Store, segments: list[Segment]) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_member_of_a_fleet_equals_the_run_alone(
-    name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Although its lanes are dealt anew at every evaluation."""
-    with monkeypatch.context() as patch:
-        patch.setattr("cwbench.pool.WORTH_MOVING", math.inf)
-        fleet, plan, outcome = toy_run(tmp_path / "fleet", name, seeds=(0, 1, 2))
+def test_member_of_a_fleet_equals_the_run_alone(name: str, toy_run: Any, tmp_path: Path) -> None:
+    fleet, plan, outcome = toy_run(tmp_path / "fleet", name, seeds=(0, 1, 2))
     alone, own, _ = toy_run(tmp_path / "alone", name, seeds=(1,))
     assert outcome.trained == len(plan.segments) and not outcome.failed
     assert_same(fleet, alone, list(own.segments))

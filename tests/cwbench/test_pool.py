@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -239,44 +238,3 @@ def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str])
     pool.finish_evaluations()
     returns = [result.mean_return for result in sorted(results, key=lambda result: result.key)]
     assert returns[0] == returns[2] != returns[1]
-
-
-class Slow(pointmass.PointMass):
-    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
-        sleep(0.005)
-        return super().step(action)
-
-
-def make_uneven(task: str, config: EnvConfig) -> pointmass.PointMass:
-    return (Slow if task == "reach-0-1" else pointmass.PointMass)(task, config)
-
-
-def test_lanes_move_to_even_out_what_they_take() -> None:
-    """The first worker gets both slow lanes, as nothing is known of them, until they are timed."""
-    tasks = ["reach-0-1", "reach-2-1", "reach-0-1", "reach-2-1"]
-    lanes = [LaneSpec(run, run, 0, 0, ((0, task),), 0, ()) for run, task in enumerate(tasks)]
-    with Pool(2, 4, make_uneven) as pool:
-        stays, moves = (
-            Collector(pool, lanes, LAYOUT, ENV, runs=4, longest=7, width=29, states={})
-            for _ in range(2)
-        )
-        for collector in (stays, moves):
-            collector.weights.array[:] = 0.3 * heading(1)
-        shares, load = [], []
-        for _ in range(5):  # 35 steps, of episodes of 20
-            rows = []
-            for collector in (stays, moves):
-                collector.request(7, 0)
-                chunk, episodes = collector.receive()
-                rows.append((chunk.copy(), episodes))
-            (one, ended), (other, also) = rows
-            assert np.array_equal(one, other) and ended == also
-            shares.append([sorted(share) for share in moves._shares])
-            load.append(sum(pool.load))
-            moves.rebalance()
-        assert [0, 2] in shares[0]
-        assert all([0, 2] not in later for later in shares[1:])  # each has one of the slow lanes
-        assert load == pytest.approx([8.0] * 5)  # lanes of cost 1: none is lost or counted twice
-        for collector in (stays, moves):
-            collector.close()
-        assert pool.load == pytest.approx([0, 0])
