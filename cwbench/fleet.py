@@ -389,6 +389,10 @@ class Fleet:
             for part in (self.published, self.collector, self.evaluator):
                 part.close()
 
+    def free(self) -> None:
+        """Let go of all tensors; what progress shows can still be asked."""
+        del self.trainer, self.method
+
     def skip_to(self, step: int) -> None:
         """Continue after this step."""
         self.step = step

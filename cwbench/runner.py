@@ -1,6 +1,7 @@
 """Takes the fleets of a plan through their tasks, one after another, on this machine."""
 
 import contextlib
+import gc
 import signal
 import time
 import traceback
@@ -175,6 +176,7 @@ class Runner:
             for segment in segments:
                 outcome.failed[segment.folder] = _last_line(error)
             traceback.print_exc()
+        _free(fleets, self.device)
         for segment in segments:
             state = self.store.folder(segment).state
             outcome.trained += state == "done"
@@ -311,6 +313,19 @@ def _abandon(fleets: Sequence[Fleet], pool: Pool) -> None:
         fleet.abandon()
     with contextlib.suppress(WorkerError):  # a dead worker shows in `pool.alive`
         pool.reset()
+
+
+def _free(fleets: Sequence[Fleet], device: torch.device) -> None:
+    """Give back what they hold, before the next ones take as much.
+
+    A trainer and its method refer to each other, so they would stay until Python looks for circles;
+    and torch keeps a device's memory for itself, that of captured updates apart from other.
+    """
+    for fleet in fleets:
+        fleet.free()
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _last_line(error: BaseException) -> str:

@@ -67,6 +67,7 @@ class Timeline(Quiet):
         self.created = time.monotonic()
         self.started = self.ended = 0.0
         self.first_update = 0.0
+        self.device_bytes = 0  # the most that was taken when a fleet was done
         self._moments: list[tuple[int, Any, Any]] = []
         self._waits: list[Span] = []
 
@@ -74,7 +75,8 @@ class Timeline(Quiet):
         if fleets[0].position != self.position or self.fleets:
             return
         self.fleets = list(fleets)
-        self._clock = Clock(fleets[0].trainer.device)
+        self._device = fleets[0].trainer.device
+        self._clock = Clock(self._device)
         for number, fleet in enumerate(fleets):
             self._watch(number, fleet)
 
@@ -102,6 +104,8 @@ class Timeline(Quiet):
     def advance(self, fleet: Fleet) -> None:
         if fleet not in self.fleets:
             return
+        if fleet.finished and self._clock.cuda:
+            self.device_bytes = max(self.device_bytes, _taken(self._device))
         if not self.started and all(f.step >= self.warm for f in self.fleets):
             self._settle()
             self.started = time.monotonic()
@@ -215,11 +219,14 @@ def fleet_speed(
         if cuda:
             costs = Costs({setup.method: method}, envs.obs_dim, device, compiled=compiled)
             planned = estimate(plan, costs, workers, turns=runner.turns, measure=False)
-            seen |= {"device_gib": _taken(device), "device_gib_planned": planned.device_bytes / GIB}
+            seen |= {
+                "device_gib": timeline.device_bytes / GIB,
+                "device_gib_planned": planned.device_bytes / GIB,
+            }
         return seen, timeline.spans()
 
 
-def _taken(device: torch.device) -> float:
-    """Memory of a device that is not free, in GiB: the allocator keeps what it once had."""
+def _taken(device: torch.device) -> int:
+    """Memory of a device that is not free: the allocator keeps what it once had."""
     free, total = torch.cuda.mem_get_info(device)
-    return (total - free) / GIB
+    return total - free

@@ -1,6 +1,8 @@
 """Whole runs on the toy: what is counted, what is shared, what is left on disk."""
 
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,13 @@ from cwbench import envs
 from cwbench.actor import Layout
 from cwbench.config import EnvConfig
 from cwbench.envs import pointmass
+from cwbench.fleet import Fleet
 from cwbench.pool import Collector, Pool, SharedArray, WorkerError
+from cwbench.progress import Quiet
 from cwbench.results import load_runs
 from cwbench.rollouts import LaneSpec
 from cwbench.schedule import count_updates
+from cwbench.trainer import Trainer
 
 
 def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:
@@ -132,6 +137,31 @@ def test_a_failed_fleet_leaves_nothing_behind(
         assert outcome.good
         found.append(load_runs(tmp_path / name).evals)
     assert found[0].equals(found[1])
+
+
+@pytest.mark.parametrize("name", ["recall", "pm"])
+def test_a_finished_task_has_left_memory_when_the_next_begins(
+    name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although progress keeps the fleets, and Python does not look for circles by itself."""
+    trainers: list[weakref.ref[Trainer]] = []
+    alive, kept = [], list[Fleet]()
+
+    class Watched(Trainer):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            alive.append(sum(trainer() is not None for trainer in trainers))
+            super().__init__(*args, **options)
+            trainers.append(weakref.ref(self))
+
+    monkeypatch.setattr("cwbench.fleet.Trainer", Watched)
+    monkeypatch.setattr(Quiet, "begin", lambda self, fleets: kept.extend(fleets))
+    gc.disable()
+    try:
+        toy_run(tmp_path, name, seeds=(0, 1), halves=2)
+    finally:
+        gc.enable()
+    assert [fleet.position for fleet in kept] == [0, 0, 1, 1, 2, 2]
+    assert alive == [0, 1, 0, 1, 0, 1]
 
 
 def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
