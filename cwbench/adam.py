@@ -53,7 +53,8 @@ class Adam:
         self.mean = {name: torch.zeros_like(p) for name, p in params.items()}
         self.square = {name: torch.zeros_like(p) for name, p in params.items()}
         device = next(iter(params.values())).device
-        self.steps = torch.zeros((), device=device)  # a tensor, because a captured update reads it
+        # A tensor, because a captured update reads it; of this type, because torch's kernel does.
+        self.steps = torch.zeros((), dtype=torch.float32, device=device)
 
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor]) -> None:

@@ -22,6 +22,7 @@ from cwbench.rehearsal import Rehearsal
 from cwbench.replay import Replay
 from cwbench.results import Store, load_runs
 from cwbench.rng import Streams
+from cwbench.runaxis import global_norm
 from cwbench.runner import Runner
 from cwbench.segment import Segment, Setup, path
 from cwbench.trainer import Trainer
@@ -66,6 +67,16 @@ def test_draws_are_the_same_on_both_devices() -> None:
         assert_close(here.normal("n", (9,)), there.normal("n", (9,)).cpu(), atol=1e-5, rtol=1e-5)
         size = torch.tensor(1000)
         assert torch.equal(here.index("i", 9, size), there.index("i", 9, size.cuda()).cpu())
+
+
+def test_norms_are_the_same_on_both_devices() -> None:
+    """Those of whole blocks and of others."""
+    here = [torch.randn(shape) for shape in ((3, 2, 2, 64, 64), (3, 64, 64), (3, 7, 5), (3, 9))]
+    there = [x.cuda() for x in here]
+    together = torch.cat([x.flatten(1) for x in here], 1).norm(dim=1)
+    assert_close(global_norm(there).cpu(), together)
+    for x, y in zip(here, there, strict=True):
+        assert_close(global_norm([y]).cpu(), global_norm([x]))
 
 
 def test_captured_updates_equal_plain_ones() -> None:
