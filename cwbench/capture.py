@@ -1,8 +1,9 @@
 """One update as a CUDA graph: a few hundred kernels started by one call."""
 
 import contextlib
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -62,7 +63,10 @@ class CapturedUpdate:
         # place must not be replayed in two at once. The default place cannot be captured.
         here = torch.cuda.current_stream()
         try:
-            with torch.cuda.graph(graph, stream=here if here.stream_id else None):
+            with (
+                _no_garbage(),
+                torch.cuda.graph(graph, stream=here if here.stream_id else None),
+            ):
                 self.update()
                 self.streams.advance()
         except RuntimeError as error:
@@ -70,3 +74,16 @@ class CapturedUpdate:
             warnings.warn(f"updates run uncaptured, and slowly: {error}", stacklevel=2)
             return
         self.graph = graph
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Nothing is thrown away inside the block: an old graph that goes spoils the one captured."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
