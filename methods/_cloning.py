@@ -16,7 +16,7 @@ Reduce = Literal["sum", "mean"]
 States = Mapping[str, Tensor]  # obs, action, policy, q of recorded states: [R, tasks * n, width]
 
 DRAW = 100  # states drawn at once when recording
-FORWARD = 1024  # rows of a run per forward pass when a whole memory is recorded
+FORWARD = 256  # rows of a run per forward pass when a whole memory is recorded
 
 
 def gaussian_kl(mean_p: Tensor, log_std_p: Tensor, mean_q: Tensor, log_std_q: Tensor) -> Tensor:
