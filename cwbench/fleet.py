@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cwbench import checkpoint, snapshot
+from cwbench import checkpoint, memories, snapshot
 from cwbench.actor import Layout
 from cwbench.evaluation import Evaluator
 from cwbench.method import Method
 from cwbench.pool import Collector, LaneState, Pool
 from cwbench.publish import Published
-from cwbench.replay import OldTask, Replay
-from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, SegmentFolder, Store
+from cwbench.replay import Replay
+from cwbench.results import EVAL_COLUMNS, TRAIN_COLUMNS, Store
 from cwbench.rollouts import Episode, EvalResult, LaneSpec
 from cwbench.schedule import Stop, longest_chunk, longest_share, stops
 from cwbench.segment import Segment
@@ -160,37 +160,11 @@ class Fleet:
         live = sorted({position for lane in self.lane_positions for position in lane})
         old = {}
         if self.method.keeps_data:
-            old = {p: self._old_task(p) for p in range(self.position) if p not in live}
+            known = [p for p in range(self.position) if p not in live]
+            old = {p: memories.load(self.store, self.segments, p) for p in known}
         return Replay(
             self.runs, capacity, self.trainer.dims, self.trainer.streams, live=live, old=old
         )
-
-    def _old_task(self, position: int) -> OldTask:
-        """The transitions of an earlier task, each distinct ancestor's once."""
-        ancestors = []
-        for segment in self.segments:
-            ancestor: Segment | None = segment
-            while ancestor is not None and ancestor.position > position:
-                ancestor = ancestor.parent
-            assert ancestor is not None
-            ancestors.append(ancestor)
-        distinct = {segment.id: segment for segment in ancestors}
-        slots = list(distinct)
-        shards, columns = [], []
-        for segment in distinct.values():
-            folder = self.store.folder(segment).replay
-            arrays = {
-                file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
-                for file in sorted(folder.glob("*.npy"))
-            }
-            if "transitions" not in arrays:
-                raise FileNotFoundError(
-                    f"{folder} is gone, perhaps by `cwbench clean`; to train on from there, remove "
-                    f"{folder.parent.name} and run the command again"
-                )
-            shards.append(arrays.pop("transitions"))
-            columns.append(arrays)
-        return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)
 
     # Collecting and learning
 
@@ -235,7 +209,7 @@ class Fleet:
             if self.diverged[run]:
                 continue
             if self.method.keeps_data:
-                self._keep_data(run, folder)
+                memories.keep(folder, self.trainer.replay, self.position, run)
             checkpoint.save(folder.end, checkpoint.one_run(state, run), {"step": self.step})
             self._set_status(run, "done")
             snapshot.discard(folder.snapshot)
@@ -345,14 +319,6 @@ class Fleet:
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
         )
-
-    def _keep_data(self, run: int, folder: SegmentFolder) -> None:
-        folder.replay.mkdir(exist_ok=True)
-        replay = self.trainer.replay
-        arrays = {"transitions": replay.stored(self.position)[run]}
-        arrays |= {name: values[run] for name, values in replay.new_columns.items()}
-        for name, values in arrays.items():
-            np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
 
     def state(self) -> dict[str, Tensor]:
         """Everything a child or a continuation starts from: [R, ...] each."""
