@@ -334,13 +334,19 @@ def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
 def seconds_per_call(action: Callable[[], None], budget: float) -> float:
     """Seconds per call, after a warm-up call, for about as long as the budget says."""
     action()
+    _finish()
     start, calls = time.perf_counter(), 0
     while calls < 1 or time.perf_counter() - start < budget:
         action()
         calls += 1
+    _finish()
+    return (time.perf_counter() - start) / calls
+
+
+def _finish() -> None:
+    """Wait for what has been asked of the device."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return (time.perf_counter() - start) / calls
 
 
 def size(count: int) -> str:

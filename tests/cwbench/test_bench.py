@@ -1,12 +1,14 @@
-"""What `cwbench bench fleet` says adds up."""
+"""What `cwbench bench` says adds up."""
 
 import json
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from cwbench.cli import cli
+from cwbench.estimate import seconds_per_call
 
 
 def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
@@ -21,3 +23,22 @@ def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
     assert 0 < seen["learning"] and 0 < seen["waiting"] and seen["learning"] + seen["waiting"] <= 1
     assert 0 < seen["collecting"] + seen["evaluating"] <= 1
     assert picture.stat().st_size > 1000
+
+
+def test_a_device_that_works_later_is_timed_without_its_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock of its own: asking takes no time, and every call is a second of work."""
+    asked, now = [0], [0]
+
+    def work_off() -> None:
+        now[0] += asked[0]
+        asked[0] = 0
+
+    def ask() -> None:
+        asked[0] += 1
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", work_off)
+    monkeypatch.setattr("cwbench.estimate.time.perf_counter", lambda: now[0])
+    assert seconds_per_call(ask, 0) == 1
