@@ -42,6 +42,15 @@ def one_thread() -> None:
 
 
 @pytest.fixture
+def double_precision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For all tensors made in the test."""
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
 def make_trainer() -> Callable[..., Trainer]:
     """A trainer with random transitions of its own in the replay: run r's depend on its seed."""
 

@@ -131,15 +131,6 @@ def test_a_member_of_a_large_fleet_equals_the_run_alone() -> None:
 OWN = [name for name, entry in METHODS.items() if entry.base is None]
 
 
-@pytest.fixture
-def double_precision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For all tensors made in the test."""
-    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 @pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("name", OWN)
 def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
