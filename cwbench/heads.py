@@ -53,9 +53,10 @@ class Heads:
     passes: int
 
     @property
-    def _even(self) -> bool:
-        blocks = self.tasks.blocks
-        return self.count > 1 and blocks == tuple((t, blocks[0][1]) for t in range(self.count))
+    def even(self) -> bool:
+        """Whether every head gets equally many rows, in order."""
+        tasks, alike = [task for task, _ in self.tasks.blocks], len(set(self._sizes)) == 1
+        return self.count > 1 and alike and tasks == list(range(self.count))
 
     @property
     def _sizes(self) -> list[int]:
@@ -64,7 +65,7 @@ class Heads:
     def deal(self, x: Tensor) -> list[tuple[int | None, Tensor]]:
         """Each head's task, or None for all at once, and its rows."""
         if self.tasks.blocks:
-            named = [None] if self._even else [task for task, _ in self.tasks.blocks]
+            named = [None] if self.even else [task for task, _ in self.tasks.blocks]
             return list(zip(named, self._slices(x), strict=True))
         return [(None, x.unsqueeze(1).expand(-1, self.count, -1, -1).flatten(0, 1))]
 
@@ -72,7 +73,7 @@ class Heads:
         if len(self.tasks.blocks) == 1:
             return [x]
         number, _, width = x.shape
-        if self._even:
+        if self.even:
             each = x.view(number, self.passes, self.count, -1, width).transpose(1, 2)
             return [each.flatten(2, 3).flatten(0, 1)]
         batches = x.view(number, self.passes, -1, width)
@@ -83,7 +84,7 @@ class Heads:
         if len(self.tasks.blocks) == 1:
             return parts[0]
         width = parts[0].shape[-1]
-        if self._even:
+        if self.even:
             each = parts[0].view(number, self.count, self.passes, -1, width)
             return each.transpose(1, 2).flatten(1, 3)
         batches = [part.view(number, self.passes, -1, width) for part in parts]
@@ -118,7 +119,7 @@ class Heads:
     def by_task(self, heads: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Gradients of the heads in the batch, zero for the others: [N, T, ...]."""
         blocks = self.tasks.blocks
-        if not blocks or self._even or (self.count == 1 and len(heads) == 1):
+        if not blocks or self.even or (self.count == 1 and len(heads) == 1):
             return heads[0]
         if sorted(task for task, _ in blocks) == list(range(self.count)):
             order = sorted(range(self.count), key=lambda place: blocks[place][0])

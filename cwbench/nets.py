@@ -105,9 +105,14 @@ class Network:
             x = x.unsqueeze(1).expand(-1, *self.lead, -1, -1).flatten(0, 1)
         trunk = self._pass(self._stacked(params, self._trunk), self._trunk, x)
         layout = Heads(tasks, self._tasks(params), passes)
+        dealt = layout.deal(trunk.values[-1])
+        if layout.even and x.is_cuda and torch.compiler.is_compiling():
+            # Heads get a copy in their own order. If the way back reads it as well, the compiler
+            # writes nothing else. That is slower on a CPU, and where copies are not even.
+            trunk.values[-1] = layout.sum([part for _, part in dealt], len(x))
         heads = [
             self._pass(self._stacked(params, self._head, task), self._head, part)
-            for task, part in layout.deal(trunk.values[-1])
+            for task, part in dealt
         ]
         out = layout.choose([head.values[-1] for head in heads], len(x))
         shape = (runs, *self.lead, passes, rows, self.outputs)
