@@ -1,6 +1,6 @@
 """The table of docs/scaling.md: 100 pairs x 5 seeds x 2 methods on 1, 8 and 64 GPUs.
 
-    python docs/scaling.py [--steps 1000000] [--factor 2.5] [--steps-per-second 40000]
+    python docs/scaling.py [--steps 1000000] [--factor 2.5] [--steps-per-second 37000]
 
 What was measured stands here as parameters; put your own machine's figures in and run it again.
 """
@@ -11,7 +11,7 @@ from math import ceil
 
 # Updates per second of a fleet of fine-tuning on one H200, TF32 and --compile (performance.md).
 UPDATES_PER_SECOND = {1: 4457.0, 20: 1850.0, 33: 1388.0, 50: 906.0, 100: 511.0}
-STEPS_PER_SECOND = 40_000.0  # environment steps with 16 cores per GPU, evaluation included (same)
+STEPS_PER_SECOND = 37_000.0  # environment steps with 16 cores per GPU, evaluation included (same)
 LANE_STEPS_PER_SECOND = 3_200.0  # one run's environment and policy in one of 16 busy workers (same)
 FACTOR = 2.5  # an update of these methods against fine-tuning's: RECALL 2.1, Perfect Memory 2.8
 METHODS, SEEDS, TASKS, LARGEST = 2, 5, 10, 100
