@@ -277,7 +277,7 @@ def test_every_method_learns_the_same_when_compiled(
 ) -> None:
     """All gradients of an update in the last task, with penalties and what a method changes."""
     tolerance = 1e-4
-    if device == "cuda":  # in single precision, RECALL's were 3e-3 apart: a unit at its kink?
+    if device == "cuda":  # single precision: RECALL's 3e-3 apart, perhaps a unit at its kink
         request.getfixturevalue("double_precision")
         tolerance = 1e-9
     kind = METHODS[name].method
