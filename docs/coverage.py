@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cwbench.reports.bootstrap import mean_estimate
+from cwbench.reports.analysis.intervals import mean_estimate
 
 REPEATS, RESAMPLES = 10_000, 1000
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "reports")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from sample_results import METHODS, Setting, singles, write_results  # noqa: E402
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.method import Method
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Batch
+from cwbench.learner.runaxis import per_run_sum
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

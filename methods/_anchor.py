@@ -13,14 +13,14 @@ from typing import ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.heads import Tasks
-from cwbench.method import Method
-from cwbench.nets import Params
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum, sum_over
-from cwbench.trainer import Trainer
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Method
+from cwbench.learner.networks import Params
+from cwbench.learner.replay import Batch
+from cwbench.learner.runaxis import per_run_sum, sum_over
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
 

@@ -6,10 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.heads import Tasks
-from cwbench.nets import Policy
-from cwbench.runaxis import per_run_sum
-from cwbench.trainer import Trainer
+from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import Policy
+from cwbench.learner.runaxis import per_run_sum
+from cwbench.learner.trainer import Trainer
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]

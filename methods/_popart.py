@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.heads import Tasks
-from cwbench.trainer import Trainer
+from cwbench.learner.heads import Tasks
+from cwbench.learner.trainer import Trainer
 
 Stats = Literal["raw", "normalized"]
 

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.heads import Tasks
-from cwbench.method import Method
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.runaxis import like, per_run_sum, sum_over
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Batch
+from cwbench.learner.runaxis import like, per_run_sum, sum_over
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

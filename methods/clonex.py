@@ -5,8 +5,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.method import Exploration, Method
+from cwbench.learner.method import Exploration, Method
+from cwbench.learner.replay import Batch
+from cwbench.learner.runaxis import per_run_sum
+from cwbench.learner.trainer import Trainer
 from cwbench.methods._cloning import (
     Direction,
     Reduce,
@@ -16,10 +18,8 @@ from cwbench.methods._cloning import (
     sample_states,
 )
 from cwbench.methods._heads import inherit_best_head
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.runaxis import per_run_sum
-from cwbench.trainer import Trainer
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.heads import Tasks
+from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import Params
+from cwbench.learner.runaxis import like
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
-from cwbench.nets import Params
-from cwbench.runaxis import like
 
 VARIANCE_EPS = 1e-6
 SMALLEST = 1e-5  # importance of a weight for an example

@@ -1,7 +1,7 @@
 """Fine-tuning: plain SAC, one task after another."""
 
-from cwbench.config import MethodConfig
-from cwbench.method import Method
+from cwbench.learner.method import Method
+from cwbench.spec.config import MethodConfig
 
 
 class FineTuning(Method[MethodConfig]):

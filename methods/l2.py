@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cwbench.methods._anchor import AnchorConfig, Anchored
-from cwbench.options import option
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

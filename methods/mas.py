@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.heads import Tasks
+from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import Params
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
-from cwbench.nets import Params
 
 
 @dataclass(frozen=True)

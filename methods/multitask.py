@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.method import Exploration, Method
+from cwbench.learner.method import Exploration, Method
+from cwbench.learner.replay import Batch
 from cwbench.methods._popart import update_popart
-from cwbench.options import option
-from cwbench.replay import Batch
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

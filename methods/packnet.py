@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.method import Method
-from cwbench.options import option
-from cwbench.runaxis import like
-from cwbench.trainer import Trainer
+from cwbench.learner.method import Method
+from cwbench.learner.runaxis import like
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

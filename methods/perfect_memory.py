@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from cwbench.config import MethodConfig
-from cwbench.method import Method
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.trainer import Trainer
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Batch
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

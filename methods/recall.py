@@ -5,9 +5,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from cwbench.config import MethodConfig
-from cwbench.heads import Tasks
-from cwbench.method import Exploration, Method
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Exploration, Method
+from cwbench.learner.replay import Batch
+from cwbench.learner.trainer import Trainer
 from cwbench.methods._cloning import (
     extended,
     mean_kl,
@@ -17,9 +18,8 @@ from cwbench.methods._cloning import (
 )
 from cwbench.methods._heads import inherit_best_head
 from cwbench.methods._popart import Stats, update_popart
-from cwbench.options import option
-from cwbench.replay import Batch
-from cwbench.trainer import Trainer
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.reports import catalog, checks, page, published
-from cwbench.reports.formats import FORMATS, INTERVALS
-from cwbench.reports.scores import Scores
-from cwbench.reports.study import Study, arrange
-from cwbench.reports.tables import Table
-from cwbench.reports.verify import sign
-from cwbench.results import load_runs
+from cwbench.reports.analysis import problems
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study, arrange
+from cwbench.reports.page import page
+from cwbench.reports.tables import catalog, paper_numbers
+from cwbench.reports.tables.formats import FORMATS, INTERVALS
+from cwbench.reports.tables.model import Table
+from cwbench.reports.tables.verify import sign
+from cwbench.store.results import load_runs
 
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[utf8]{inputenc}
@@ -40,7 +42,7 @@ def read(results: Path, window: int | None = None) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
     loaded = load_runs(results)
     study = arrange(loaded, window)
-    study.problems += checks.find(study, loaded)
+    study.problems += problems.find(study, loaded)
     if not study.groups:
         study.problems.append(f"{results} holds no runs")
     return study
@@ -126,7 +128,7 @@ _drawing: list[Study] = []  # what a drawing process works on: handed over when 
 
 
 def _draw(protocol: int, name: str, file: Path) -> None:
-    from cwbench.reports import figures
+    from cwbench.reports.figures import figures
 
     [study] = _drawing
     figures.draw(Scores(study, study.protocols[protocol]), name, file)
@@ -134,7 +136,7 @@ def _draw(protocol: int, name: str, file: Path) -> None:
 
 def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
     """Protocol, name and file (without suffix) of every figure."""
-    from cwbench.reports import figures
+    from cwbench.reports.figures import figures
 
     found = []
     for index, protocol in enumerate(study.protocols):
@@ -155,7 +157,7 @@ def write_report(
         tables = list(tables_of(study, paper=paper))
         linked = write_tables(tables, out)
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
-        lint = published.lint() if paper else None
+        lint = paper_numbers.lint() if paper else None
         index = _page(study, tables, results, out, linked=linked, lint=lint)
         for job in drawn:
             job.result()

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from cwbench.sequences.cw import PUBLISHED
-from cwbench.tasks import CW_TASKS
+from cwbench.spec.tasks import CW_TASKS
 
 __all__ = ["CW_TASKS", "Sequence", "closest", "expand", "get", "names", "pair"]
 

@@ -1,6 +1,6 @@
 """The published sequences: Continual World's CW10 and CW20, triplets CW3 and their repeats CW6."""
 
-from cwbench.tasks import CW_TASKS
+from cwbench.spec.tasks import CW_TASKS
 
 # The sixth holds stick-pull twice on purpose: so does the list it was published from.
 TRIPLETS = (

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench import methods, snapshot
-from cwbench.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench import methods
 from cwbench.envs import pointmass
-from cwbench.method import Method
-from cwbench.options import resolve
-from cwbench.plan import Plan, Run, make_plan, split_evenly
-from cwbench.pool import Pool
-from cwbench.progress import Quiet
-from cwbench.replay import Replay
-from cwbench.results import Store
-from cwbench.runner import Outcome, Runner
-from cwbench.segment import Setup, path
-from cwbench.trainer import Trainer
+from cwbench.fleet import snapshot
+from cwbench.fleet.progress import Quiet
+from cwbench.fleet.runner import Outcome, Runner
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Replay
+from cwbench.learner.trainer import Trainer
+from cwbench.planning.plan import Plan, Run, make_plan, split_evenly
+from cwbench.rollout.pool import Pool
+from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.options import resolve
+from cwbench.spec.segment import Setup, path
+from cwbench.store.results import Store
 
 TOY_TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
 TOY_SCHEDULE = ScheduleConfig(
@@ -38,7 +39,7 @@ TOY_SCHEDULE = ScheduleConfig(
 def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # see `cwbench.cli.execute.pick_device`
+    torch.backends.mkldnn.enabled = False  # see `cwbench.experiment.execution.pick_device`
 
 
 @pytest.fixture

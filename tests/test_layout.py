@@ -1,4 +1,7 @@
-"""Who may import whom, and that everything is packaged."""
+"""Who may import whom, and that everything is packaged.
+
+ALLOWED is the picture of the house: each folder and the folders below it that it may import.
+"""
 
 import ast
 import subprocess
@@ -9,81 +12,145 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("cwbench", "methods", "sequences", "reports")
+TOP = ("methods", "sequences", "reports")  # folders next to cwbench/ that import as cwbench.X
+BELOW_FLEET = {"planning", "rollout", "learner", "store", "envs", "spec"}
+BELOW_CLI = BELOW_FLEET | {"fleet", "launch", "bench", "methods", "sequences", "reports"}
 
-# folder or file -> modules it may not import
-FORBIDDEN = {
-    "cwbench": {"cwbench.methods", "cwbench.sequences", "cwbench.reports", "click", "matplotlib"},
-    "methods": {
-        "cwbench.runner",
-        "cwbench.workers",
-        "cwbench.rollouts",
-        "cwbench.results",
-        "cwbench.fleet",
-        "cwbench.cli",
-    },
-    "sequences": {"torch", "metaworld", "mujoco", "numpy", "pandas", "cwbench.config"},
-    "reports": {"torch", "metaworld", "mujoco", "click", "cwbench.methods", "cwbench.trainer"},
-}
+# folder -> folders it may import, apart from itself
 ALLOWED = {
-    "cwbench/cli": {"cwbench.methods", "cwbench.sequences", "cwbench.reports", "click"},
-    "cwbench/options.py": {"click"},
+    "spec": set(),
+    "learner": {"spec"},
+    "envs": {"spec"},
+    "store": {"spec"},
+    "sequences": {"spec"},
+    "rollout": {"envs", "spec"},
+    "methods": {"learner", "spec"},
+    "planning": {"rollout", "learner", "store", "envs", "spec"},
+    "fleet": {"planning", "rollout", "learner", "store", "spec"},
+    "launch": {"planning", "store", "spec"},
+    "bench": BELOW_FLEET | {"fleet"},
+    "reports": {"store", "sequences", "spec"},
+    "experiment": BELOW_CLI,
+    "cli": BELOW_CLI | {"experiment"},
 }
+# The same inside reports/; build.py may import all of them.
+REPORTS = {
+    "analysis": set(),
+    "tables": {"analysis"},
+    "figures": {"analysis", "tables"},
+    "page": {"analysis", "tables", "figures"},
+}
+# package -> folders that may import it
 ONLY_IN = {
-    "metaworld": "cwbench/envs",
-    "mujoco": "cwbench/envs",
-    "pandas": ("cwbench/results.py", "reports"),
+    "torch": {"learner", "methods", "planning", "fleet", "bench", "experiment", "cli", "store"},
+    "metaworld": {"envs"},
+    "mujoco": {"envs"},
+    "click": {"cli"},
+    "pandas": {"store", "reports", "experiment"},
+    "matplotlib": {"reports", "bench"},
+}
+
+# Not there yet: modules that still import click, and the circles of trainer and fleet.
+CLICK_BELOW_CLI = {
+    "cwbench.experiment.build",
+    "cwbench.experiment.definition",
+    "cwbench.experiment.execution",
+    "cwbench.experiment.launching",
+    "cwbench.experiment.session",
+    "cwbench.spec.options",
 }
 
 
 def sources() -> list[Path]:
-    files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in ("cwbench", *TOP) for file in (ROOT / folder).rglob("*.py")]
     # The links inside cwbench/ lead to the same files again.
     return sorted({file.resolve() for file in files})
 
 
+def module(file: Path) -> str:
+    """The dotted name under which a file is imported."""
+    parts = list(file.relative_to(ROOT).with_suffix("").parts)
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(["cwbench", *parts] if parts[0] in TOP else parts)
+
+
+MODULES = {module(file): file for file in sources()}
+
+
 def imports(file: Path) -> set[str]:
-    names = set()
+    """Every module that a file imports, at its top, in functions and for type checking alike."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= (inner & MODULES.keys()) or {node.module}
     return names
 
 
-def under(name: str, modules: set[str]) -> bool:
-    return any(name == module or name.startswith(f"{module}.") for module in modules)
+def folder(name: str) -> str:
+    """The folder that a module of ours belongs to; empty for the package's own face."""
+    return (name.split(".") + [""])[1]
 
 
-@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_imports_follow_the_map(file: Path) -> None:
-    place = file.relative_to(ROOT).as_posix()
-    banned = set(FORBIDDEN[place.split("/")[0]])
-    for start, names in ALLOWED.items():
-        if place.startswith(start):
-            banned -= names
-    assert not {name for name in imports(file) if under(name, banned)}
-    for module, home in ONLY_IN.items():
-        if not place.startswith(home):
-            assert not {name for name in imports(file) if under(name, {module})}, module
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_downwards(name: str) -> None:
+    home = folder(name)
+    if home in ("", "__main__"):
+        return
+    targets = {folder(other) for other in imports(MODULES[name]) if other.startswith("cwbench.")}
+    assert targets - {home} <= ALLOWED[home]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("cwbench.reports.")])
+def test_imports_inside_reports_point_downwards(name: str) -> None:
+    home = name.split(".")[2]
+    if home not in REPORTS:
+        return
+    inner = {
+        other.split(".")[2]
+        for other in imports(MODULES[name])
+        if other.startswith("cwbench.reports.")
+    }
+    assert inner - {home} <= REPORTS[home]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_packages_are_imported_where_they_belong(name: str) -> None:
+    used = {other.split(".")[0] for other in imports(MODULES[name])}
+    wrong = {package for package in used & ONLY_IN.keys() if folder(name) not in ONLY_IN[package]}
+    assert not wrong - ({"click"} if name in CLICK_BELOW_CLI else set())
+
+
+@pytest.mark.xfail(reason="trainer and method, fleet and its parts", strict=True)
+def test_no_module_imports_itself_through_others() -> None:
+    """No circles, those for type checking included."""
+    below = {name: imports(file) & MODULES.keys() for name, file in MODULES.items()}
+    while leaves := [name for name, others in below.items() if not others - {name}]:
+        for name in leaves:
+            del below[name]
+        below = {name: others & below.keys() for name, others in below.items()}
+    assert not below
 
 
 def test_every_folder_is_packaged() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {file.parent.relative_to(ROOT).as_posix().replace("/", ".") for file in sources()}
-    top = {"methods", "sequences", "reports"}
-    packages = {f"cwbench.{f}" if f.split(".")[0] in top else f for f in folders}
-    assert packages == set(config["packages"])
+    folders = {
+        name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0] for name in MODULES
+    }
+    assert folders == set(config["packages"])
 
 
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
+        ("cwbench", ("torch", "numpy", "pandas", "click")),
         ("cwbench.cli", ("torch", "numpy", "metaworld")),
-        ("cwbench.results", ("torch", "metaworld")),
+        ("cwbench.spec.segment", ("torch", "metaworld")),
+        ("cwbench.store.results", ("torch", "metaworld")),
         ("cwbench.reports", ("torch", "metaworld", "matplotlib")),
-        ("cwbench.workers", ("torch", "pandas", "metaworld")),
+        ("cwbench.rollout.worker", ("torch", "pandas", "metaworld")),
     ],
 )
 def test_light_imports(module: str, absent: tuple[str, ...]) -> None:

@@ -9,8 +9,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cwbench import checkpoint
-from cwbench.config import (
+from cwbench.methods import METHODS
+from cwbench.spec.config import (
     GROUPS,
     EnvConfig,
     MethodConfig,
@@ -18,10 +18,10 @@ from cwbench.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.methods import METHODS
-from cwbench.options import field_names, field_type, from_record, per_run_names
-from cwbench.results import Store
-from cwbench.segment import Segment, Setup
+from cwbench.spec.options import field_names, field_type, from_record, per_run_names
+from cwbench.spec.segment import Segment, Setup
+from cwbench.store import checkpoint
+from cwbench.store.results import Store
 
 SETUP = Setup("x", MethodConfig(), SACConfig(), NetworkConfig(), EnvConfig(), ScheduleConfig())
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from cwbench import checkpoint, sequences
-from cwbench.cli import names
+from cwbench import sequences
+from cwbench.experiment import build
 from cwbench.methods import METHODS
-from cwbench.results import Store
+from cwbench.store import checkpoint
+from cwbench.store.results import Store
 
 PINS = Path(__file__).parent / "data" / "pinned_runs.json"
 
@@ -55,9 +56,9 @@ def test_segment_ids_are_the_pinned_ones(name: str) -> None:
     """A changed id would train a finished segment again."""
     ids = {}
     for protocol in ("paper", "compact"):
-        base, entry = names.load_method(name)
-        setup = names.make_setup(base, entry, protocol, {})
+        base, entry = build.load_method(name)
+        setup = build.make_setup(base, entry, protocol, {})
         sequence = sequences.get("cw3-1")
-        [run] = names.make_runs(entry, name, setup, protocol, sequence, [0])
+        [run] = build.make_runs(entry, name, setup, protocol, sequence, [0])
         ids[protocol] = [one.id for one in run.segments]
     check("ids", name, ids)

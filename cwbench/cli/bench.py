@@ -22,8 +22,8 @@ def bench() -> None:
 def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
     """Environment steps per second, ours against stock Meta-World, resets included."""
     from cwbench import envs
-    from cwbench.cli.info import show
-    from cwbench.envs.bench import bench as measure
+    from cwbench.cli.lists import show
+    from cwbench.envs.speed import bench as measure
 
     names = tasks.split(",") if tasks else list(envs.TASKS)
     for name in names:
@@ -93,11 +93,11 @@ def bench_update(
     """
     import torch
 
-    from cwbench.benchmarks import beside_peers, fleet_updates, update_speed
-    from cwbench.cli.execution import pick_device
-    from cwbench.cli.names import load_method, make_setup
-    from cwbench.config import SACConfig
-    from cwbench.estimate import cores
+    from cwbench.bench.updates import beside_peers, fleet_updates, update_speed
+    from cwbench.experiment.build import load_method, make_setup
+    from cwbench.experiment.execution import pick_device
+    from cwbench.planning.estimate import cores
+    from cwbench.spec.config import SACConfig
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
     place, sizes = pick_device(device), _numbers(runs)
@@ -124,7 +124,7 @@ def bench_update(
 
 
 def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
-    from cwbench.cli.info import show
+    from cwbench.cli.lists import show
 
     if as_json:
         click.echo(json.dumps(rows, indent=1))
@@ -203,12 +203,12 @@ def bench_fleet(
     """
     import torch
 
-    from cwbench.cli.execution import pick_device
-    from cwbench.cli.info import show
-    from cwbench.cli.names import load_method, make_setup
-    from cwbench.estimate import cores
-    from cwbench.plan import split_evenly
-    from cwbench.timeline import WARM_STEPS, fleet_speed
+    from cwbench.bench.fleets import WARM_STEPS, fleet_speed
+    from cwbench.cli.lists import show
+    from cwbench.experiment.build import load_method, make_setup
+    from cwbench.experiment.execution import pick_device
+    from cwbench.planning.estimate import cores
+    from cwbench.planning.plan import split_evenly
 
     torch.backends.cuda.matmul.allow_tf32 = tf32
     place = pick_device(device)
@@ -227,7 +227,7 @@ def bench_fleet(
         turns=partial(split_evenly, count=min(turns, runs)) if turns else None,
     )
     if timeline:
-        from cwbench.reports.timeline import draw
+        from cwbench.bench.timeline_figure import draw
 
         draw(spans, timeline)
     if as_json:

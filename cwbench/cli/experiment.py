@@ -6,11 +6,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from cwbench.cli.definition import Experiment, names, path_of, read
-from cwbench.cli.execute import execute, say
-from cwbench.cli.execution import Execution, execution_options
-from cwbench.cli.info import show
+from cwbench.cli.lists import show
 from cwbench.cli.report import report_beside
+from cwbench.experiment.definition import Experiment, names, path_of, read
+from cwbench.experiment.execution import Execution, execution_options
+from cwbench.experiment.session import execute, say
 
 
 @click.command()

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from cwbench import sequences
-from cwbench.cli.definition import Experiment, Member
-from cwbench.cli.execution import Execution, execution_options
 from cwbench.cli.experiment import train
-from cwbench.cli.names import parse_protocol, parse_seeds
 from cwbench.cli.report import report_beside
+from cwbench.experiment.build import parse_protocol, parse_seeds
+from cwbench.experiment.definition import Experiment, Member
+from cwbench.experiment.execution import Execution, execution_options
 
 
 def parse_tasks(text: str) -> list[int]:

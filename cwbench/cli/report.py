@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from cwbench.reports import build
-from cwbench.reports.formats import FORMATS, INTERVALS
-from cwbench.reports.study import Study
-from cwbench.reports.verify import recipe_of, sign
-from cwbench.reports.verify import verify as verify_table
+from cwbench.reports.analysis.study import Study
+from cwbench.reports.tables.formats import FORMATS, INTERVALS
+from cwbench.reports.tables.verify import recipe_of, sign
+from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.sequences import closest
 
 

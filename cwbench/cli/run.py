@@ -6,10 +6,8 @@ from typing import Any
 
 import click
 
-from cwbench import options, sequences
-from cwbench.cli.execute import execute
-from cwbench.cli.execution import Execution, execution_options
-from cwbench.cli.names import (
+from cwbench import sequences
+from cwbench.experiment.build import (
     layers,
     load_method,
     make_label,
@@ -20,7 +18,10 @@ from cwbench.cli.names import (
     parse_unshared,
     with_unshared,
 )
-from cwbench.config import GROUPS, PROTOCOLS
+from cwbench.experiment.execution import Execution, execution_options
+from cwbench.experiment.session import execute
+from cwbench.spec import options
+from cwbench.spec.config import GROUPS, PROTOCOLS
 
 
 class MethodCommand(click.Command):

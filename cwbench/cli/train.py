@@ -7,12 +7,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from cwbench.cli.execute import Work, open_store
-from cwbench.cli.execute import train as train_plan
-from cwbench.cli.execution import DOING, Execution, pick_device
-from cwbench.cli.launching import HERE
-from cwbench.cli.names import load_method
-from cwbench.cli.record import about
+from cwbench.experiment.build import load_method
+from cwbench.experiment.execution import DOING, Execution, pick_device
+from cwbench.experiment.launching import HERE
+from cwbench.experiment.provenance import about
+from cwbench.experiment.session import Work, open_store
+from cwbench.experiment.session import train as train_plan
 from cwbench.launch.command import PAUSED, watch_tether
 
 
@@ -60,7 +60,7 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, **given: Any) -> No
 
 
 def _read(file: Path) -> dict[str, Any]:
-    from cwbench.jobs import read_job
+    from cwbench.launch.jobs import read_job
 
     try:
         return read_job(file)
@@ -74,7 +74,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _segments(record: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
     """The classes of a job's methods, as they are installed here, and its segments."""
-    from cwbench.jobs import read_segments
+    from cwbench.launch.jobs import read_segments
 
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)

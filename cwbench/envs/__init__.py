@@ -5,9 +5,9 @@ Meta-World and MuJoCo are imported by `make`, not here, so that listing tasks is
 
 import difflib
 
-from cwbench.config import EnvConfig
-from cwbench.envs.env import ACTION_DIM, Env
-from cwbench.tasks import CW_TASKS
+from cwbench.envs.metaworld.env import ACTION_DIM, Env
+from cwbench.spec.config import EnvConfig
+from cwbench.spec.tasks import CW_TASKS
 
 __all__ = ["ACTION_DIM", "TASKS", "Env", "all_tasks", "make", "obs_dim", "step_cost"]
 
@@ -58,11 +58,11 @@ def obs_dim(config: EnvConfig) -> int:
 def make(task: str, config: EnvConfig) -> Env:
     """An environment of the named task; the ten are fast, the others step as Meta-World does."""
     if task in TASKS:
-        from cwbench.envs import lean
+        from cwbench.envs.metaworld import lean
 
         return lean.make(task, config)
     if task in _OTHERS:
-        from cwbench.envs import stock
+        from cwbench.envs.metaworld import stock
 
         return stock.make(task, config)
     close = difflib.get_close_matches(task, all_tasks(), n=1, cutoff=0.0)[0]

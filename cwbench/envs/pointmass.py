@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.config import EnvConfig
+from cwbench.spec.config import EnvConfig
 
 Floats = NDArray[np.float32]
 

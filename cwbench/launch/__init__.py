@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from cwbench.jobs import Job
+from cwbench.launch.jobs import Job
 
 Tell = Callable[[str], None]
 

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from cwbench.jobs import levels
 from cwbench.launch import Task, Tell
+from cwbench.launch.jobs import levels
 
 
 class Printed:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cwbench.jobs import levels
 from cwbench.launch import LaunchError, Task, Tell
 from cwbench.launch.command import PAUSED, start
+from cwbench.launch.jobs import levels
 
 SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
 TIMEOUTS = 10_000  # a job is put back as often as it takes

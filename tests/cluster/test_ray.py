@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import (
+from clusters import (
     RUN,
     assert_equal_to_a_local_run,
     assert_trained_once,

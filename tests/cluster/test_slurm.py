@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import (
+from clusters import (
     ROOT,
     RUN,
     assert_equal_to_a_local_run,

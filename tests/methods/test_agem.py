@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from cwbench.learner.runaxis import per_run_sum
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.agem import AGEM, AGEMConfig, project
-from cwbench.runaxis import per_run_sum
-from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]
 

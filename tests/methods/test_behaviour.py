@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cwbench.config import ScheduleConfig
+from cwbench.spec.config import ScheduleConfig
 
 RIGHT, LEFT = "reach-0-10000", "reach-4-10"
 SEEDS = (0, 1, 2, 3)

@@ -9,12 +9,12 @@ from pytest import approx
 from torch import tensor
 from torch.distributions import Normal, kl_divergence
 
-from cwbench.compiling import compiled
-from cwbench.heads import Tasks
+from cwbench.learner.compiler import compiled
+from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import make_policy
+from cwbench.learner.trainer import Trainer
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl
-from cwbench.nets import make_policy
-from cwbench.trainer import Trainer
 
 # KL(N(0, 1) || N(1, 2)) and the other way round, by hand.
 FORWARD = math.log(2) + (1 + 1) / 8 - 1 / 2

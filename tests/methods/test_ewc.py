@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench.config import NetworkConfig
-from cwbench.heads import Tasks
+from cwbench.learner.heads import Tasks
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.ewc import EWC, EWCConfig, gaussian_fisher
-from cwbench.trainer import Trainer
+from cwbench.spec.config import NetworkConfig
 
 Make = Callable[..., Trainer]
 SMALL = NetworkConfig(width=6, layers=2)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch.testing import assert_close
 
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.l2 import L2, L2Config
-from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]
 

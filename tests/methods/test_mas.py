@@ -5,10 +5,10 @@ from collections.abc import Callable
 import torch
 from torch.testing import assert_close
 
-from cwbench.config import NetworkConfig
-from cwbench.heads import Tasks
+from cwbench.learner.heads import Tasks
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.mas import MAS, MASConfig
-from cwbench.trainer import Trainer
+from cwbench.spec.config import NetworkConfig
 
 Make = Callable[..., Trainer]
 SAMPLES = 70  # more than are measured at once

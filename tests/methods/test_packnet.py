@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from cwbench.config import SACConfig, ScheduleConfig
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.packnet import PackNet, PackNetConfig, prune
-from cwbench.trainer import Trainer
+from cwbench.spec.config import SACConfig, ScheduleConfig
 
 Make = Callable[..., Trainer]
 RETRAIN = 5

@@ -11,16 +11,16 @@ import torch
 from pytest import approx
 from scipy import stats
 
-from cwbench import checkpoint
-from cwbench.config import EnvConfig, SACConfig
 from cwbench.envs.pointmass import PointMass
-from cwbench.method import Method
+from cwbench.learner.method import Method
+from cwbench.learner.replay import OldTask, Replay
+from cwbench.learner.rng import Streams
+from cwbench.learner.trainer import Trainer
 from cwbench.methods.multitask import Multitask
 from cwbench.methods.perfect_memory import PerfectMemory, PerfectMemoryConfig
-from cwbench.replay import OldTask, Replay
-from cwbench.rng import Streams
-from cwbench.rollouts import generator
-from cwbench.trainer import Trainer
+from cwbench.rollout.episodes import generator
+from cwbench.spec.config import EnvConfig, SACConfig
+from cwbench.store import checkpoint
 
 HORIZON = 20
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-10")

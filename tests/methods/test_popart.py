@@ -8,9 +8,9 @@ import torch
 from pytest import approx
 from torch import Tensor
 
-from cwbench.heads import Tasks
+from cwbench.learner.heads import Tasks
+from cwbench.learner.trainer import Trainer
 from cwbench.methods._popart import moved_statistics, update_popart
-from cwbench.trainer import Trainer
 
 Make = Callable[..., Trainer]
 

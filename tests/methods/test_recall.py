@@ -10,15 +10,15 @@ import pytest
 import torch
 from pytest import approx
 
-from cwbench import checkpoint
-from cwbench.heads import Tasks
-from cwbench.method import Exploration
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Exploration
+from cwbench.learner.networks import squash
+from cwbench.learner.replay import OldTask, Replay
+from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.methods.recall import Recall, RecallConfig
-from cwbench.nets import squash
-from cwbench.options import resolve
-from cwbench.replay import OldTask, Replay
-from cwbench.trainer import Trainer
+from cwbench.spec.options import resolve
+from cwbench.store import checkpoint
 
 Make = Callable[..., Trainer]
 
@@ -202,7 +202,7 @@ def test_targets_of_distillation_are_fixed_at_the_task_s_end(toy_run: Any, tmp_p
 
 
 def _trainer_at_end(folder: Any) -> Trainer:
-    from cwbench.config import NetworkConfig, SACConfig, ScheduleConfig
+    from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
 
     trainer = Trainer(
         [0],

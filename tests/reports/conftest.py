@@ -1,15 +1,11 @@
 """Made-up results folders for the report tests."""
 
-import sys
 from pathlib import Path
 
 import pytest
+from sample_results import METHODS, singles, small, write_results
 
-sys.path.insert(0, str(Path(__file__).parent))  # for sample_results, which docs/ uses too
-
-from sample_results import METHODS, singles, small, write_results  # noqa: E402
-
-from cwbench import sequences  # noqa: E402
+from cwbench import sequences
 
 TRIPLETS = ("cw3-1", "cw3-2")
 

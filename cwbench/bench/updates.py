@@ -1,0 +1,132 @@
+"""What `cwbench bench` measures of the trainer."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from statistics import median
+from typing import Any
+
+import torch
+
+from cwbench.bench import baselines
+from cwbench.envs import obs_dim
+from cwbench.learner.method import Method
+from cwbench.planning.estimate import seconds_per_call
+from cwbench.planning.rehearsal import Rehearsal
+from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.segment import Setup, path
+from cwbench.spec.tasks import CW_TASKS
+
+CHUNK = 50  # updates between two looks at the clock, on CUDA
+OURS, COMPILED, SB3, TEXTBOOK = "cwbench", "cwbench --compile", "stable-baselines3", "textbook"
+
+Row = dict[str, Any]
+Contenders = dict[tuple[str, int], baselines.Updates]  # by name and number of runs
+
+
+def plain_sac(batch_size: int) -> tuple[Setup, type[Method[Any]]]:
+    """With the published networks."""
+    groups = (SACConfig(batch_size=batch_size), NetworkConfig(), EnvConfig(), ScheduleConfig())
+    return Setup("finetuning", MethodConfig(), *groups), Method
+
+
+def fleet_updates(
+    setup: Setup,
+    kind: type[Method[Any]],
+    runs: int,
+    device: torch.device,
+    *,
+    compiled: bool,
+    length: int = 1,
+) -> baselines.Updates:
+    """Updates of a fleet in the last of so many tasks, on made-up transitions."""
+    width = obs_dim(setup.env)
+    names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.joint}
+    fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
+    return Rehearsal(fleet, kind, width, device, compiled=compiled).train
+
+
+def update_speed(train: baselines.Updates, device: torch.device, seconds: float) -> float:
+    """Updates per second on a device of its own, nothing beside it."""
+    chunk = CHUNK if device.type == "cuda" else 1
+    return chunk / seconds_per_call(partial(train, chunk), seconds)
+
+
+def beside_peers(
+    sizes: Sequence[int],
+    threads: int,
+    batch_size: int,
+    *,
+    compiled: bool,
+    seconds: float,
+    rounds: int,
+) -> list[Row]:
+    """`_beside_peers` in a process that has this many threads from its start.
+
+    `torch.set_num_threads` is not enough: on ARM, oneDNN takes all cores regardless.
+    """
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    try:
+        with ProcessPoolExecutor(1, get_context("spawn")) as child:
+            return child.submit(
+                _beside_peers, sizes, threads, batch_size, compiled, seconds, rounds
+            ).result()
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+def _beside_peers(
+    sizes: Sequence[int],
+    threads: int,
+    batch_size: int,
+    compiled: bool,
+    seconds: float,
+    rounds: int,
+) -> list[Row]:
+    torch.set_num_threads(threads)
+    cpu, ours = torch.device("cpu"), plain_sac(batch_size)
+    contenders: Contenders = {}
+    for size in sizes:
+        contenders[OURS, size] = fleet_updates(*ours, size, cpu, compiled=False)
+        if compiled:
+            contenders[COMPILED, size] = fleet_updates(*ours, size, cpu, compiled=True)
+    contenders[TEXTBOOK, 1] = baselines.Textbook(batch_size).train
+    if known := baselines.stable_baselines(batch_size):
+        contenders[SB3, 1] = known
+    taken = interleaved(contenders, seconds, rounds)
+    base = (SB3 if known else TEXTBOOK), 1
+    return [
+        {
+            "what": what,
+            "runs": runs,
+            "threads": threads,
+            "updates_per_s": 1 / median(taken[what, runs]),
+            "ratio": median(
+                runs * other / own
+                for own, other in zip(taken[what, runs], taken[base], strict=True)
+            ),
+            "ratio_to": base[0],
+        }
+        for what, runs in contenders
+    ]
+
+
+def interleaved(
+    contenders: Contenders, seconds: float, rounds: int
+) -> dict[tuple[str, int], list[float]]:
+    """Seconds per update in each of several rounds, in which all have their turn.
+
+    The peers run with torch as it comes, ours as `cwbench run` sets it up.
+    """
+    taken: dict[tuple[str, int], list[float]] = {key: [] for key in contenders}
+    for _ in range(rounds):
+        for key, train in contenders.items():
+            ours = key[0] in (OURS, COMPILED)
+            torch.backends.mkldnn.enabled = not ours  # type: ignore[assignment]
+            taken[key].append(seconds_per_call(partial(train, 1), seconds / rounds))
+    return taken

@@ -1,0 +1,112 @@
+"""Commands that list and show: sequences, tasks, methods, doctor."""
+
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Sequence
+from importlib import metadata
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cwbench import __version__
+
+
+def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:
+    """A table that is plain text when it goes to a file."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    width = None if Console().is_terminal else 160
+    Console(width=width).print(table)
+
+
+@click.command()
+def sequences() -> None:
+    """List the named sequences."""
+    from cwbench.sequences import CW_TASKS, get, names
+
+    rows = [(name, " ".join(get(name).tasks)) for name in names() if not name.startswith("cw20")]
+    rows.append(("cw20", "cw10 twice"))
+    rows.append(("pair-I-J", f"tasks I and J, ids 0 to {len(CW_TASKS) - 1} (`cwbench tasks`)"))
+    rows.append(("single-TASK", "one task alone"))
+    rows.append(("cw3-*", "every named sequence like this: also cw6-*, pair-5-*, single-*"))
+    rows.append(("a,b,c", "any tasks, in this order"))
+    rows.append(("file.toml", 'a file with `tasks = ["a", "b"]` and, if wanted, `name = "..."`'))
+    show(rows, "sequence", "tasks")
+
+
+@click.command()
+def tasks() -> None:
+    """List the tasks: the ten of Continual World with their ids, then Meta-World's others."""
+    from cwbench import envs
+    from cwbench.sequences import CW_TASKS
+
+    ids = {task: str(number) for number, task in enumerate(CW_TASKS)}
+    show([(ids.get(task, ""), task) for task in envs.all_tasks()], "id", "task")
+
+
+@click.command()
+def methods() -> None:
+    """List the methods; `cwbench run --method NAME --help` shows one's options."""
+    from cwbench.methods import ALIASES, known
+    from cwbench.spec.options import flag_name
+
+    also = {target: alias for alias, target in ALIASES.items()}
+    rows = []
+    for name, entry in known().items():
+        changed = ", ".join(f"{flag_name(key)}={value}" for key, value in entry.options.items())
+        text = f"{entry.base} with {changed}" if entry.base else entry.summary
+        rows.append((f"{name} ({also[name]})" if name in also else name, text))
+    show(rows, "method", "what it does")
+
+
+@click.command()
+def doctor() -> None:
+    """Show versions and hardware, what is missing, and how to get it."""
+    from cwbench.planning.estimate import cores
+
+    rows = [("cwbench", __version__, ""), ("python", platform.python_version(), "")]
+    needed = {"torch": "2.6", "metaworld": "3.1.1", "mujoco": "3.3.0", "numpy": "2"}
+    for name in (*needed, "scipy", "pandas", "matplotlib", "click", "rich", "safetensors"):
+        rows.append((name, *_package(name, exact=name in ("metaworld", "mujoco"), wanted=needed)))
+    rows.append(("cores", str(cores()), platform.machine()))
+    if hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        rows.append(("memory", f"{memory / 2**30:.0f} GiB", ""))
+    rows.append(("GPU", *_gpu()))
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    hint = "" if compiler else "optional: compiled updates need one, e.g. the package g++"
+    rows.append(("C++ compiler", "found" if compiler else "none", hint))
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    rows.append(
+        ("browser", "found" if browser else "none", "" if browser else "optional: for tests")
+    )
+    tex = shutil.which("pdflatex") or shutil.which("tectonic")
+    rows.append(
+        ("TeX", "found" if tex else "none", "" if tex else "optional: to typeset report.tex")
+    )
+    show(rows, "what", "found", "note")
+
+
+def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, str]:
+    if importlib.util.find_spec(name) is None:
+        return "missing", f"pip install {name}{'==' if exact else '>='}{wanted.get(name, '0')}"
+    version = metadata.version(name)
+    if exact and version != wanted[name]:
+        return version, f"results need {wanted[name]}: pip install {name}=={wanted[name]}"
+    return version, ""
+
+
+def _gpu() -> tuple[str, str]:
+    import torch
+
+    if not torch.cuda.is_available():
+        built = "a CUDA build of torch is needed" if torch.version.cuda is None else "no device"
+        return "none", f"optional: {built}"
+    free, total = torch.cuda.mem_get_info()
+    name = torch.cuda.get_device_name()
+    return name, f"CUDA {torch.version.cuda}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free"

@@ -1,0 +1,70 @@
+"""Meta-World's own classes, driven through two calls: `begin` an episode, `advance` one step.
+
+Both sides of the interface speak 39 numbers in double precision; `cwbench.envs.Env` does the rest.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from cwbench.envs.metaworld.env import Env, RejectedError, Vector
+from cwbench.spec.config import EnvConfig
+
+
+def make(task: str, config: EnvConfig) -> Env:
+    """The environment of any of the fifty tasks, with Meta-World's stepping and rewards."""
+    version = "v2" if config.reward == "v2" else "v1"
+    sim = build(task, Stock, reward_version=version, horizon=config.horizon)
+    return Env(task, config, sim)
+
+
+class Stock:
+    """Mixed into a Meta-World class, which steps and resets as it always does."""
+
+    reset: Callable[[], tuple[Vector, dict[str, Any]]]
+    step: Callable[[Vector], tuple[Vector, float, bool, bool, dict[str, Any]]]
+    _last_rand_vec: Vector
+    _asked = False
+
+    def begin(self, rand_vec: Vector) -> Vector:
+        """Reset to the episode of this vector; gives the first observation."""
+        self._last_rand_vec = rand_vec
+        return self.reset()[0]
+
+    def advance(self, action: Vector) -> tuple[Vector, float, bool]:
+        """One step; gives observation, reward and whether this step counts as solved."""
+        obs, reward, _, _, info = self.step(action)
+        return obs, float(reward), bool(info["success"])
+
+    def reset_model(self) -> Any:
+        self._asked = False
+        return super().reset_model()  # type: ignore[misc]
+
+    def _get_state_rand_vec(self) -> Vector:
+        # Object and goal too close: Meta-World draws again until it fits. It would get the same
+        # vector for ever here, so this is where the task's own rule is heard.
+        if self._asked:
+            raise RejectedError
+        self._asked = True
+        return self._last_rand_vec
+
+
+def build(task: str, mixin: type, *, reward_version: str, horizon: int, **attributes: Any) -> Any:
+    """An instance of the task's class with the mixin in front and the goal visible."""
+    from metaworld.env_dict import ENV_CLS_MAP
+
+    stock_class = ENV_CLS_MAP[f"{task}-v3"]
+    mixed = type(mixin.__name__ + stock_class.__name__, (mixin, stock_class), attributes)
+    sim = mixed(reward_function_version=reward_version)
+    show_goal(sim)
+    sim.max_path_length = horizon
+    return sim
+
+
+def show_goal(sim: Any) -> None:
+    """What `set_task` does for a multi-task benchmark, without inventing fifty tasks first."""
+    sim._partially_observable = False
+    # Cached with a goal box of zeros; `step` would clip the goal to it.
+    del sim.sawyer_observation_space
+    sim.observation_space = sim.sawyer_observation_space
+    sim._set_task_called = True
+    sim._freeze_rand_vec = True

@@ -1,0 +1,222 @@
+"""Experiments: methods, sequences and seeds to be trained, read from TOML files.
+
+The paper's own are files in `cwbench/experiments`, in the format a user's file has.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cwbench import sequences
+from cwbench.experiment.build import (
+    load_method,
+    make_label,
+    make_runs,
+    make_setup,
+    parse_protocol,
+    parse_seeds,
+    parse_unshared,
+    with_unshared,
+)
+from cwbench.spec import options
+from cwbench.spec.config import GROUPS
+
+FOLDER = Path(__file__).parent / "paper"
+KEYS = ("name", "about", "methods", "options", "sequences", "seeds", "protocol")
+METHOD_KEYS = ("name", "options", "unshared")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A method with options: a row of a table."""
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    unshared: tuple[str, ...] = ()
+    swept: tuple[str, ...] = ()  # options of which the experiment has several values
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    about: str
+    members: tuple[Member, ...]
+    sequences: tuple[sequences.Sequence, ...]
+    seeds: tuple[int, ...]
+    protocol: str
+    written: str = ""  # its sequences as the file has them
+
+    def __len__(self) -> int:
+        return len(self.members) * len(self.sequences) * len(self.seeds)
+
+    def runs(self) -> tuple[list[Any], dict[str, Any]]:
+        """Its runs, and the methods they need by the name they are recorded under."""
+        runs, kinds = [], {}
+        for member in self.members:
+            recorded, entry = load_method(member.method)
+            kinds[recorded] = entry.method
+            given = with_unshared(member.unshared, entry, self.protocol, member.options)
+            setup = make_setup(recorded, entry, self.protocol, given)
+            about = (member.options, member.unshared, member.swept)
+            label = make_label(member.method, entry, self.protocol, *about)
+            for sequence in self.sequences:
+                runs += make_runs(entry, label, setup, self.protocol, sequence, self.seeds)
+        return runs, kinds
+
+    def changed(self, protocol: str | None, seeds: str | None) -> "Experiment":
+        """The same with another protocol or other seeds, where they are given."""
+        made = replace(self, protocol=parse_protocol(protocol)) if protocol else self
+        return replace(made, seeds=tuple(parse_seeds(seeds))) if seeds else made
+
+
+def names() -> list[str]:
+    """The paper's experiments: cw3 before cw10."""
+    found = [file.stem for file in FOLDER.glob("*.toml")]
+    return sorted(found, key=lambda name: (name.rstrip("0123456789"), len(name), name))
+
+
+def path_of(name: str) -> Path:
+    """The file of a named experiment, or a user's."""
+    if name.endswith(".toml"):
+        return Path(name)
+    if name not in names():
+        hint = sequences.closest(name, names())
+        raise click.UsageError(
+            f"unknown experiment {name!r}{hint} `cwbench experiment list` shows all; "
+            "a file's name ends with .toml"
+        )
+    return FOLDER / f"{name}.toml"
+
+
+def read(name: str) -> Experiment:
+    """The experiment of that name or file. Whatever is wrong with it is said in one line."""
+    path = path_of(name)
+    with located(str(path)):
+        content = _table(tomllib.loads(path.read_text(encoding="utf-8")), KEYS)
+        with located("name"):
+            title = _string(content.get("name", path.stem))
+        with located("about"):
+            about = _string(content.get("about", ""))
+        with located("protocol"):
+            protocol = parse_protocol(_string(content.get("protocol", "paper")))
+        with located("seeds"):
+            seeds = _seeds(content.get("seeds", "0"))
+        with located("sequences"):
+            written = _strings(content.get("sequences"))
+            wanted = _sequences(written)
+        shared = content.get("options", {})
+        entries = content.get("methods", [])
+        with located("methods"):
+            if not isinstance(entries, list) or not entries:
+                raise ValueError("expected a list of one or more methods")
+        members: list[Member] = []
+        for number, entry in enumerate(entries, start=1):
+            with located(f"methods, number {number}"):
+                members += _members(entry, shared)
+        made = Experiment(
+            title, about, tuple(members), wanted, tuple(seeds), protocol, ", ".join(written)
+        )
+        made.runs()  # what only shows when options meet: more head layers than layers
+        return made
+
+
+@contextmanager
+def located(where: str, advice: str = "") -> Iterator[None]:
+    """Say where an error is, and what to do."""
+    try:
+        yield
+    except click.UsageError as error:
+        raise click.UsageError(f"{where}: {error.message}{advice}") from None
+    except (OSError, ValueError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise click.UsageError(f"{where}: {text}{advice}") from None
+
+
+def _table(value: Any, keys: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a table, found {value!r}")
+    if unknown := [key for key in value if key not in keys]:
+        hint = sequences.closest(unknown[0], keys)
+        raise ValueError(f"unknown key {unknown[0]!r}{hint} Allowed: {', '.join(keys)}")
+    return value
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, found {value!r}")
+    return value
+
+
+def _strings(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("expected a list of one or more names")
+    return [_string(item) for item in value]
+
+
+def _seeds(value: Any) -> list[int]:
+    """`"0-4"`, `3` or `[0, 1, 2]`."""
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, bool) or not isinstance(item, str | int) for item in items):
+        raise ValueError(f'expected seeds such as "0-4", 3 or [0, 1, 2], found {value!r}')
+    return parse_seeds(",".join(map(str, items)))
+
+
+def _sequences(written: Sequence[str]) -> tuple[sequences.Sequence, ...]:
+    from cwbench import envs
+
+    found = [one for text in written for one in sequences.expand(text, envs.all_tasks())]
+    return tuple(dict.fromkeys(found))
+
+
+def _members(entry: Any, shared: Any) -> list[Member]:
+    """A method as a name or a table; every list among its options multiplies it."""
+    table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
+    with located("name"):
+        name = _string(table.get("name", ""))
+        _, kind = load_method(name)
+    with located("options"):
+        choices = _choices(shared, name, kind) | _choices(table.get("options", {}), name, kind)
+    with located("unshared"):
+        given = _several(table.get("unshared", "none"))
+        ways = [tuple(parse_unshared(_string(text))) for text in given]
+    swept = tuple(key for key, values in choices.items() if len(values) > 1)
+    return [
+        Member(name, dict(zip(choices, values, strict=True)), way, swept)
+        for *values, way in product(*choices.values(), ways)
+    ]
+
+
+def _choices(given: Any, name: str, entry: Any) -> dict[str, list[Any]]:
+    """Field -> values asked for, each held to the option's type."""
+    if not isinstance(given, dict):
+        raise ValueError(f"expected a table of options, found {given!r}")
+    groups = (entry.method.config_class, *GROUPS.values())
+    known = {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
+    choices: dict[str, list[Any]] = {}
+    for key, value in given.items():
+        flag = options.flag_name(key)
+        if flag not in known:
+            hint = sequences.closest(flag, known)
+            raise ValueError(
+                f"{name} has no option {key!r}{hint} `cwbench run --method {name} --help` lists all"
+            )
+        group, field_name = known[flag]
+        with located(key):
+            choices[field_name] = [
+                options.checked(group, field_name, one) for one in _several(value)
+            ]
+    return choices
+
+
+def _several(value: Any) -> list[Any]:
+    """A list is a sweep; it must not be empty or say a thing twice."""
+    values = value if isinstance(value, list) else [value]
+    if not values or any(one in values[:place] for place, one in enumerate(values)):
+        raise ValueError(f"{value!r} is empty or names a value twice")
+    return values

@@ -1,0 +1,369 @@
+"""A fleet: R segments at the same position, trained together, each leaving its own folder."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cwbench.fleet import old_replay, snapshot
+from cwbench.fleet.evaluation import Evaluator
+from cwbench.fleet.weight_sync import Published
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Replay
+from cwbench.learner.trainer import Trainer
+from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
+from cwbench.rollout.pool import Collector, LaneState, Pool
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.schedule import Stop, longest_chunk, longest_share, stops
+from cwbench.spec.segment import Segment
+from cwbench.store import checkpoint
+from cwbench.store.results import EVAL_COLUMNS, TRAIN_COLUMNS, Store
+
+ACTION_DIM = 4
+
+
+@dataclass
+class Counts:
+    """What a run has used so far in this segment."""
+
+    train_steps: int = 0
+    eval_steps: int = 0
+    selection_steps: int = 0  # episodes that only choose a head
+    extra_steps: int = 0  # of environments beside the task's own
+
+    episodes: int = 0  # training episodes since the last evaluation
+    successes: int = 0
+    returns: float = 0.0
+
+
+class Fleet:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        method_class: type[Method[Any]],
+        *,
+        store: Store,
+        pool: Pool,
+        device: torch.device,
+        obs_dim: int,
+        place: AbstractContextManager[Any] | None = None,
+        compiled: bool = False,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.segments, self.store, self.pool = list(segments), store, pool
+        self.place = place or nullcontext()  # to be entered before a turn of this fleet
+        self.folders = [store.folder(segment) for segment in segments]
+        first = segments[0]
+        self.setup, self.position, self.steps = first.setup, first.position, first.steps
+        self.runs = len(segments)
+        self.trainer = Trainer(
+            [segment.seed for segment in segments],
+            self.position,
+            dims=(obs_dim, ACTION_DIM),
+            sac=self.setup.sac,
+            network=self.setup.network,
+            schedule=self.setup.schedule,
+            device=device,
+            length=first.length,
+            compiled=compiled,
+        )
+        self.trainer.stop = check_stop
+        self.evaluator = Evaluator(self)
+        self.trainer.try_heads = self.evaluator.try_heads
+        self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.method.assign([segment.setup.options for segment in segments])
+        self.lane_positions = self.method.lanes(self.position)
+        self.step = 0
+        self.counts = [Counts() for _ in segments]
+        self.diverged = [False] * self.runs
+        self.last_success = [float("nan")] * self.runs
+        self.abandoned = self._closed = self._due = False  # due: an evaluation
+        self._stops = iter(stops(self.setup.schedule, self.steps))
+        self._next: Stop | None = next(self._stops)
+        self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
+        self.snapshot_parts: list[list[str]] = [[] for _ in segments]  # those files, per run
+        self._clock = self.snapshot_time = time.monotonic()
+        self.earlier_seconds = 0.0
+        layout_shapes = self.trainer.policy.network.shapes(self.trainer.tasks)
+        network = self.setup.network
+        self.layout = ActorLayout(layout_shapes, network.layers, network.actor_head_layers)
+        self._begin()
+
+    # Beginning and continuing
+
+    def _begin(self) -> None:
+        parents = [segment.parent for segment in self.segments]
+        inherited, method_state = None, {}
+        if parents[0] is not None:
+            ends = [checkpoint.load(self.store.folder(p).end)[0] for p in parents if p]
+            tensors = checkpoint.stack(ends)
+            inherited, method_state = (
+                checkpoint.under("trainer", tensors),
+                checkpoint.under("method", tensors),
+            )
+        self.trainer.start(inherited)
+        self.method.load_state(method_state)
+        self.trainer.replay = self._replay()
+        lane_states: Mapping[tuple[int, int], LaneState] = {}
+        if all(folder.snapshot.exists() for folder in self.folders):
+            lane_states = snapshot.restore(self)
+        else:
+            for folder in self.folders:
+                folder.truncate("evals.csv", 0)
+                folder.truncate("train.csv", 0)
+            self.method.on_task_start(self.position)
+            self.trainer.reset_optimizer()
+        self.collector = Collector(
+            self.pool,
+            self._lanes(),
+            self.layout,
+            self.setup.env,
+            runs=self.runs,
+            longest=longest_chunk(self.setup.schedule, self.steps),
+            width=self.trainer.replay.width,
+            states=lane_states,
+        )
+        self.published = Published(
+            self.collector.weights.array, self.collector.version.array, self.trainer.device
+        )
+        self.published.start(self.flat_policy(self.position))
+        began = {"started": time.time(), "started_step": self.step}  # of this sitting
+        for folder in self.folders:
+            sittings = [*folder.status().get("sittings", []), self.step]
+            now = {"step": self.step, "steps": self.steps, "sittings": sittings}
+            folder.set_status("running", **now, **began)
+
+    def _lanes(self) -> list[LaneSpec]:
+        explore = self.method.exploration(self.position)
+        return [
+            LaneSpec(
+                run,
+                segment.seed,
+                self.position,
+                lane,
+                tuple((position, segment.tasks[position]) for position in positions),
+                explore.steps if lane == 0 else 0,
+                explore.heads if lane == 0 else (),
+            )
+            for run, segment in enumerate(self.segments)
+            for lane, positions in enumerate(self.lane_positions)
+        ]
+
+    def _replay(self) -> Replay:
+        horizon = self.setup.env.horizon
+        share = max(longest_share(self.steps, len(lane), horizon) for lane in self.lane_positions)
+        capacity = min(self.setup.sac.buffer_size, share)
+        live = sorted({position for lane in self.lane_positions for position in lane})
+        old = {}
+        if self.method.keeps_data:
+            known = [p for p in range(self.position) if p not in live]
+            old = {p: old_replay.load(self.store, self.segments, p) for p in known}
+        return Replay(
+            self.runs, capacity, self.trainer.dims, self.trainer.streams, live=live, old=old
+        )
+
+    # Collecting and learning
+
+    @property
+    def finished(self) -> bool:
+        return self._next is None
+
+    def request(self) -> None:
+        """Ask for the next chunk, with the weights last sent out, arrived or not."""
+        assert self._next is not None
+        self.collector.request(self._next.step - self.step, self.published.version)
+
+    def learn(self) -> None:
+        """Take the chunk that was asked for and learn from it.
+
+        On an accelerator this only starts the work: whoever needs its result waits for it. So an
+        evaluation that is due begins with the next chunk, or before a snapshot.
+        """
+        stop = self._next
+        assert stop is not None
+        # Workers wait for the weights as well, but only here is it seen that a device has failed.
+        self.published.wait()
+        self._evaluate_if_due()
+        chunk, episodes = self.collector.receive()
+        rows = torch.from_numpy(np.array(chunk))
+        self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
+        self._count_episodes(episodes, stop.step - self.step)
+        self.step = stop.step
+        self.trainer.train(stop.updates)
+        self.published.start(self.flat_policy(self.position))
+        self._next = next(self._stops, None)
+        self._due = stop.evaluate and not self.finished
+
+    def finish(self) -> None:
+        """The end of the task: the method's turn, the last evaluation, what children need."""
+        self.method.on_task_end(self.position)
+        self.evaluate()
+        self.pool.finish_evaluations()
+        self._close()
+        state = self.state()
+        for run, folder in enumerate(self.folders):
+            if self.diverged[run]:
+                continue
+            if self.method.keeps_data:
+                old_replay.keep(folder, self.trainer.replay, self.position, run)
+            checkpoint.save(folder.end, checkpoint.one_run(state, run), {"step": self.step})
+            self._set_status(run, "done")
+            snapshot.discard(folder.snapshot)
+
+    def _store_chunk(self, chunk: Tensor) -> None:
+        """Hand the lanes' transitions [runs * lanes, n, F] to the positions they belong to."""
+        lanes = len(self.lane_positions)
+        chunk = chunk.view(self.runs, lanes, *chunk.shape[1:])
+        horizon = self.setup.env.horizon
+        for lane, cycle in enumerate(self.lane_positions):
+            start, count = 0, chunk.shape[2]
+            while start < count:
+                episode, time = divmod(self.step + start, horizon)
+                end = min(count, start + horizon - time) if len(cycle) > 1 else count
+                position = cycle[episode % len(cycle)]
+                self.trainer.replay.add(position, chunk[:, lane, start:end])
+                start = end
+
+    def _count_episodes(self, episodes: Sequence[Episode], steps: int) -> None:
+        for count in self.counts:
+            count.train_steps += steps
+            count.extra_steps += steps * (len(self.lane_positions) - 1)
+        for episode in episodes:
+            if episode.lane == 0:
+                count = self.counts[episode.run]
+                count.episodes += 1
+                count.successes += episode.success
+                count.returns += episode.total
+
+    def flat_policy(self, position: int) -> Tensor:
+        """The acting policy of every run as flat vectors: [R, P]."""
+        weights = self.method.policy_weights(position)
+        return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
+
+    def _evaluate_if_due(self) -> None:
+        """As late as possible: it reads from the device, and waits for what is under way there."""
+        if self._due:
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Start the evaluation of every task seen; results are written when all are there."""
+        self._due = False
+        self._write_training_row()
+        self.evaluator.start()
+
+    def evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
+        """All of a run's results at a step: one per position."""
+        if self.abandoned:
+            return
+        episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
+        rows = [
+            (step, position, tasks[position], episodes, result.successes, result.mean_return)
+            for position, result in enumerate(results)
+        ]
+        self.folders[run].append("evals.csv", EVAL_COLUMNS, rows)
+        self.counts[run].eval_steps += sum(result.steps for result in results)
+        self.last_success[run] = results[self.position].successes / episodes
+        self._set_status(run, "diverged" if self.diverged[run] else "running")
+
+    # Writing
+
+    def _write_training_row(self) -> None:
+        means = self.trainer.take_statistics()
+        alpha = self.trainer.params["log_alpha"][:, self.position].exp().tolist()
+        value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
+        for run, (folder, count) in enumerate(zip(self.folders, self.counts, strict=True)):
+            mean_return = count.returns / count.episodes if count.episodes else float("nan")
+            row = (
+                self.step,
+                self.trainer.updates,
+                count.episodes,
+                count.successes,
+                mean_return,
+                *(means[name][run] for name in means),
+                alpha[run],
+                value_mean[run],
+                value_std[run],
+                round(self.seconds, 3),
+            )
+            folder.append("train.csv", TRAIN_COLUMNS, [row])
+            count.episodes, count.successes, count.returns = 0, 0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall time spent on this segment, over all sittings."""
+        return self.earlier_seconds + time.monotonic() - self._clock
+
+    def _set_status(self, run: int, state: str, message: str = "") -> None:
+        count = self.counts[run]
+        if state == "diverged":
+            message = f"weights are not finite at step {self.step}"
+        self.folders[run].set_status(
+            state,
+            message=message,
+            step=self.step,
+            steps=self.steps,
+            seconds=self.seconds,
+            warm_up_seconds=self.trainer.warm_up_seconds,
+            resources={
+                "train_steps": count.train_steps,
+                "eval_steps": count.eval_steps,
+                "selection_steps": count.selection_steps,
+                "extra_steps": count.extra_steps,
+                "updates": self.trainer.updates - self.trainer.retrain_updates,
+                "retrain_updates": self.trainer.retrain_updates,
+                "replay_bytes": self.trainer.replay.bytes // self.runs,
+                "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
+            },
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything a child or a continuation starts from: [R, ...] each."""
+        return {
+            **checkpoint.prefixed("trainer", self.trainer.state()),
+            **checkpoint.prefixed("method", self.method.state()),
+        }
+
+    # Pausing
+
+    def snapshot(self) -> None:
+        """Save the middle of the segment, so that continuing gives the same numbers."""
+        self._evaluate_if_due()
+        self.pool.finish_evaluations()
+        snapshot.save(self)
+        self.snapshot_time = time.monotonic()
+
+    def pause(self) -> None:
+        self.snapshot()
+        self._close()
+        for run in range(self.runs):
+            state = "diverged" if self.diverged[run] else "pending"
+            self._set_status(run, state, f"interrupted at step {self.step}")
+
+    def abandon(self) -> None:
+        """Let go of the workers without writing anything more."""
+        self.abandoned = True
+        self._close()
+
+    def _close(self) -> None:
+        """Let go of the workers and of the memory shared with them, if that has not been done."""
+        if not self._closed:
+            self._closed = True
+            for part in (self.published, self.collector, self.evaluator):
+                part.close()
+
+    def free(self) -> None:
+        """Let go of all tensors; what progress shows can still be asked."""
+        del self.trainer, self.method
+
+    def skip_to(self, step: int) -> None:
+        """Continue after this step."""
+        self.step = step
+        for stop in self._stops:
+            if stop.step > step:
+                self._next = stop
+                return

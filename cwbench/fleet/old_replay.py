@@ -1,0 +1,48 @@
+"""Transitions of finished tasks as files: written at a task's end, read when a later one begins."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from cwbench.learner.replay import OldTask, Replay
+from cwbench.spec.segment import Segment
+from cwbench.store.results import SegmentFolder, Store
+
+
+def keep(folder: SegmentFolder, replay: Replay, position: int, run: int) -> None:
+    """Write what a run has stored of a live position, with what its method noted beside it."""
+    folder.replay.mkdir(exist_ok=True)
+    arrays = {"transitions": replay.stored(position)[run]}
+    arrays |= {name: values[run] for name, values in replay.new_columns.items()}
+    for name, values in arrays.items():
+        np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
+
+
+def load(store: Store, segments: Sequence[Segment], position: int) -> OldTask:
+    """What the ancestors of some segments kept of an earlier position, each distinct one's once."""
+    ancestors = [_ancestor(segment, position) for segment in segments]
+    distinct = {segment.id: segment for segment in ancestors}
+    slots = list(distinct)
+    shards, columns = [], []
+    for segment in distinct.values():
+        folder = store.folder(segment).replay
+        arrays = {
+            file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
+            for file in sorted(folder.glob("*.npy"))
+        }
+        if "transitions" not in arrays:
+            raise FileNotFoundError(
+                f"{folder} is gone, perhaps by `cwbench clean`; to train on from there, remove "
+                f"{folder.parent.name} and run the command again"
+            )
+        shards.append(arrays.pop("transitions"))
+        columns.append(arrays)
+    return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)
+
+
+def _ancestor(segment: Segment, position: int) -> Segment:
+    while segment.position > position:
+        assert segment.parent is not None
+        segment = segment.parent
+    return segment

@@ -1,0 +1,53 @@
+"""Weights on their way from the trainer to the workers."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cwbench.learner import host_memory
+from cwbench.spec.actor_layout import Floats
+
+
+class Published:
+    """The acting weights where workers read them. From an accelerator they arrive by and by.
+
+    Their version is there after them, in memory too, so that workers see by themselves when to
+    begin. Weights may be replaced whenever no chunk is being collected with them.
+    """
+
+    def __init__(self, weights: Floats, version: NDArray[np.int64], device: torch.device) -> None:
+        self._weights, self._arrived = torch.from_numpy(weights), torch.from_numpy(version)
+        self._count = torch.zeros(1, dtype=torch.int64, device=device)
+        self.version = 0  # of the weights last sent
+        self._event: Any = None
+        if device.type == "cuda":
+            self._event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+            # Without it a copy arrives all the same, but makes this process wait.
+            self._unlocks = [host_memory.lock(x) for x in (self._weights, self._arrived)]
+
+    def start(self, x: Tensor) -> None:
+        """Send weights [R, P] out."""
+        self._weights.copy_(x, non_blocking=True)
+        # Counted on the device and between the copies: it begins when the weights have arrived,
+        # while two copies in a row could be under way together.
+        self._count += 1
+        self._arrived.copy_(self._count, non_blocking=True)
+        self.version += 1
+        if self._event is not None:
+            self._event.record()
+
+    def wait(self) -> None:
+        if self._event is not None:
+            self._event.synchronize()
+
+    def close(self) -> None:
+        if self._event is not None:
+            with contextlib.suppress(RuntimeError):  # a broken device has been reported already
+                self.wait()
+            for unlock in self._unlocks:
+                if unlock is not None:
+                    unlock()

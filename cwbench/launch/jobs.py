@@ -1,0 +1,79 @@
+"""A fleet as a file, so that another process, on this machine or another, can train it.
+
+    <root>/jobs/<id>.json   the segments' records, where to find their methods, who asked for them
+
+Whoever shares the results folder trains it with `cwbench train FILE`. How to train (device,
+workers, ...) is not in the file: machines differ.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cwbench.planning.plan import Plan
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.segment import SCHEMA, Segment, digest
+from cwbench.store.results import Store, read_json, write_json
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fleet, and the jobs that train its parents."""
+
+    file: Path
+    segments: tuple[Segment, ...]
+    level: int  # 0 needs nothing that is not there already
+    after: tuple[Path, ...]  # files of the jobs that must end before
+
+
+def write_jobs(
+    plan: Plan, store: Store, methods: Mapping[str, str], about: Mapping[str, Any]
+) -> list[Job]:
+    """A file for every fleet of a plan, parents first. `methods`: recorded name -> name to load."""
+    folder = store.root.resolve() / "jobs"
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs: list[Job] = []
+    home: dict[str, Job] = {}  # segment -> its job
+    for fleet in plan.fleets:
+        name = digest({"segments": [segment.id for segment in fleet]})
+        parents = {s.parent.id for s in fleet if s.parent is not None}
+        after = {home[key].file: home[key] for key in sorted(parents) if key in home}
+        level = 1 + max((job.level for job in after.values()), default=-1)
+        job = Job(folder / f"{name}.json", fleet, level, tuple(after))
+        used = {segment.setup.method for segment in fleet}
+        write_json(
+            job.file,
+            {
+                "schema": SCHEMA,
+                "methods": {name: methods[name] for name in sorted(used)},
+                "segments": [segment.record() for segment in fleet],
+                **about,
+            },
+        )
+        jobs.append(job)
+        home |= {segment.id: job for segment in fleet}
+    return jobs
+
+
+def read_segments(
+    record: Mapping[str, Any], options_of: Callable[[str], type[MethodConfig]]
+) -> list[Segment]:
+    """The segments of a job file; `options_of` knows the option class of a method's name."""
+    return [Segment.from_record(entry, options_of(entry["method"])) for entry in record["segments"]]
+
+
+def read_job(file: Path) -> dict[str, Any]:
+    """A job file's content, or ValueError."""
+    record = read_json(file)
+    if not {"schema", "methods", "segments"} <= set(record):
+        raise ValueError("not a job file")
+    if record["schema"] > SCHEMA:
+        raise ValueError("written by a newer cwbench")
+    return record
+
+
+def levels(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Jobs that can run side by side, parents before children."""
+    deepest = max((job.level for job in jobs), default=-1)
+    return [[job for job in jobs if job.level == level] for level in range(deepest + 1)]

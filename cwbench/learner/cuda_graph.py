@@ -1,0 +1,89 @@
+"""One update as a CUDA graph: a few hundred kernels started by one call."""
+
+import contextlib
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+import torch
+
+from cwbench.learner.rng import Streams
+
+WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what they need
+
+
+@cache
+def side_by_side(device: torch.device, number: int) -> AbstractContextManager[Any]:
+    """One of several places on a device; what is done in it runs beside what is done in others.
+
+    One fleet leaves gaps between its kernels, which another fills. There is one place of each
+    number, as libraries and the allocator keep memory for each.
+    """
+    if device.type != "cuda":
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
+
+
+class CapturedUpdate:
+    """Runs `update` as usual a few times, then captures it and replays it.
+
+    The graph reads weights, replay, sizes and random blocks where they lie; all of these change in
+    place only. Whatever replaces one of them must start a new capture.
+    """
+
+    def __init__(self, update: Callable[[], None], streams: Streams) -> None:
+        self.update, self.streams = update, streams
+        self.seen = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.failed = False
+
+    def replay(self, most: int) -> int:
+        """Make up to `most` updates, as far as the random block reaches; 0 asks for a plain one."""
+        if self.graph is None:
+            self.seen += 1
+            if self.seen <= WARM_UP or self.failed:
+                return 0
+            self._capture()
+            if self.graph is None:
+                return 0
+        self.streams.fill()
+        count = min(most, self.streams.left)
+        for _ in range(count):
+            self.graph.replay()
+        return count
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        self.streams.fill()
+        torch.cuda.synchronize()
+        # In the fleet's own place: cuBLAS has scratch memory for each, so graphs captured in one
+        # place must not be replayed in two at once. The default place cannot be captured.
+        here = torch.cuda.current_stream()
+        try:
+            with (
+                _no_garbage(),
+                torch.cuda.graph(graph, stream=here if here.stream_id else None),
+            ):
+                self.update()
+                self.streams.advance()
+        except RuntimeError as error:
+            self.failed = True
+            warnings.warn(f"updates run uncaptured, and slowly: {error}", stacklevel=2)
+            return
+        self.graph = graph
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Nothing is thrown away inside the block: an old graph that goes spoils the one captured."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

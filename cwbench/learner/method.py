@@ -1,0 +1,140 @@
+"""What a continual-learning method may change. The base class is plain SAC, i.e. fine-tuning.
+
+R runs train side by side. Axis 0 of every tensor is the run; a loss is one number per run, [R].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from cwbench.learner.replay import Batch
+from cwbench.spec.config import MethodConfig
+from cwbench.spec.options import per_run_names
+
+if TYPE_CHECKING:
+    from cwbench.learner.trainer import Trainer
+
+C = TypeVar("C", bound=MethodConfig)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How a task begins, as plain data, because actions are chosen in worker processes.
+
+    For `steps` steps act uniformly; or, if heads are named, let each act for one episode and then
+    the one with the best mean return so far. Afterwards the task's own policy acts.
+    """
+
+    steps: int
+    heads: tuple[int, ...] = ()
+
+
+class Method(Generic[C]):
+    """Base of every method; each hook's default does nothing or the plain thing.
+
+    The update hooks (sample_batch to after_update) are tensor code without `.item()` or branches on
+    tensor values, because an update may be compiled or captured. Python values that change at task
+    boundaries only, such as `self.trainer.position`, may be used freely.
+    """
+
+    config_class: ClassVar[type[MethodConfig]] = MethodConfig  # its options
+    preset: ClassVar[Mapping[str, Any]] = {}  # shared options it wants different
+    # Attributes, tensors [R, ...] or dicts of them, that a snapshot and the next task need. After
+    # an interruption they are restored, and on_task_start is not called again.
+    saved: ClassVar[tuple[str, ...]] = ()
+    keeps_data: bool = False  # whether earlier tasks' transitions stay available
+    note_width: int = 0  # numbers that `annotate` puts beside each of them
+    needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
+    joint: ClassVar[bool] = False  # whether all tasks are learned at once
+
+    def __init__(self, config: C, trainer: Trainer) -> None:
+        self.config = config  # of the first run; the others differ at most in per-run options
+        self.trainer = trainer
+        self.assign([config] * trainer.runs)
+
+    def assign(self, configs: Sequence[C]) -> None:
+        """Give each run its own values of the options declared `per_run`."""
+        device = self.trainer.device
+        self._per_run = {
+            name: torch.tensor([float(getattr(config, name)) for config in configs]).to(device)
+            for name in per_run_names(type(configs[0]))
+        }
+
+    def per_run(self, name: str) -> Tensor:
+        """Each run's value of an option: [R]. Within a fleet all are zero or none is."""
+        return self._per_run[name]
+
+    def state(self) -> dict[str, Tensor]:
+        """The saved attributes, flat; an attribute may be a tensor or a dict of tensors."""
+        flat: dict[str, Tensor] = {}
+        for name in self.saved:
+            value = getattr(self, name)
+            flat |= (
+                {f"{name}:{k}": x for k, x in value.items()}
+                if isinstance(value, dict)
+                else {name: value}
+            )
+        return flat
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        for name in self.saved:
+            parts = {k.split(":", 1)[1]: x for k, x in state.items() if k.startswith(f"{name}:")}
+            own = parts or state.get(name)
+            if own is not None:
+                device = self.trainer.device
+                moved = (
+                    {k: x.to(device) for k, x in own.items()}
+                    if isinstance(own, dict)
+                    else own.to(device)
+                )
+                setattr(self, name, moved)
+
+    # Task boundaries: ordinary Python, may take minutes.
+
+    def on_task_start(self, task: int) -> None:
+        """Before the first step of the task at this position."""
+
+    def on_task_end(self, task: int) -> None:
+        """After the last step, before the evaluation at the boundary."""
+
+    def rehearse_task_end(self, task: int) -> None:
+        """For estimates: leave behind as much as `on_task_end` does, at once, whatever it says."""
+        self.on_task_end(task)
+
+    def exploration(self, task: int) -> Exploration:
+        """Uniform actions for the schedule's start steps."""
+        return self.trainer.uniform_exploration()
+
+    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+        """Whose environments are stepped: for each lane, the positions of successive episodes."""
+        return ((task,),)
+
+    # One update: tensor code only.
+
+    def sample_batch(self, size: int) -> Batch:
+        return self.trainer.replay.sample(size)
+
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        """[R], added to the actor loss."""
+        return torch.zeros(self.trainer.runs, device=self.trainer.device)
+
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        """[R], added to the critic loss."""
+        return torch.zeros(self.trainer.runs, device=self.trainer.device)
+
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        """Change gradients in place, before clipping."""
+
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        """After the optimiser's step; `targets` [R, B] are in the unit of rewards."""
+
+    # Acting and evaluation.
+
+    def policy_weights(self, task: int) -> Mapping[str, Tensor]:
+        """The actor that acts for this position."""
+        return self.trainer.actor_params

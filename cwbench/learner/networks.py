@@ -1,0 +1,359 @@
+"""Networks for R runs at once. Weights are plain tensors in a dict, each with a leading run axis.
+
+A network is a trunk that all tasks share and one head per task. How many of the hidden layers
+belong to the heads is a number: 0 is the usual multi-head network, all of them is a network per
+task that shares nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import rng
+from cwbench.learner.heads import Heads, Tasks, apart
+from cwbench.spec.actor_layout import LEAK, LOG_STD_MAX, LOG_STD_MIN, NORM_EPS
+
+LOG_2PI = math.log(2 * math.pi)
+STD_EPS = 1e-8
+
+Params = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Linear, LayerNorm, tanh, then (layers - 1) times Linear and leaky ReLU, then a linear output.
+
+    `lead` is the shape before a weight's own axes, after the run axis: () for the actor, (2,) for
+    twin critics. Weights of a head have a task axis right before [in, out].
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+    lead: tuple[int, ...]
+    width: int
+    layers: int
+    head_layers: int
+    fan_out: int  # of the output layer, for its initial scale
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        hidden = [self.inputs] + [self.width] * self.layers
+        return [*zip(hidden, hidden[1:], strict=False), (self.width, self.outputs)]
+
+    def _in_head(self, layer: int) -> bool:
+        return layer >= self.layers - self.head_layers
+
+    def shapes(self, tasks: int) -> dict[str, tuple[int, ...]]:
+        """Name -> shape without the run axis."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, (inputs, outputs) in enumerate(self._sizes()):
+            lead = (*self.lead, tasks) if self._in_head(layer) else self.lead
+            shapes[f"{self.name}.{layer}.weight"] = (*lead, inputs, outputs)
+            shapes[f"{self.name}.{layer}.bias"] = (*lead, outputs)
+            if layer == 0:
+                shapes[f"{self.name}.norm.scale"] = (*lead, outputs)
+                shapes[f"{self.name}.norm.shift"] = (*lead, outputs)
+        return shapes
+
+    def per_task(self, name: str) -> bool:
+        """Whether a parameter belongs to the heads; its task axis is then `self.task_axis`."""
+        layer = 0 if ".norm." in name else int(name.split(".")[1])
+        return self._in_head(layer)
+
+    @property
+    def task_axis(self) -> int:
+        return 1 + len(self.lead)
+
+    def init_trunk(self, seeds: Sequence[int]) -> dict[str, Tensor]:
+        shapes = {n: s for n, s in self.shapes(1).items() if not self.per_task(n)}
+        return {name: self._init(name, shape, seeds, name) for name, shape in shapes.items()}
+
+    def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
+        """A new head depends on (seed, position), not on how many heads there will be."""
+        shapes = {n: s for n, s in self.shapes(1).items() if self.per_task(n)}
+        return {
+            name: self._init(name, shape, seeds, f"{name}@{position}")
+            for name, shape in shapes.items()
+        }
+
+    def _init(self, name: str, shape: tuple[int, ...], seeds: Sequence[int], stream: str) -> Tensor:
+        """Glorot-uniform weights, zero biases, LayerNorm scale one."""
+        if name.endswith(".scale"):
+            return torch.ones(len(seeds), *shape)
+        if not name.endswith(".weight"):
+            return torch.zeros(len(seeds), *shape)
+        fan_out = self.fan_out if name == f"{self.name}.{self.layers}.weight" else shape[-1]
+        limit = math.sqrt(6 / (shape[-2] + fan_out))
+        return (2 * rng.uniform(seeds, stream, shape) - 1) * limit
+
+    # Forward. Runs and twins are one axis N, as are tasks where all heads work at once. P batches
+    # with the same tasks, such as two actions for each observation, share one pass.
+
+    def __call__(self, params: Params, x: Tensor, tasks: Tasks) -> Tensor:
+        """[R, B, inputs] -> [R, (2,) B, outputs]; the input serves both twins."""
+        return self.forward(params, x.unsqueeze(1), tasks)[0].squeeze(-3)
+
+    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, "Passed"]:
+        """[R, P, B, inputs] -> [R, (2,) P, B, outputs], and what the way back needs."""
+        runs, passes, rows = x.shape[:3]
+        x = x.flatten(1, 2)
+        if self.lead:
+            x = x.unsqueeze(1).expand(-1, *self.lead, -1, -1).flatten(0, 1)
+        trunk = self._pass(self._stacked(params, self._trunk), self._trunk, x)
+        layout = Heads(tasks, self._tasks(params), passes)
+        dealt = layout.deal(trunk.values[-1])
+        if layout.even and x.is_cuda and torch.compiler.is_compiling():
+            # Heads get a copy in their own order. If the way back reads it as well, the compiler
+            # writes nothing else. That is slower on a CPU, and where copies are not even.
+            trunk.values[-1] = layout.sum([part for _, part in dealt], len(x))
+        heads = [
+            self._pass(self._stacked(params, self._head, task), self._head, part)
+            for task, part in dealt
+        ]
+        out = layout.choose([head.values[-1] for head in heads], len(x))
+        shape = (runs, *self.lead, passes, rows, self.outputs)
+        return out.view(shape), Passed(trunk, heads, layout)
+
+    @property
+    def _trunk(self) -> range:
+        return range(self.layers - self.head_layers)
+
+    @property
+    def _head(self) -> range:
+        return range(self.layers - self.head_layers, self.layers + 1)
+
+    def _tasks(self, params: Params) -> int:
+        return params[f"{self.name}.{self.layers}.bias"].shape[self.task_axis]
+
+    def _stacked(self, params: Params, layers: range, task: int | None = None) -> dict[str, Tensor]:
+        """Parameters of some layers, of one task's head if one is named: [N, in or 1, out]."""
+        names = [f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")]
+        if 0 in layers:
+            names += ["norm.scale", "norm.shift"]
+        stacked = {}
+        for name in names:
+            x = params[f"{self.name}.{name}"]
+            if task is not None and x.shape[self.task_axis] > 1:
+                x = x.select(self.task_axis, task)
+            rows = x.shape[-2] if name.endswith("weight") else 1
+            stacked[name] = x.reshape(-1, rows, x.shape[-1])
+        return stacked
+
+    def _pass(self, weights: Params, layers: range, x: Tensor) -> "Pass":
+        values: list[Tensor] = [x]
+        norm: tuple[Tensor, ...] = ()
+        for layer in layers:
+            x = affine(weights[f"{layer}.bias"], x, weights[f"{layer}.weight"])
+            if layer == 0:
+                norm = (x, *torch.native_layer_norm(x, x.shape[-1:], None, None, NORM_EPS))
+                x = torch.addcmul(weights["norm.shift"], norm[1], weights["norm.scale"])
+                x = overwriting_tanh(x)
+            elif layer < self.layers:
+                x = torch.nn.functional.leaky_relu_(x, LEAK)
+            values.append(x)
+        return Pass(weights, layers, values, norm)
+
+    # Backward, by hand.
+
+    def deltas(self, passed: "Passed", grad: Tensor) -> "Deltas":
+        """Gradients of each layer before its activation, given that of the output."""
+        layout, grad = passed.layout, grad.flatten(1 + len(self.lead), -2).flatten(0, -3)
+        heads = [
+            self._deltas(head, part)
+            for head, part in zip(passed.heads, layout.split(grad), strict=True)
+        ]
+        if not self._trunk:
+            return Deltas({}, heads)
+        inner = [
+            self._input_gradient(head, deltas)
+            for head, deltas in zip(passed.heads, heads, strict=True)
+        ]
+        return Deltas(self._deltas(passed.trunk, layout.sum(inner, len(grad))), heads)
+
+    def gradients(self, params: Params, passed: "Passed", deltas: "Deltas") -> dict[str, Tensor]:
+        """Gradients of all parameters, by the first of the P batches."""
+        passes = passed.layout.passes
+        heads = [
+            self._weight_gradients(head, own, passes)
+            for head, own in zip(passed.heads, deltas.heads, strict=True)
+        ]
+        grads = passed.layout.by_task(heads)
+        grads |= self._weight_gradients(passed.trunk, deltas.trunk, passes)
+        named = ((name, grads[name.removeprefix(f"{self.name}.")]) for name in self.shapes(1))
+        return {name: found.view_as(params[name]) for name, found in named}
+
+    def input_gradient(self, passed: "Passed", deltas: "Deltas", first: int) -> Tensor:
+        """That of the last batch's columns from `first` on: [R, B, inputs - first]."""
+        layout, passes = replace(passed.layout, passes=1), passed.layout.passes
+        parts = [(passed.trunk, deltas.trunk)]
+        if not self._trunk:
+            parts = list(zip(passed.heads, deltas.heads, strict=True))
+        inner = [self._input_gradient(p, {"0": _last(own["0"], passes)}, first) for p, own in parts]
+        out = inner[0] if self._trunk else layout.sum(inner, len(passed.trunk.values[0]))
+        return apart(out, len(out) // math.prod(self.lead)).sum(1) if self.lead else out
+
+    def _deltas(self, passed: "Pass", grad: Tensor) -> dict[str, Tensor]:
+        """Gradients of each layer before its activation, and of the norm's result."""
+        deltas: dict[str, Tensor] = {}
+        for layer in reversed(passed.layers):
+            if deltas:
+                grad = backward(grad, passed.weights[f"{layer + 1}.weight"])
+            value = passed.values[layer - passed.layers.start + 1]
+            if layer == 0:
+                before, _, mean, inverse_std = passed.norm
+                deltas["norm"] = grad = torch.ops.aten.tanh_backward(grad, value)
+                grad = torch.ops.aten.native_layer_norm_backward(
+                    grad * passed.weights["norm.scale"], before, before.shape[-1:],
+                    mean, inverse_std, None, None, [True, False, False],
+                )[0]  # fmt: skip
+            elif layer < self.layers:
+                grad = torch.ops.aten.leaky_relu_backward(grad, value, LEAK, True)
+            deltas[str(layer)] = grad
+        return deltas
+
+    def _weight_gradients(
+        self, passed: "Pass", deltas: Mapping[str, Tensor], passes: int
+    ) -> dict[str, Tensor]:
+        grads, own = {}, {name: _first(x, passes) for name, x in deltas.items()}
+        for layer, value in zip(passed.layers, passed.values, strict=False):
+            grads[f"{layer}.weight"] = torch.bmm(_first(value, passes).mT, own[str(layer)])
+            grads[f"{layer}.bias"] = own[str(layer)].sum(1)
+        if passed.norm:
+            grads["norm.scale"] = (own["norm"] * _first(passed.norm[1], passes)).sum(1)
+            grads["norm.shift"] = own["norm"].sum(1)
+        return grads
+
+    def _input_gradient(
+        self, passed: "Pass", deltas: Mapping[str, Tensor], first: int = 0
+    ) -> Tensor:
+        layer = passed.layers.start
+        weight = passed.weights[f"{layer}.weight"]
+        return backward(deltas[str(layer)], weight[:, first:] if first else weight)
+
+
+def affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """x @ weight + bias. On a CPU in one call; CUDA's would copy the bias to every row first."""
+    if not x.is_cuda:
+        return torch.baddbmm(bias, x, weight)
+    if weight.shape[-1] == 1:  # the compiler joins this with the activation before it
+        return (x * weight.mT).sum(-1, keepdim=True) + bias
+    return torch.bmm(x, weight) + bias
+
+
+def backward(grad: Tensor, weight: Tensor) -> Tensor:
+    """grad @ weight.mT, the gradient of a product's input."""
+    return grad * weight.mT if weight.shape[-1] == 1 else torch.bmm(grad, weight.mT)
+
+
+def _first(x: Tensor, passes: int) -> Tensor:
+    """The first of P batches: [N, P * B, ...] -> [N, B, ...]."""
+    return x if passes == 1 else x[:, : x.shape[1] // passes]
+
+
+def _last(x: Tensor, passes: int) -> Tensor:
+    return x if passes == 1 else x[:, -(x.shape[1] // passes) :]
+
+
+class Pass(NamedTuple):
+    """What some consecutive layers did to their input: [N, P * B, ...]."""
+
+    weights: Params  # named without the network: [N, ...]
+    layers: range
+    values: list[Tensor]  # the input, then what each layer made of it
+    norm: tuple[Tensor, ...]  # of the first layer: input, output, mean, 1 / std; else empty
+
+    def first(self, passes: int) -> "Pass":
+        values = [_first(x, passes) for x in self.values]
+        norm = [_first(x, passes) for x in self.norm]
+        # torch's LayerNorm reads mean and 1 / std on the way back as if they had no gaps.
+        norm[2:] = [x.contiguous() for x in norm[2:]]
+        return Pass(self.weights, self.layers, values, tuple(norm))
+
+
+class Passed(NamedTuple):
+    """What a network did to P batches."""
+
+    trunk: Pass
+    heads: list[Pass]
+    layout: Heads
+
+    @property
+    def first(self) -> "Passed":
+        """What it did to the first of them."""
+        passes = self.layout.passes
+        heads = [head.first(passes) for head in self.heads]
+        return Passed(self.trunk.first(passes), heads, replace(self.layout, passes=1))
+
+
+class Deltas(NamedTuple):
+    """Gradients before activations, by layer: [N, P * B, ...]."""
+
+    trunk: dict[str, Tensor]
+    heads: list[dict[str, Tensor]]
+
+
+def overwriting_tanh(x: Tensor) -> Tensor:
+    """tanh(x), which may overwrite x."""
+    if torch.is_grad_enabled() or x.device.type != "cpu":
+        return x.tanh_()
+    # torch's own takes 1.8 times as long, compiled 2.7 times. Its sigmoid would be faster still,
+    # but gives other bits to the few elements that its vectors leave over.
+    return torch.rsub(x.mul_(2).exp_().add_(1).reciprocal_(), 1, alpha=2)
+
+
+def clamp_log_std(x: Tensor) -> Tensor:
+    return x.clamp(LOG_STD_MIN, LOG_STD_MAX)
+
+
+def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Tanh-squashed sample and its log density: [R, B, A] -> [R, B, A], [R, B]."""
+    std = log_std.exp()
+    u = mean + std * noise
+    gaussian = -0.5 * (((u - mean) / (std + STD_EPS)) ** 2 + 2 * log_std + LOG_2PI)
+    # Not softplus(-2u): torch gives other bits to the elements that its vectors leave over, so a
+    # batch with an odd number of rows would depend on the fleet.
+    squeeze = 2 * (math.log(2) - u + torch.nn.functional.logsigmoid(2 * u))
+    return torch.tanh(u), (gaussian - squeeze).sum(-1)
+
+
+def squash_gradient(
+    log_std: Tensor, noise: Tensor, action: Tensor, by_action: Tensor, by_density: Tensor
+) -> tuple[Tensor, Tensor]:
+    """From gradients of action [R, B, A] and log density [R, B] to those of mean and log-std.
+
+    With u the sample before the tanh, d action / du = 1 - action^2 and, because the gap u - mean
+    moves with the mean, d log density / du = 2 action.
+    """
+    std, by_density = log_std.exp(), by_density.unsqueeze(-1)
+    by_u = by_action * (1 - action**2) + 2 * by_density * action
+    gap = std * noise / (std + STD_EPS)
+    by_log_std = by_u * std * noise - by_density * (1 + gap**2 * STD_EPS / (std + STD_EPS))
+    return by_u, by_log_std
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The actor: mean and log-std of a Gaussian before the tanh."""
+
+    network: Network
+
+    def __call__(self, params: Params, obs: Tensor, tasks: Tasks) -> tuple[Tensor, Tensor]:
+        mean, log_std = self.network(params, obs, tasks).chunk(2, -1)
+        return mean, clamp_log_std(log_std)
+
+
+def make_policy(obs_dim: int, action_dim: int, width: int, layers: int, head_layers: int) -> Policy:
+    """One output layer for mean and log-std; each is scaled as a layer of its own."""
+    return Policy(
+        Network("actor", obs_dim, 2 * action_dim, (), width, layers, head_layers, action_dim)
+    )
+
+
+def make_critic(
+    obs_dim: int, action_dim: int, width: int, layers: int, head_layers: int
+) -> Network:
+    return Network("critic", obs_dim + action_dim, 1, (2,), width, layers, head_layers, 1)

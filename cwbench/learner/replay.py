@@ -1,0 +1,206 @@
+"""Transitions of R runs: the current task's, and those of earlier tasks where a method keeps them.
+
+All transitions live in one table of rows, so that any mixture is one gather. A row is
+(obs, action, reward, next obs) in float32; there is no `done`, because nothing ends an episode but
+the time limit, which is not terminal.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import host_memory
+from cwbench.learner.heads import Tasks
+from cwbench.learner.rng import Streams
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Transitions, each with its task and its weight in the losses."""
+
+    obs: Tensor  # [R, B, O]
+    action: Tensor  # [R, B, A]
+    reward: Tensor  # [R, B]
+    next_obs: Tensor  # [R, B, O]
+    tasks: Tasks  # [R, B]
+    weight: Tensor  # [R, B]; losses are weighted sums, 1/B each unless a method says otherwise
+    rows: Tensor  # [R, B], where they lie in the replay
+
+
+@dataclass(frozen=True)
+class OldTask:
+    """What is kept of an earlier position: each distinct parent's rows once, and who uses which."""
+
+    shards: Sequence[Tensor]  # each [n, F]
+    slot: Sequence[int]  # run -> shard
+    columns: Sequence[Mapping[str, Tensor]] = ()  # per shard: name -> [n, width]
+
+
+class Replay:
+    """Memories of several positions: fixed ones of earlier tasks, FIFO ones of live ones."""
+
+    def __init__(
+        self,
+        runs: int,
+        capacity: int,
+        dims: tuple[int, int],
+        streams: Streams,
+        *,
+        live: Sequence[int],
+        old: Mapping[int, OldTask] | None = None,
+    ) -> None:
+        old = dict(old or {})
+        self.runs, self.capacity, self.streams, self.live = runs, capacity, streams, tuple(live)
+        self.obs_dim, self.action_dim = dims
+        self.width = 2 * self.obs_dim + self.action_dim + 1
+        self.positions = sorted({*old, *live})
+        self.added = dict.fromkeys(live, 0)  # transitions of each live position, over all time
+        offsets, sizes, top = [], [], 0
+        self.old_rows = 0  # the first row after those of old tasks
+        for position in self.positions:
+            if position in self.added:
+                offsets.append([top + run * capacity for run in range(runs)])
+                sizes.append(0)
+                top += runs * capacity
+                continue
+            task = old[position]
+            starts = [top + sum(map(len, task.shards[:slot])) for slot in range(len(task.shards))]
+            offsets.append([starts[slot] for slot in task.slot])
+            sizes.append(len(task.shards[0]))
+            self.old_rows = top = top + sum(map(len, task.shards))
+        device = streams.device
+        self.rows = host_memory.zeros(top, self.width, device=device)
+        self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
+        self.sizes = torch.tensor(sizes, device=device)  # [positions]
+        self.columns: dict[str, Tensor] = {}  # beside the rows of old tasks, which come first
+        self.new_columns: dict[str, Tensor] = {}  # for the current task's, [R, n, width]
+        for position, task in old.items():
+            start = int(self.offset[:, self.positions.index(position)].min())
+            self._load(task, start)
+
+    def _load(self, task: OldTask, start: int) -> None:
+        for number, shard in enumerate(task.shards):
+            self.rows[start : start + len(shard)].copy_(shard)
+            for name, column in (task.columns[number] if task.columns else {}).items():
+                if name not in self.columns:
+                    shape = (self.old_rows, column.shape[1])
+                    self.columns[name] = host_memory.zeros(*shape, device=self.rows.device)
+                self.columns[name][start : start + len(shard)].copy_(column)
+            start += len(shard)
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in (self.rows, *self.columns.values()))
+
+    def add(self, position: int, transitions: Tensor) -> None:
+        """Append [R, n, F] of a live position; the oldest go when it is full."""
+        place, count = self.positions.index(position), transitions.shape[1]
+        start = self.added[position]
+        steps = torch.arange(start, start + count, device=self.rows.device)
+        rows = self.offset[:, place : place + 1] + steps % self.capacity
+        self.rows[rows] = transitions.to(self.rows.device, non_blocking=True)
+        self.set_added(position, start + count)
+
+    def stored(self, position: int) -> Tensor:
+        """The transitions of a live position, in row order: [R, size, F]."""
+        start = int(self.offset[0, self.positions.index(position)])
+        block = self.rows[start : start + self.runs * self.capacity]
+        size = min(self.added[position], self.capacity)
+        return block.view(self.runs, self.capacity, self.width)[:, :size]
+
+    def since(self, position: int, run: int, start: int) -> tuple[int, Tensor]:
+        """What a run added after `start` transitions, as far as it is still there: first, rows."""
+        first = max(start, self.added[position] - self.capacity)
+        return first, self.rows[self._places(position, run, first, self.added[position])]
+
+    def put_back(self, position: int, run: int, first: int, rows: Tensor) -> None:
+        """The inverse of `since`; `added` is set when all runs have theirs."""
+        places = self._places(position, run, first, first + len(rows))
+        self.rows[places] = rows.to(self.rows.device)
+
+    def set_added(self, position: int, count: int) -> None:
+        self.added[position] = count
+        self.sizes[self.positions.index(position)] = min(count, self.capacity)
+
+    def _places(self, position: int, run: int, first: int, end: int) -> Tensor:
+        offset = self.offset[run, self.positions.index(position)]
+        return offset + torch.arange(first, end, device=self.rows.device) % self.capacity
+
+    def annotate(self, name: str, values: Tensor) -> None:
+        """Keep [R, size, width] beside the current task's transitions, for the tasks to come."""
+        self.new_columns[name] = values
+
+    def sample(self, size: int, name: str = "replay") -> Batch:
+        """Uniform from the current task, with replacement."""
+        return self.gather(*self._draw(size, name))
+
+    def _draw(self, size: int, name: str) -> tuple[Tensor, Tasks]:
+        index = self.streams.index(name, size, self.sizes[-1])
+        tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
+        return self.offset[:, -1:] + index, tasks
+
+    def sample_once(self, size: int, name: str) -> Batch:
+        """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
+        index = self.streams.index_once(name, size, self.sizes[-1])
+        tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
+        return self.gather(self.offset[:, -1:] + index, tasks)
+
+    def sample_old(self, size: int, name: str = "replay-old") -> Batch:
+        """Uniform from earlier tasks, equally many of each: at least `size` rows in all.
+
+        Drawing a random number of rows per task would have the same mean and a larger variance,
+        and heads could no longer be applied to slices.
+        """
+        return self.gather(*self._draw_old(size, name))
+
+    def _draw_old(self, size: int, name: str) -> tuple[Tensor, Tasks]:
+        old = self.positions[:-1]
+        per_task = -(-size // len(old))
+        index = self.streams.index(
+            name, len(old) * per_task, self.sizes[:-1].repeat_interleave(per_task)
+        )
+        rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
+        device = self.rows.device
+        blocks = [Tasks.single(position, self.runs, per_task, device) for position in old]
+        return rows, Tasks.join(blocks)
+
+    def sample_both(self, size: int, old_weight: float = 1.0) -> Batch:
+        """As `sample_old` and then as `sample`; losses are L_new + weight * L_old, means each."""
+        parts = [self._draw_old(size, "replay-old"), self._draw(size, "replay")]
+        weights = [
+            torch.full((), factor / rows.shape[1], device=rows.device).expand(rows.shape)
+            for factor, (rows, _) in zip((old_weight, 1), parts, strict=True)
+        ]
+        rows, tasks = torch.cat([rows for rows, _ in parts], 1), Tasks.join([t for _, t in parts])
+        return replace(self.gather(rows, tasks), weight=torch.cat(weights, 1))
+
+    def sample_all(self, size: int) -> Batch:
+        """Uniform over all transitions of all tasks, so that longer memories come up more often."""
+        ends = self.sizes.cumsum(0)
+        index = self.streams.index("replay-all", size, ends[-1])
+        place = torch.searchsorted(ends, index, right=True)  # [R, B]
+        rows = self.offset.gather(1, place) + index - (ends - self.sizes)[place]
+        return self.gather(rows, Tasks(place + self.positions[0]))
+
+    def gather(self, rows: Tensor, tasks: Tasks) -> Batch:
+        table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)
+        return self.unpack(table, tasks, rows)
+
+    def unpack(self, table: Tensor, tasks: Tasks, rows: Tensor) -> Batch:
+        """Transitions [R, B, F] as a batch, from wherever a method keeps them."""
+        obs, act = self.obs_dim, self.action_dim
+        return Batch(
+            obs=table[..., :obs],
+            action=table[..., obs : obs + act],
+            reward=table[..., obs + act],
+            next_obs=table[..., obs + act + 1 :],
+            tasks=tasks,
+            weight=torch.full((), 1 / rows.shape[1], device=rows.device).expand(rows.shape),
+            rows=rows,
+        )
+
+    def column(self, name: str, rows: Tensor) -> Tensor:
+        """What a method stored beside old transitions, for the given rows: [R, B, width]."""
+        return self.columns[name][rows]

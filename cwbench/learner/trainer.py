@@ -1,0 +1,275 @@
+"""Soft actor-critic for R runs at once. Knows no method: a method changes it through its hooks."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import gradients as losses
+from cwbench.learner.adam import Adam
+from cwbench.learner.compiler import F, compiled
+from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Exploration, Method
+from cwbench.learner.networks import Policy, make_critic, make_policy
+from cwbench.learner.replay import Batch, Replay
+from cwbench.learner.rng import Streams
+from cwbench.learner.runaxis import clip_global_norm
+from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
+
+GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
+
+# (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
+TryHeads = Callable[[int, Sequence[int], int], Tensor]
+
+
+def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of the critics' parameters, for the target networks."""
+    return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
+
+
+STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")
+
+
+class Trainer:
+    """Networks, replay and optimiser of R runs at the same position of their sequences."""
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        position: int,
+        *,
+        dims: tuple[int, int],
+        sac: SACConfig,
+        network: NetworkConfig,
+        schedule: ScheduleConfig,
+        device: torch.device,
+        length: int | None = None,
+        compiled: bool = False,
+    ) -> None:
+        self.seeds, self.runs, self.position = list(seeds), len(seeds), position
+        self.length = length  # of the whole sequence, for methods that need it
+        self.dims, self.sac, self.schedule, self.device = dims, sac, schedule, device
+        self.tasks = position + 1
+        shape = (*dims, network.width, network.layers)
+        self.policy: Policy = make_policy(*shape, network.actor_head_layers)
+        self.critic = make_critic(*shape, network.critic_head_layers)
+        self.networks = {"actor": self.policy.network, "critic": self.critic}
+        self.streams = Streams(seeds, position, device)
+        self.compiled = compiled
+        self._learn = self.fast(losses.learn)
+        self.params: dict[str, Tensor] = {}
+        self.target: dict[str, Tensor] = {}
+        self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
+        self.updates = 0  # of this segment, retraining included
+        self.retrain_updates = 0
+        self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
+        self._made = 0  # updates in this process
+        self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
+        self.statistics_count = 0
+        self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
+        self.method: Method[Any]
+        self.replay: Replay
+        self.try_heads: TryHeads
+        self.stop: Callable[[], None] = lambda: None  # called between updates; may raise
+
+    # Parameters
+
+    def fresh_parameters(self) -> dict[str, Tensor]:
+        """Everything a run starts its first task with, without any head."""
+        return {
+            k: v for net in self.networks.values() for k, v in net.init_trunk(self.seeds).items()
+        }
+
+    def fresh_head(self, position: int) -> dict[str, Tensor]:
+        """What a task adds: heads, temperature, value statistics."""
+        head = {
+            name: tensor
+            for net in self.networks.values()
+            for name, tensor in net.init_head(self.seeds, position).items()
+        }
+        one = torch.ones(self.runs, 1)
+        return head | {"log_alpha": one, "value.mean": 0 * one, "value.std": one.clone()}
+
+    def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
+        """Begin a task from the end of the one before it, or from nothing."""
+        trunk = self.fresh_parameters()
+        state = dict(inherited or trunk | _targets(trunk))
+        heads = state["log_alpha"].shape[1] if inherited else 0
+        for position in range(heads, self.tasks):
+            head = self.fresh_head(position)
+            for name, new in (head | _targets(head)).items():
+                axis = self.task_axis(name.removeprefix("target."))
+                state[name] = torch.cat([state[name], new], axis) if name in state else new
+        self.load(state)
+
+    def task_axis(self, name: str) -> int:
+        """The axis of a per-task parameter that counts tasks."""
+        network = self.networks.get(name.split(".")[0])
+        return network.task_axis if network else 1
+
+    def state(self) -> dict[str, Tensor]:
+        """Parameters, targets and value statistics under one flat set of names."""
+        return {
+            **{name: p.detach() for name, p in self.params.items()},
+            **{f"target.{name}": p for name, p in self.target.items()},
+            **{f"value.{name}": p for name, p in self.value.items()},
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over parameters in one fixed order: sums over them must not depend on a file's."""
+        own = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
+        names = [name for net in self.networks.values() for name in net.shapes(self.tasks)]
+        self.params = {name: own[name].requires_grad_() for name in [*names, "log_alpha"]}
+        self.target = {name: own[f"target.{name}"] for name in self.group("critic")}
+        self.value = {name: own[f"value.{name}"] for name in ("mean", "std")}
+        self.reset_optimizer()
+
+    @property
+    def actor_params(self) -> dict[str, Tensor]:
+        return {k: p.detach() for k, p in self.params.items() if k.startswith("actor.")}
+
+    def group(self, name: str) -> list[str]:
+        return [key for key in self.params if key.split(".")[0] == name]
+
+    # Optimiser
+
+    def reset_optimizer(self) -> None:
+        self.optimizer = Adam(self.params, lr=self.sac.lr, eps=self.sac.adam_eps)
+        self.recapture()
+
+    # One update
+
+    def train(self, updates: int) -> None:
+        end = self.updates + updates
+        while self.updates < end:
+            self.stop()
+            self.streams.seek(self.updates)
+            start = time.monotonic()
+            count = self.captured.replay(end - self.updates) if self.captured else 0
+            if not count:
+                self.update()
+                count = 1
+            if self._made <= WARM_UP:  # compilation and capture make this process wait
+                self.warm_up_seconds += time.monotonic() - start
+            self._made += count
+            self.updates += count
+            self.statistics_count += count
+
+    def retrain(self, updates: int) -> None:
+        """Updates that a method makes at a task's end; counted apart."""
+        self.recapture()
+        self.train(updates)
+        self.retrain_updates += updates
+
+    def recapture(self) -> None:
+        """Forget a captured update: something in it has been replaced."""
+        cuda = self.device.type == "cuda"
+        self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
+
+    def update(self) -> None:
+        batch = self.method.sample_batch(self.sac.batch_size)
+        learned = self.learn(batch)
+        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+        self._add_gradients(penalty, learned.grads)
+        self.record(learned.losses, penalty)
+        self.method.adjust_gradients(learned.grads)
+        self.apply(learned.grads)
+        with torch.no_grad():
+            self.method.after_update(batch, learned.targets)
+
+    @torch.no_grad()
+    def learn(self, batch: Batch, draw: str = "") -> losses.Learned:
+        """SAC's own losses, gradients and targets, all at the same weights, before any moves.
+
+        `draw` names the random numbers: a method's further batches need names of their own.
+        """
+        tables = (self.params, self.target, self.value)
+        noise, next_noise = (self.noise(f"{draw}{name}", batch) for name in ("now", "next"))
+        return self._learn(
+            self.policy,
+            self.critic,
+            *tables,
+            batch,
+            noise,
+            next_noise,
+            self.sac.gamma,
+            self.target_entropy,
+        )
+
+    def noise(self, name: str, batch: Batch) -> Tensor:
+        """Standard normal numbers for the actions of a batch: [R, B, A]."""
+        return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
+
+    def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
+        """Normalised values of both critics: [R, 2, B]."""
+        return losses.values(self.critic, params, obs, action, tasks)
+
+    def _add_gradients(self, penalty: Tensor, grads: Mapping[str, Tensor]) -> None:
+        """Add those of a number per run."""
+        if not penalty.requires_grad:
+            return
+        # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
+        params = list(self.params.values())
+        found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
+        touched = {name: x for name, x in zip(self.params, found, strict=True) if x is not None}
+        torch._foreach_add_([grads[name] for name in touched], list(touched.values()))
+
+    @torch.no_grad()
+    def record(self, made: losses.Losses, penalty: Tensor) -> None:
+        self.statistics += torch.stack([made.actor, made.critic, penalty, made.q, made.entropy])
+
+    def take_statistics(self) -> dict[str, list[float]]:
+        """Means per run since the last call; NaN when there was no update."""
+        count = self.statistics_count or math.nan
+        means = (self.statistics / count).tolist()
+        self.statistics.zero_()
+        self.statistics_count = 0
+        return dict(zip(STATISTICS, means, strict=True))
+
+    @torch.no_grad()
+    def apply(self, grads: Mapping[str, Tensor]) -> None:
+        clip, polyak = self.sac.clip_norm, self.sac.polyak
+        groups = [self.group(name) for name in GROUPS]
+        if self.compiled and self.device.type == "cuda":
+            return self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
+        if clip:
+            for names in groups:
+                clip_global_norm([grads[name] for name in names], clip)
+        self.optimizer.step(grads)
+        online = [self.params[name].detach() for name in self.target]
+        torch._foreach_lerp_(list(self.target.values()), online, 1 - polyak)
+
+    # Verbs for methods
+
+    def fast(self, function: F) -> F:
+        """A pure function of tensors, compiled if this trainer compiles."""
+        return compiled(function, self.device.type) if self.compiled else function
+
+    def uniform_exploration(self) -> Exploration:
+        # The reference compares `step <= start_steps`, hence one step more than the option says.
+        start = self.schedule.start_steps
+        return Exploration(start + 1 if start else 0)
+
+    def trunk_names(self, network: str) -> list[str]:
+        """Parameters of `actor` or `critic` that all tasks share."""
+        return [name for name in self.group(network) if not self.networks[network].per_task(name)]
+
+    @torch.no_grad()
+    def copy_head(self, network: str, source: Tensor, target: int) -> None:
+        """Copy each run's head `source` [R] to position `target`; the target network's too."""
+        net = self.networks[network]
+        run = torch.arange(self.runs, device=self.device)
+        for name in self.group(network):
+            if net.per_task(name):
+                head = self.params[name].detach().movedim(net.task_axis, 1)[run, source]
+                for table in (self.params, self.target):
+                    if name in table:  # the view is [R, T, ...]
+                        table[name].detach().movedim(net.task_axis, 1)[:, target] = head
+
+    def current_value(self, name: str) -> list[float]:
+        """A value statistic of the current position, per run."""
+        return [float(x) for x in self.value[name][:, self.position].tolist()]

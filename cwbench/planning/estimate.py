@@ -1,0 +1,372 @@
+"""What a plan will need: counted steps, memory and time from short rehearsals."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import prod
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+
+from cwbench.envs import step_cost
+from cwbench.learner.method import Method
+from cwbench.learner.networks import make_critic, make_policy
+from cwbench.learner.trainer import Trainer
+from cwbench.planning.plan import Plan, Turns, no_turns
+from cwbench.planning.rehearsal import ACTION_DIM, Rehearsal, run_bytes
+from cwbench.rollout.episodes import Envs, Lane, LaneSpec
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import EnvConfig
+from cwbench.spec.schedule import count_evaluations, count_updates, longest_share
+from cwbench.spec.segment import Segment
+
+PROCESS_BYTES = 450 << 20  # a process with torch loaded
+WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
+ENV_BYTES = 6 << 20  # one environment on a slim model
+# Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, and what a
+# compiled update there needs of the tensors that a plain one makes.
+CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
+SCRATCH_BYTES = 32 << 20  # cuBLAS's, for each fleet that works beside others; on Hopper
+CHUNK = 50  # steps between two looks at the clock
+
+
+@dataclass(frozen=True)
+class Estimate:
+    steps: int  # environment steps of training
+    eval_steps: int
+    updates: int
+    host_bytes: int  # largest at any time
+    device_bytes: int  # 0 without an accelerator
+    disk_bytes: int
+    seconds: float | None  # None when nothing was measured
+
+    def plus(self, other: "Estimate") -> "Estimate":
+        """Of two fleets that train one after the other."""
+        seconds = None
+        if self.seconds is not None and other.seconds is not None:
+            seconds = self.seconds + other.seconds
+        return Estimate(
+            self.steps + other.steps,
+            self.eval_steps + other.eval_steps,
+            self.updates + other.updates,
+            max(self.host_bytes, other.host_bytes),
+            max(self.device_bytes, other.device_bytes),
+            self.disk_bytes + other.disk_bytes,
+            seconds,
+        )
+
+
+def parameter_counts(segment: Segment, obs_dim: int) -> tuple[int, int]:
+    """Parameters of the actor and of both critics, all heads included."""
+    network, tasks = segment.setup.network, len(segment.tasks)
+    shape = (obs_dim, ACTION_DIM, network.width, network.layers)
+    actor = make_policy(*shape, network.actor_head_layers).network
+    critic = make_critic(*shape, network.critic_head_layers)
+    return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
+
+
+def row_bytes(obs_dim: int) -> int:
+    return 4 * (2 * obs_dim + ACTION_DIM + 1)
+
+
+def replay_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int) -> int:
+    """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
+    first, size = segments[0], segments[0].setup.sac.buffer_size
+    lanes = method.lanes(first.position)
+    horizon = first.setup.env.horizon
+    share = max(longest_share(first.steps, len(lane), horizon) for lane in lanes)
+    live = {position for lane in lanes for position in lane}
+    own = len(segments) * len(live) * min(size, share) * row_bytes(obs_dim)
+    ancestors = set()
+    if method.keeps_data:
+        for segment in segments:
+            parent = segment.parent
+            while parent is not None:
+                if parent.position not in live:
+                    ancestors.add(parent.id)
+                parent = parent.parent
+    return own + len(ancestors) * kept_bytes(first, method, obs_dim)
+
+
+def kept_bytes(segment: Segment, method: Method[Any], obs_dim: int) -> int:
+    """What a finished task leaves for later ones."""
+    rows = min(segment.setup.sac.buffer_size, segment.steps)
+    return rows * (row_bytes(obs_dim) + 4 * method.note_width)
+
+
+class Costs:
+    """What fleets take, measured in rehearsals, each kind once.
+
+    Later positions cost more, because heads and memories grow with every task by the same amount.
+    So three positions are rehearsed, and others lie on the line through the last two.
+    """
+
+    POSITIONS = (0, 1, 4)
+
+    def __init__(
+        self,
+        methods: Mapping[str, type[Method[Any]]],
+        obs_dim: Callable[[EnvConfig], int],
+        device: torch.device,
+        *,
+        compiled: bool = False,
+    ) -> None:
+        self.methods, self.obs_dim, self.device = methods, obs_dim, device
+        self.share = COMPILED_SHARE if compiled and device.type == "cuda" else 1.0
+        self._bytes: dict[tuple[Any, ...], int] = {}
+        self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
+
+    def method(self, segment: Segment) -> tuple[type[Method[Any]], int]:
+        return self.methods[segment.setup.method], self.obs_dim(segment.setup.env)
+
+    def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
+        """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
+        per_run = self._line(fleet[0], self._run_bytes)
+        scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
+        return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
+
+    def replay_bytes(self, fleet: Sequence[Segment]) -> int:
+        kind, width = self.method(fleet[0])
+        method = kind(fleet[0].setup.options, bare_trainer(fleet, width))
+        return replay_bytes(fleet, method, width)
+
+    def _run_bytes(self, segment: Segment) -> float:
+        key = (segment.setup, segment.tasks if segment.joint else segment.position)
+        if key not in self._bytes:
+            held, working = run_bytes(segment, *self.method(segment))
+            self._bytes[key] = held + round(self.share * working)
+        return self._bytes[key]
+
+    def times(self, fleet: Sequence[Segment]) -> "Times":
+        def value(name: str, first: Segment) -> float:
+            return float(getattr(self._timed(first, len(fleet)), name))
+
+        names = [field.name for field in fields(Times)]
+        return Times(*(self._line(fleet[0], partial(value, name)) for name in names))
+
+    def _timed(self, first: Segment, runs: int) -> "Times":
+        key = (first.setup, first.tasks if first.joint else first.position)
+        for size, known in self._times.setdefault(key, {}).items():
+            if 0.7 < size / runs < 1.4:  # near enough to be measured once
+                return replace(known, update=known.update * runs / size)
+        kind, width = self.method(first)
+        trainer = Rehearsal([first] * runs, kind, width, self.device)
+        update = seconds_per_call(partial(trainer.train, 1), 0.5)
+        step = seconds_per_call(_stepper(first, trainer), 0.2) / CHUNK
+        episodes = trainer.selection_episodes
+        times = Times(
+            update, step / step_cost(first.tasks[-1]), trainer.count_retraining(), episodes
+        )
+        self._times[key][runs] = times
+        return times
+
+    def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
+        if segment.joint or segment.position in self.POSITIONS:
+            return value(segment)
+        low, high = self.POSITIONS[1:]
+        one, other = (value(_moved(segment, position)) for position in (low, high))
+        return one + (other - one) * (segment.position - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Times:
+    update: float  # seconds, of all runs of a fleet
+    step: float  # seconds of one worker, for a task of mean cost
+    retraining: float  # updates at the task's end
+    selection: float  # episodes of a run that choose a head
+
+
+def _moved(segment: Segment, position: int) -> Segment:
+    """The segment as if it were at another position of a sequence that goes on."""
+    tasks = (segment.tasks * (position + 1))[: position + 1]
+    length = None if segment.length is None else max(segment.length, position + 2)
+    return replace(segment, tasks=tasks, length=length)
+
+
+def estimate(
+    plan: Plan, costs: Costs, workers: int, *, turns: Turns = no_turns, measure: bool = True
+) -> Estimate:
+    """What a plan needs; time only if asked to measure, since that takes seconds."""
+    total = Estimate(0, 0, 0, 0, 0, 0, 0.0 if measure else None)
+    for fleet in plan.fleets:
+        total = total.plus(_estimate_fleet(fleet, costs, workers, turns, measure))
+    # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
+    tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
+    episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
+    processes = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
+    if costs.device.type == "cuda" and plan.fleets:
+        return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
+    return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
+
+
+def _estimate_fleet(
+    fleet: Sequence[Segment], costs: Costs, workers: int, turns: Turns, measure: bool
+) -> Estimate:
+    first, runs = fleet[0], len(fleet)
+    schedule, horizon = first.setup.schedule, first.setup.env.horizon
+    kind, width = costs.method(first)
+    method = kind(first.setup.options, bare_trainer(fleet, width))
+    lanes = len(method.lanes(first.position))
+    updates = count_updates(schedule, first.steps)
+    episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
+    evals = episodes * horizon * len(first.tasks)
+    seconds = None
+    if measure:
+        times = costs.times(fleet)
+        updates += round(times.retraining)
+        steps = lanes * first.steps + evals + times.selection * horizon
+        slow = fmean(step_cost(segment.tasks[-1]) for segment in fleet)
+        seconds = updates * times.update
+        seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
+    actor, critic = parameter_counts(first, width)
+    kept = kept_bytes(first, method, width) if method.keeps_data else 0
+    return Estimate(
+        steps=runs * first.steps,
+        eval_steps=runs * evals,
+        updates=runs * updates,
+        host_bytes=0,
+        device_bytes=sum(map(costs.fleet_bytes, turns(fleet))),
+        disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
+        seconds=seconds,
+    )
+
+
+def bare_trainer(fleet: Sequence[Segment], obs_dim: int) -> Trainer:
+    """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
+    setup = fleet[0].setup
+    return Trainer(
+        [fleet[0].seed],
+        fleet[0].position,
+        dims=(obs_dim, ACTION_DIM),
+        sac=setup.sac,
+        network=setup.network,
+        schedule=setup.schedule,
+        device=torch.device("cpu"),
+        length=fleet[0].length,
+    )
+
+
+def free_bytes(device: torch.device, workers: int) -> int:
+    """Memory for tensors that a fleet may take here, with a tenth left for what is not counted."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return round(0.9 * free) - CUDA_BYTES
+    others = PROCESS_BYTES + workers * (WORKER_BYTES + 10 * ENV_BYTES)
+    return round(0.9 * _available_bytes()) - others
+
+
+class Memory:
+    """What fits into this machine's memory."""
+
+    def __init__(self, costs: Costs, workers: int, turns: Turns, fleets: int = 1) -> None:
+        """For so many fleets side by side."""
+        self.costs, self.workers, self.turns = costs, workers, turns
+        self.free = free_bytes(costs.device, workers) // fleets
+
+    def needed(self, fleet: Sequence[Segment]) -> int:
+        return sum(map(self.costs.fleet_bytes, self.turns(fleet)))
+
+    def fits(self, fleet: Sequence[Segment]) -> bool:
+        return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))
+
+    def _spills(self, fleet: Sequence[Segment]) -> bool:
+        """Whether one run fits a device with its replay in the host's memory (`hostmemory`)."""
+        if self.costs.device.type == "cpu":
+            return False
+        replay, host = self.costs.replay_bytes(fleet), torch.device("cpu")
+        on_device = self.needed(fleet) - replay
+        return on_device <= self.free and replay <= free_bytes(host, self.workers)
+
+
+def _available_bytes() -> int:
+    """Host memory that this process can still get: of the machine, or of its control group."""
+    amounts = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        amounts += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail")]
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        amounts.append(int(limit) - int(used))
+    if not amounts:
+        amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return max(0, min(amounts))
+
+
+def pick_threads(plan: Plan, costs: Costs) -> int:
+    """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
+    if costs.device.type != "cpu" or cores() == 1:
+        return 1
+    fleet = max(plan.fleets, key=len)
+    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device)
+    seconds = {}
+    for threads in (1, cores()):
+        torch.set_num_threads(threads)
+        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.3)
+    return min(seconds, key=lambda threads: seconds[threads])
+
+
+def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
+    """What a worker does for a run: environment and policy, CHUNK steps a call."""
+    from cwbench import envs
+
+    network = segment.setup.network
+    shapes = trainer.policy.network.shapes(trainer.tasks)
+    layout = ActorLayout(shapes, network.layers, network.actor_head_layers)
+    actor = Actor(layout, np.zeros(layout.size, np.float32))
+    cycle = ((segment.position, segment.tasks[-1]),)
+    spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
+    lane = Lane(spec, Envs(envs.make, segment.setup.env), actor, ACTION_DIM)
+    rows = np.zeros((CHUNK, trainer.replay.width), np.float32)
+
+    def step() -> None:
+        lane.collect(rows)
+
+    return step
+
+
+def seconds_per_call(action: Callable[[], None], budget: float) -> float:
+    """Seconds per call, after a warm-up call, for about as long as the budget says."""
+    action()
+    _finish()
+    start, calls = time.perf_counter(), 0
+    while calls < 1 or time.perf_counter() - start < budget:
+        action()
+        calls += 1
+    _finish()
+    return (time.perf_counter() - start) / calls
+
+
+def _finish() -> None:
+    """Wait for what has been asked of the device."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def size(count: int) -> str:
+    """Bytes for people: 512 B, 3.4 MiB, 12 GiB."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def cores() -> int:
+    """Cores this process may use, which in a container or job may be fewer than there are.
+
+    Launchers that start several processes on a machine name each one's share.
+    """
+    if share := os.environ.get("CWBENCH_CORES"):
+        return int(share)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

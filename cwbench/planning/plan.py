@@ -1,0 +1,123 @@
+"""From the runs asked for to the fleets still to be trained."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from cwbench.spec.segment import Segment, digest
+from cwbench.store.results import Store
+
+Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
+
+
+class TooLarge(Exception):
+    """Not even one run of a segment fits into memory."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.folder)
+        self.segment = segment
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one method on one sequence."""
+
+    sequence: str
+    tasks: tuple[str, ...]
+    label: str
+    protocol: str
+    segments: tuple[Segment, ...]
+
+    def record(self) -> dict[str, Any]:
+        last = self.segments[-1]
+        return {
+            "sequence": self.sequence,
+            "method": last.setup.method,
+            "label": self.label,
+            "setup": digest(last.setup.record()),
+            "protocol": self.protocol,
+            "seed": last.seed,
+            "tasks": list(self.tasks),
+            "segments": [segment.id for segment in self.segments],
+            "steps": [segment.steps for segment in self.segments],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Distinct segments, which of them are done, and fleets of the others, parents first."""
+
+    runs: tuple[Run, ...]
+    segments: tuple[Segment, ...]
+    done: frozenset[str]
+    fleets: tuple[tuple[Segment, ...], ...]
+
+    @property
+    def missing(self) -> int:
+        return sum(map(len, self.fleets))
+
+
+def make_plan(
+    runs: Sequence[Run],
+    store: Store,
+    fleet_size: int,
+    snapshot_step: Callable[[Segment], int],
+    *,
+    segments: Sequence[Segment] = (),
+    fits: Fits = lambda fleet: True,
+    places: int = 1,
+) -> Plan:
+    """Group missing segments into fleets: same shape, position, length and step of a snapshot.
+
+    `segments` are wanted beside those of the runs. Fleets come in multiples of `places`, the
+    devices that train side by side. TooLarge where not even one run fits.
+    """
+    wanted = [*(segment for run in runs for segment in run.segments), *segments]
+    distinct = {segment.id: segment for segment in wanted}
+    done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
+    groups: dict[tuple[Any, ...], list[Segment]] = {}
+    for key, segment in distinct.items():
+        if key not in done:
+            shape = (len(segment.tasks), digest(segment.setup.shape()), segment.length)
+            groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
+    # Parents come before children because shorter prefixes sort first.
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, places)]
+    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
+
+
+def _split(
+    group: Sequence[Segment], size: int, fits: Fits, places: int
+) -> list[tuple[Segment, ...]]:
+    """As few fleets as possible, none larger than `size` nor than what fits."""
+    fewest = min(len(group), -(-len(group) // (size * places)) * places)
+    for count in range(fewest, len(group) + 1):
+        fleets = split_evenly(group, count)
+        if all(map(fits, fleets)):
+            return fleets
+    raise TooLarge(group[0])
+
+
+# The parts of a fleet that take turns: one learns while workers collect for the others.
+Turns = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
+# Runs from which on a fleet has so many parts on an accelerator. With few, an update of half as
+# many takes nearly as long; with many, two leave the device waiting for the slowest worker.
+PARTS = {3: 75, 2: 16, 1: 1}
+
+
+def no_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """On a CPU, where learning leaves nobody a core to collect with."""
+    return [tuple(fleet)]
+
+
+def in_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """On an accelerator."""
+    return split_evenly(fleet, next(n for n, runs in PARTS.items() if len(fleet) >= runs))
+
+
+def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
+    """So many parts of nearly equal size."""
+    share, rest = divmod(len(group), count)
+    starts = [number * share + min(number, rest) for number in range(count + 1)]
+    return [tuple(group[start:end]) for start, end in pairwise(starts)]

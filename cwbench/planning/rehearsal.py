@@ -1,0 +1,141 @@
+"""A fleet's trainer as it will be, with made-up data: what estimates measure.
+
+The real method runs, with made-up earlier tasks behind it: what an update costs, and what it keeps
+in memory, depends on them. What a method asks for beside updates is counted, not done.
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from cwbench.learner.method import Method
+from cwbench.learner.replay import OldTask, Replay
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.segment import Segment
+
+ACTION_DIM = 4
+ROWS = 2000  # made-up transitions of each task
+
+
+class Rehearsal(Trainer):
+    """Ready to train, at the start of the last task of a fleet's segments."""
+
+    def __init__(
+        self,
+        fleet: Sequence[Segment],
+        kind: type[Method[Any]],
+        obs_dim: int,
+        device: torch.device,
+        *,
+        compiled: bool = False,
+    ) -> None:
+        first = fleet[0]
+        super().__init__(
+            [segment.seed for segment in fleet],
+            first.position,
+            dims=(obs_dim, ACTION_DIM),
+            sac=first.setup.sac,
+            network=first.setup.network,
+            schedule=first.setup.schedule,
+            device=device,
+            length=first.length,
+            compiled=compiled,
+        )
+        self.method = kind(first.setup.options, self)
+        self.lanes = self.method.lanes(first.position)
+        self.retraining = 0  # updates that the method asked for at the last task's end
+        self.selection_episodes = 0  # episodes that it asked for at this task's start
+        self.try_heads = self._try_heads
+        self.start()
+        notes = self._earlier_tasks(0 if first.joint else first.position)
+        self._made_up_replay(notes)
+        self.method.on_task_start(first.position)
+        self.reset_optimizer()
+
+    def _earlier_tasks(self, count: int) -> dict[str, Tensor]:
+        """Go through the ends of earlier tasks; what the method notes beside their transitions."""
+        last, notes = self.position, {}
+        for task in range(count):
+            self.position = task
+            self._made_up_replay({}, live=[task])
+            self.method.on_task_start(task)
+            self.method.rehearse_task_end(task)
+            notes = self.replay.new_columns
+        self.position = last
+        self.selection_episodes = 0
+        return notes
+
+    def _made_up_replay(self, notes: dict[str, Tensor], live: Sequence[int] | None = None) -> None:
+        rows = torch.randn(ROWS, 2 * self.dims[0] + self.dims[1] + 1)
+        old = {}
+        if live is None:
+            live = sorted({position for lane in self.lanes for position in lane})
+            if self.method.keeps_data:
+                columns = {name: values[0] for name, values in notes.items()}
+                task = OldTask([rows], [0] * self.runs, [columns])
+                old = {p: task for p in range(self.position) if p not in live}
+        self.replay = Replay(self.runs, ROWS, self.dims, self.streams, live=live, old=old)
+        for position in live:
+            self.replay.add(position, rows.expand(self.runs, *rows.shape))
+
+    def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
+        self.selection_episodes = len(heads) * episodes
+        return torch.zeros(self.runs, len(heads), device=self.device)
+
+    def retrain(self, updates: int) -> None:
+        self.retraining = updates
+
+    def count_retraining(self) -> int:
+        """Updates that the method will make at the end of this task; the last thing to ask."""
+        self.retraining = 0
+        self.method.rehearse_task_end(self.position)
+        return self.retraining
+
+
+def held_bytes(trainer: Trainer) -> int:
+    """Tensors between updates, without the replay."""
+    moments = trainer.optimizer.state(trainer.runs)
+    tables = (trainer.params, trainer.target, trainer.value, moments, trainer.method.state())
+    return sum(x.nbytes for table in tables for x in table.values())
+
+
+class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """The most that tensors made inside the block took at any moment."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for x in tree_leaves(made):
+            if isinstance(x, Tensor):
+                self._count(x.untyped_storage())
+        return made
+
+    def _count(self, storage: Any) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._known:
+            self._known.add(key)
+            self.now += size
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self._gone, key, size)
+
+    def _gone(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.now -= size
+
+
+def run_bytes(segment: Segment, kind: type[Method[Any]], obs_dim: int) -> tuple[int, int]:
+    """Memory of one run of a fleet beside its replay: what it holds, and what an update needs."""
+    trainer = Rehearsal([segment], kind, obs_dim, torch.device("cpu"))
+    trainer.train(1)  # makes gradients and moments
+    with PeakBytes() as working:
+        trainer.train(1)
+    return held_bytes(trainer), int(working.peak)

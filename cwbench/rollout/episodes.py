@@ -1,0 +1,234 @@
+"""What workers roll out with environments and numpy policies: training lanes and evaluations.
+
+Every episode has its own generators, named by (seed, purpose, position, ...): nothing that happens
+elsewhere, in evaluations or other runs, can change what an episode draws.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.config import EnvConfig
+
+PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
+
+Make = Callable[[str, EnvConfig], Any]
+
+
+def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
+    return np.random.default_rng([seed, PURPOSES[purpose], *place])
+
+
+@dataclass(frozen=True)
+class LaneSpec:
+    """One stream of environment steps of a run."""
+
+    run: int  # place in the fleet
+    seed: int
+    position: int  # of the segment
+    lane: int  # 0 is the run's own task; others step further environments
+    cycle: tuple[tuple[int, str], ...]  # (head, task) of successive episodes
+    explore_steps: int
+    explore_heads: tuple[int, ...]
+
+
+@dataclass
+class Episode:
+    """A finished training episode."""
+
+    run: int
+    lane: int
+    success: bool
+    total: float
+
+
+class Envs:
+    """Environments of one process, reused: building one costs more than resetting it."""
+
+    def __init__(self, make: Make, config: EnvConfig) -> None:
+        self.make, self.config = make, config
+        self.idle: dict[str, list[Any]] = {}
+
+    def take(self, task: str) -> Any:
+        idle = self.idle.get(task)
+        return idle.pop() if idle else self.make(task, self.config)
+
+    def give(self, task: str, env: Any) -> None:
+        self.idle.setdefault(task, []).append(env)
+
+
+class Lane:
+    """Rolls one run's training episodes, chunk by chunk."""
+
+    def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor, action_dim: int) -> None:
+        self.spec, self.envs, self.actor, self.action_dim = spec, envs, actor, action_dim
+        self.step = 0  # of the segment
+        self.episode = -1
+        self.time = 0  # in the episode
+        self.total, self.success = 0.0, False
+        self.tried = np.zeros((2, len(spec.explore_heads)))  # episodes, returns of each head
+        self.choice = 0  # which of the exploration heads acts
+        self.env: Any = None
+        self.head, self.task = 0, ""
+        self.noise = self.uniform = np.empty((0, action_dim), np.float32)
+        self.obs: Floats = np.empty(0, np.float32)
+
+    def begin_episode(self) -> None:
+        self._enter(self.episode + 1)
+        spec = self.spec
+        self.obs = self.env.reset(
+            generator(spec.seed, "reset", spec.position, spec.lane, self.episode)
+        )
+        self.time, self.total, self.success = 0, 0.0, False
+        if spec.explore_heads:
+            episodes, returns = self.tried
+            untried = np.flatnonzero(episodes == 0)
+            self.choice = int(untried[0] if len(untried) else np.argmax(returns / episodes))
+
+    def _enter(self, episode: int) -> None:
+        """Take the environment and draw the noise of an episode."""
+        spec = self.spec
+        head, task = spec.cycle[episode % len(spec.cycle)]
+        if self.env is None or self.task != task:
+            if self.env is not None:
+                self.envs.give(self.task, self.env)
+            self.env = self.envs.take(task)
+        self.episode, self.head, self.task = episode, head, task
+        shape = (self.envs.config.horizon, self.action_dim)
+        place = (spec.position, spec.lane, episode)
+        self.noise = generator(spec.seed, "act", *place).standard_normal(shape, np.float32)
+        explore = generator(spec.seed, "explore", *place).random(shape, np.float32)
+        self.uniform = 2 * explore - 1
+
+    def action(self) -> Floats:
+        exploring = self.step < self.spec.explore_steps
+        if exploring and not self.spec.explore_heads:
+            random: Floats = self.uniform[self.time]
+            return random
+        head = self.spec.explore_heads[self.choice] if exploring else self.head
+        action = self.actor.act(self.obs, head, self.noise[self.time])
+        # A diverged run must not take its worker down; the trainer reports the run.
+        return action if all(map(math.isfinite, action.tolist())) else np.zeros_like(action)
+
+    def collect(self, out: Floats) -> list[Episode]:
+        """Fill [n, F] with transitions; episodes that end on the way are returned."""
+        finished = []
+        if self.env is None:
+            self.begin_episode()
+        obs_dim, act_dim = len(self.obs), self.action_dim
+        for row in out:
+            action = self.action()
+            obs, reward, success, truncated = self.env.step(action)
+            row[:obs_dim] = self.obs
+            row[obs_dim : obs_dim + act_dim] = action
+            row[obs_dim + act_dim] = reward
+            row[obs_dim + act_dim + 1 :] = obs
+            self.obs = obs
+            self.total += reward
+            self.success |= success
+            self.step += 1
+            self.time += 1
+            if truncated:
+                finished.append(self.end_episode())
+                self.begin_episode()
+        return finished
+
+    def end_episode(self) -> Episode:
+        if self.spec.explore_heads:
+            self.tried[:, self.choice] += 1, self.total
+        return Episode(self.spec.run, self.spec.lane, self.success, self.total)
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        state = {f"env.{key}": value for key, value in self.env.save().items()}
+        numbers = [self.step, self.episode, self.time, self.total, self.success, self.choice]
+        return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        step, episode, time, total, success, choice = state["numbers"].tolist()
+        self._enter(int(episode))
+        self.env.load({k[4:]: v for k, v in state.items() if k.startswith("env.")})
+        self.step, self.time, self.total = int(step), int(time), total
+        self.success, self.choice = bool(success), int(choice)
+        self.obs, self.tried = state["obs"].astype(np.float32), state["tried"].copy()
+
+
+@dataclass(frozen=True)
+class EvalJob:
+    """Episodes of one policy on one task; never split, so that batches stay the same."""
+
+    key: int
+    seed: int
+    purpose: str  # evaluate or select
+    place: tuple[int, ...]  # names the generators, with the episode
+    task: str
+    head: int
+    episodes: int
+    layout: ActorLayout
+    weights: str  # a file that is shared memory, [..., P], left alone until the job is done
+    row: int  # of it, counted over all axes but the last
+
+    @property
+    def actor(self) -> Actor:
+        size, start = self.layout.size, 4 * self.row * self.layout.size
+        flat = np.memmap(self.weights, np.float32, "r", offset=start, shape=(size,))
+        return Actor(self.layout, np.asarray(flat))
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    key: int
+    successes: int
+    mean_return: float
+    steps: int
+    seconds: float  # of the worker's time
+
+
+class Evaluation:
+    """A job under way: all its episodes step together, so that the policy sees one batch."""
+
+    def __init__(self, job: EvalJob, envs: Envs, action_dim: int) -> None:
+        self.job, self.envs, self.action_dim = job, envs, action_dim
+        self.totals = np.zeros(job.episodes)
+        self.success = np.zeros(job.episodes, bool)
+        self.seconds = 0.0
+        self._moves = self._play()
+
+    def advance(self) -> EvalResult | None:
+        """One step of one episode, so that nobody waits for long; the result after the last."""
+        start = time.monotonic()
+        over = next(self._moves)
+        self.seconds += time.monotonic() - start
+        if not over:
+            return None
+        steps, mean = self.envs.config.horizon * self.job.episodes, float(self.totals.mean())
+        return EvalResult(self.job.key, int(self.success.sum()), mean, steps, self.seconds)
+
+    def _play(self) -> Iterator[bool]:
+        """Yields after every reset and every step of an environment; True when all is over."""
+        job, shape = self.job, (self.envs.config.horizon, self.action_dim)
+        actor = job.actor
+        fleet, first, draws = [], [], []
+        for episode in range(job.episodes):
+            rng = generator(job.seed, job.purpose, *job.place, episode)
+            fleet.append(self.envs.take(job.task))
+            first.append(fleet[episode].reset(rng))
+            draws.append(rng.standard_normal(shape, np.float32))
+            yield False
+        obs = np.stack(first)
+        for noise in np.stack(draws, 1):
+            actions = np.nan_to_num(actor.act(obs, job.head, noise))
+            for episode, env in enumerate(fleet):
+                obs[episode], reward, success, _ = env.step(actions[episode])
+                self.totals[episode] += reward
+                self.success[episode] |= success
+                yield False
+        for env in fleet:
+            self.envs.give(job.task, env)
+        yield True

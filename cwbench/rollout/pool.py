@@ -1,0 +1,274 @@
+"""The trainer's side of the workers: hands out lanes and evaluations, takes results."""
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.envs import step_cost
+from cwbench.rollout.balance import deal
+from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, Make
+from cwbench.rollout.worker import FleetSpec, work
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.config import EnvConfig
+
+# One thread per worker: they are as many as the cores already.
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+LaneState = Mapping[str, NDArray[Any]]
+
+
+class WorkerError(RuntimeError):
+    """A worker process failed; the message is its traceback."""
+
+
+class SharedArray:
+    """Memory that worker processes map too.
+
+    A file, in memory where /dev/shm has room: containers often give it 64 MiB only.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> None:
+        size = np.dtype(dtype).itemsize * int(np.prod(shape))
+        memory = Path("/dev/shm")
+        roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * size
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="cwbench-", dir=memory if roomy else None, ignore_cleanup_errors=True
+        )
+        self.path = str(Path(self._folder.name) / "array")
+        self.array: NDArray[Any] = np.memmap(self.path, dtype, "w+", shape=shape)
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+
+class Pool:
+    """Worker processes. One pool serves every fleet of a command."""
+
+    def __init__(self, workers: int, action_dim: int, make: Make | None = None) -> None:
+        context = multiprocessing.get_context("spawn")  # fork is unsafe once torch has threads
+        self.connections: list[Connection] = []
+        self.processes = []
+        with _environment(THREADS):
+            for number in range(workers):
+                ours, theirs = context.Pipe()
+                process = context.Process(
+                    target=work,
+                    args=(theirs, make, action_dim),
+                    name=f"cwbench-{number}",
+                    daemon=True,
+                )
+                process.start()
+                theirs.close()
+                self.connections.append(ours)
+                self.processes.append(process)
+        self._keys = itertools.count()
+        self._waiting: dict[int, Callable[[EvalResult], None]] = {}  # evaluation -> what to do
+        self._owner: dict[int, int] = {}  # evaluation -> worker
+        self._load = [0] * workers  # evaluations under way, per worker
+        self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
+        # What workers were busy with: the last chunks as (fleet, start, end), and in all.
+        self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
+        self.collection_seconds = self.evaluation_seconds = 0.0
+        self._collected: dict[int, list[list[Episode]]] = {}
+        self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
+
+    def evaluate(
+        self, job: Mapping[str, Any], env: EnvConfig, done: Callable[[EvalResult], None]
+    ) -> None:
+        """Start evaluation episodes; `done` is called, from some later wait, with the result."""
+        key = next(self._keys)
+        worker = self._load.index(min(self._load))
+        self._load[worker] += 1
+        self._owner[key], self._waiting[key] = worker, done
+        self._send(worker, "evaluate", EvalJob(key=key, **job), env)
+
+    def finish_evaluations(self) -> None:
+        while self._waiting:
+            self.receive()
+
+    def _send(self, worker: int, *message: Any) -> None:
+        try:
+            self.connections[worker].send(message)
+        except (BrokenPipeError, OSError):
+            self._gone(worker)
+
+    def _gone(self, worker: int) -> NoReturn:
+        self.processes[worker].join(timeout=1)
+        code = self.processes[worker].exitcode
+        raise WorkerError(f"worker {worker} ended with exit code {code} (out of memory?)")
+
+    def receive(self) -> None:
+        """Wait for at least one message and deal with all that are there."""
+        for connection in wait(self.connections):
+            assert isinstance(connection, Connection)
+            try:
+                name, *content = connection.recv()
+            except (EOFError, OSError):
+                self._gone(self.connections.index(connection))
+            getattr(self, f"_on_{name}")(*content)
+
+    def _on_collected(self, key: int, episodes: list[Episode], span: tuple[float, float]) -> None:
+        self._collected[key].append(episodes)
+        self.collect_spans.append((key, *span))
+        self.collection_seconds += span[1] - span[0]
+
+    def _on_saved(self, key: int, states: list[tuple[int, int, LaneState]]) -> None:
+        self._saved[key].append(states)
+
+    def _on_evaluated(self, result: EvalResult) -> None:
+        self.evaluation_seconds += result.seconds
+        self._load[self._owner.pop(result.key)] -= 1
+        self._waiting.pop(result.key)(result)
+
+    def _on_failed(self, text: str, key: int | None) -> None:
+        if key is not None:
+            self._load[self._owner.pop(key)] -= 1
+            del self._waiting[key]
+        raise WorkerError(text)
+
+    def reset(self) -> None:
+        """After a failure: workers drop all they have, and what they said until then is ignored."""
+        for worker in range(len(self.connections)):
+            self._send(worker, "reset")
+        for worker, connection in enumerate(self.connections):
+            try:
+                while connection.recv() != ("empty",):
+                    pass
+            except (EOFError, OSError):
+                self._gone(worker)
+        for known in (self._waiting, self._owner, self._collected, self._saved):
+            known.clear()
+        self._load, self.load = [0] * len(self._load), [0.0] * len(self.load)
+
+    @property
+    def alive(self) -> bool:
+        return all(process.is_alive() for process in self.processes)
+
+    def close(self) -> None:
+        for connection, process in zip(self.connections, self.processes, strict=True):
+            with contextlib.suppress(OSError):
+                connection.send(("stop",))
+            process.join(timeout=2)
+            if process.is_alive():
+                process.kill()
+                process.join(timeout=2)
+            connection.close()
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Collector:
+    """The lanes of one fleet, spread over a pool."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        lanes: Sequence[LaneSpec],
+        layout: ActorLayout,
+        env: EnvConfig,
+        *,
+        runs: int,
+        longest: int,
+        width: int,
+        states: Mapping[tuple[int, int], LaneState],
+    ) -> None:
+        self.pool, self.layout, self.env = pool, layout, env
+        self.key = next(pool._keys)
+        self.weights = SharedArray((runs, layout.size))
+        self.chunks = SharedArray((len(lanes), longest, width))
+        self.version = SharedArray((1,), np.int64)  # of the weights
+        self.lanes = list(lanes)
+        self._steps = 0
+        shares = self._deal(lanes)
+        self._users = [worker for worker, slots in enumerate(shares) if slots]
+        for worker in self._users:
+            slots = shares[worker]
+            own = tuple(lanes[slot] for slot in slots)
+            spec = FleetSpec(
+                self.key,
+                own,
+                layout,
+                self.weights.path,
+                self.chunks.path,
+                self.version.path,
+                ((runs, layout.size), (len(lanes), longest, width)),
+                tuple(slots),
+                env,
+                tuple(states.get((lane.run, lane.lane)) for lane in own),
+            )
+            pool._send(worker, "open", spec)
+
+    def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
+        """Lanes for each worker. Which worker steps a lane changes no number."""
+        costs = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
+        shares = deal(costs, self.pool.load)
+        self._load = [sum(costs[slot] for slot in share) for share in shares]
+        self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]
+        return shares
+
+    def request(self, steps: int, version: int) -> None:
+        """Have every lane roll so many steps, once the weights of this version have arrived."""
+        self._steps = steps
+        self.pool._collected[self.key] = []
+        for worker in self._users:
+            self.pool._send(worker, "collect", self.key, steps, version)
+
+    def receive(self) -> tuple[Floats, list[Episode]]:
+        """Transitions [lanes, steps, F] of the last request, and the episodes that ended."""
+        answers = self.pool._collected[self.key]
+        while len(answers) < len(self._users):
+            self.pool.receive()
+        return self.chunks.array[:, : self._steps], _sorted(itertools.chain(*answers))
+
+    def save(self) -> dict[tuple[int, int], LaneState]:
+        """The exact state of every lane, by (run, lane)."""
+        self.pool._saved[self.key] = []
+        for worker in self._users:
+            self.pool._send(worker, "save", self.key)
+        while len(self.pool._saved[self.key]) < len(self._users):
+            self.pool.receive()
+        states = itertools.chain(*self.pool._saved.pop(self.key))
+        return {(run, lane): state for run, lane, state in states}
+
+    def close(self) -> None:
+        for worker in self._users:
+            with contextlib.suppress(WorkerError):
+                self.pool._send(worker, "close", self.key)
+        self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
+        for shared in (self.weights, self.chunks, self.version):
+            shared.close()
+
+
+def _sorted(episodes: Iterable[Episode]) -> list[Episode]:
+    return sorted(episodes, key=lambda episode: (episode.run, episode.lane))
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Any:
+    """Environment variables for processes started inside the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,181 @@
+"""Worker processes: they roll out chunks and evaluation episodes (`rollouts.py`).
+
+A worker answers requests from one pipe. A chunk is collected as soon as its weights are in shared
+memory. Collecting comes first; evaluations advance by one step of one environment whenever nothing
+can be collected, so they fill the time in which the trainer trains.
+"""
+
+import select
+import signal
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.rollout.episodes import Envs, Episode, EvalJob, Evaluation, Lane, LaneSpec, Make
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.config import EnvConfig
+
+LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to do
+
+
+@dataclass(frozen=True)
+class FleetSpec:
+    """What a worker must know of a fleet."""
+
+    key: int
+    lanes: tuple[LaneSpec, ...]  # this worker's
+    layout: ActorLayout
+    weights: str  # files that are shared memory: [R, P], [lanes, chunk, F], [1]
+    chunks: str
+    version: str  # of the weights
+    shapes: tuple[tuple[int, int], tuple[int, int, int]]
+    slots: tuple[int, ...]  # rows of `chunks`, one per lane
+    env: EnvConfig
+    states: tuple[Mapping[str, NDArray[Any]] | None, ...]
+
+
+@dataclass(frozen=True)
+class OpenFleet:
+    """A worker's part of a fleet."""
+
+    lanes: list[Lane]
+    slots: tuple[int, ...]
+    chunks: Floats
+    version: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A chunk to collect, with weights that may still be on their way."""
+
+    fleet: OpenFleet
+    steps: int
+    version: int
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.fleet.version[0] >= self.version)
+
+
+class Worker:
+    def __init__(self, connection: Connection, make: Make, action_dim: int) -> None:
+        self.connection, self.make, self.action_dim = connection, make, action_dim
+        self.envs: dict[EnvConfig, Envs] = {}
+        self.fleets: dict[int, OpenFleet] = {}
+        self.requests: dict[int, Request] = {}  # by fleet
+        self.evaluations: deque[Evaluation] = deque()
+
+    def serve(self) -> None:
+        """Answer until told to stop. What fails is reported, and the worker goes on."""
+        while True:
+            task = self._task()
+            if self._message_within(0 if task else LOOK_SECONDS if self.requests else None):
+                name, *arguments = self.connection.recv()
+                if name == "stop":
+                    return
+                task = partial(getattr(self, name), *arguments)
+            if task:
+                try:
+                    task()
+                except Exception:
+                    self.connection.send(("failed", traceback.format_exc(), None))
+
+    def _message_within(self, seconds: float | None) -> bool:
+        # Not `connection.poll`: it rounds up to whole milliseconds and costs four times as much.
+        return bool(select.select([self.connection], [], [], seconds)[0])
+
+    def _task(self) -> Callable[[], None] | None:
+        """What can be done without a message: a chunk whose weights are there, or evaluating."""
+        for key, request in self.requests.items():
+            if request.ready:
+                return partial(self._collect, key)
+        return self._advance if self.evaluations else None
+
+    def _collect(self, key: int) -> None:
+        start = time.monotonic()
+        request = self.requests.pop(key)
+        fleet, episodes = request.fleet, list[Episode]()
+        for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
+            episodes += lane.collect(fleet.chunks[slot, : request.steps])
+        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
+
+    def _advance(self) -> None:
+        """One step of the oldest evaluation."""
+        evaluation = self.evaluations[0]
+        try:
+            result = evaluation.advance()
+        except Exception:
+            self.evaluations.popleft()
+            self.connection.send(("failed", traceback.format_exc(), evaluation.job.key))
+            return
+        if result is not None:
+            self.evaluations.popleft()
+            self.connection.send(("evaluated", result))
+
+    def _envs(self, config: EnvConfig) -> Envs:
+        return self.envs.setdefault(config, Envs(self.make, config))
+
+    def open(self, spec: FleetSpec) -> None:
+        weights = np.memmap(spec.weights, np.float32, "r", shape=spec.shapes[0])
+        chunks = np.memmap(spec.chunks, np.float32, "r+", shape=spec.shapes[1])
+        envs = self._envs(spec.env)
+        lanes = [
+            Lane(lane, envs, Actor(spec.layout, np.asarray(weights)[lane.run]), self.action_dim)
+            for lane in spec.lanes
+        ]
+        for lane, state in zip(lanes, spec.states, strict=True):
+            if state is not None:
+                lane.load(state)
+        version = np.memmap(spec.version, np.int64, "r", shape=(1,))
+        self.fleets[spec.key] = OpenFleet(
+            lanes, spec.slots, np.asarray(chunks), np.asarray(version)
+        )
+
+    def collect(self, key: int, steps: int, version: int) -> None:
+        self.requests[key] = Request(self.fleets[key], steps, version)
+
+    def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
+        self.evaluations.append(Evaluation(job, self._envs(env), self.action_dim))
+
+    def save(self, key: int) -> None:
+        lanes = self.fleets[key].lanes
+        states = [(lane.spec.run, lane.spec.lane, lane.save()) for lane in lanes]
+        self.connection.send(("saved", key, states))
+
+    def reset(self) -> None:
+        """Environments go too: one may have failed in the middle of a step."""
+        for table in (self.envs, self.fleets, self.requests):
+            table.clear()
+        self.evaluations.clear()
+        self.connection.send(("empty",))
+
+    def close(self, key: int) -> None:
+        self.requests.pop(key, None)
+        for lane in self.fleets.pop(key).lanes:
+            if lane.env is not None:
+                lane.envs.give(lane.task, lane.env)
+
+
+def work(connection: Connection, make: Make | None, action_dim: int) -> None:
+    """The body of a worker process."""
+    # Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a
+    # job; the parent decides when workers end, after it has asked them for their state.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        if make is None:
+            from cwbench import envs
+
+            make = envs.make
+        Worker(connection, make, action_dim).serve()
+    except (EOFError, ConnectionError):
+        return  # the parent is gone

@@ -1,0 +1,37 @@
+"""How an actor's weights lie in a flat vector, and what torch and numpy must agree on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Facts of the networks that torch and numpy must agree on.
+LEAK = 0.2  # as in the reference; torch's default would be 0.01
+NORM_EPS = 1e-3  # likewise; torch's default would be 1e-5
+LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ActorLayout:
+    """How one run's actor lies in a flat vector."""
+
+    shapes: Mapping[str, tuple[int, ...]]  # in order; heads have a leading task axis
+    layers: int
+    head_layers: int
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    def views(self, flat: Floats) -> dict[str, Floats]:
+        """The parts of a flat vector, by name, without copying."""
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            end = start + math.prod(shape)
+            parts[name] = flat[start:end].reshape(shape)
+            start = end
+        return parts

@@ -1,0 +1,80 @@
+"""Option groups that every method shares, and the protocols that set them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cwbench.spec.options import option
+
+
+@dataclass(frozen=True)
+class MethodConfig:
+    """Options of a method; fine-tuning has none."""
+
+
+@dataclass(frozen=True)
+class SACConfig:
+    batch_size: int = option(128, "Transitions per update.", minimum=1)
+    lr: float = option(1e-3, "Learning rate of Adam.", minimum=0)
+    gamma: float = option(0.99, "Discount.", minimum=0)
+    polyak: float = option(0.995, "Share of the old target kept at each update.", minimum=0)
+    # eps as in the reference, not torch's 1e-8: PackNet's clipped gradients are near 5e-8.
+    adam_eps: float = option(1e-7, "Epsilon of Adam.", minimum=0)
+    target_std: float = option(0.089, "Policy std whose entropy is the target.", minimum=0)
+    clip_norm: float | None = option(
+        None, "Largest gradient norm, for actor, critics and alpha each; 0: no limit.", minimum=0
+    )
+    buffer_size: int = option(1_000_000, "Transitions kept of the current task.", minimum=1)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    width: int = option(256, "Units per hidden layer.", minimum=1)
+    layers: int = option(4, "Hidden layers.", minimum=1)
+    actor_head_layers: int = option(
+        0, "Hidden layers that each task has for itself in the actor.", minimum=0
+    )
+    critic_head_layers: int = option(
+        0, "Hidden layers that each task has for itself in the critics.", minimum=0
+    )
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    obs: Literal["cw12", "full39"] = option("cw12", "Observation layout.")
+    reward: Literal["cw_v1", "v2", "stock_v1"] = option("cw_v1", "Reward version.")
+    push_back_shaping: bool = option(False, "Pay push-back's approach from above, as V1 did.")
+    horizon: int = option(200, "Steps per episode.", minimum=1)
+    hammer_nail: bool = option(True, "Show hammer's nail in cw12; Continual World had zeros there.")
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    steps_per_task: int = option(1_000_000, "Environment steps per task.", minimum=1)
+    eval_every: int = option(20_000, "Steps between evaluations.", minimum=1)
+    eval_episodes: int = option(10, "Stochastic episodes per evaluation and task.", minimum=1)
+    start_steps: int = option(10_000, "Steps with random actions at a task's start.", minimum=0)
+    update_after: int = option(1_000, "Steps before the first update.", minimum=0)
+    update_every: int = option(50, "Steps, and updates, per round.", minimum=1)
+
+
+GROUPS: dict[str, type] = {
+    "sac": SACConfig,
+    "network": NetworkConfig,
+    "env": EnvConfig,
+    "schedule": ScheduleConfig,
+}
+
+# What a protocol sets; everything else keeps its default or the method's preset.
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "compact": {"steps_per_task": 250_000, "eval_every": 10_000},
+    "smoke": {
+        "steps_per_task": 600,
+        "eval_every": 300,
+        "eval_episodes": 2,
+        "start_steps": 100,
+        "update_after": 100,
+        "batch_size": 32,
+        "width": 32,
+    },
+}

@@ -1,0 +1,48 @@
+"""When a segment collects, updates and evaluates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cwbench.spec.config import ScheduleConfig
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A step at which collection pauses."""
+
+    step: int  # steps done
+    updates: int  # to make now
+    evaluate: bool
+
+
+def stops(schedule: ScheduleConfig, steps: int) -> Iterator[Stop]:
+    """All stops of a segment, in order; the last one is its end and always evaluates.
+
+    The reference updates after its 0-based step t when t >= update_after and t % update_every == 0,
+    i.e. when t + 1 steps are done: 999,000 updates in a million steps.
+    """
+    every, evals = schedule.update_every, schedule.eval_every
+    points = {*range(1, steps + 1, every), *range(evals, steps + 1, evals), steps}
+    for step in sorted(points):
+        last = step - 1
+        due = last % every == 0 and last >= schedule.update_after
+        yield Stop(step, every if due else 0, step % evals == 0 or step == steps)
+
+
+def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
+    return min(max(schedule.update_every, 1), steps)
+
+
+def count_updates(schedule: ScheduleConfig, steps: int) -> int:
+    return sum(stop.updates for stop in stops(schedule, steps))
+
+
+def count_evaluations(schedule: ScheduleConfig, steps: int) -> int:
+    return sum(stop.evaluate for stop in stops(schedule, steps))
+
+
+def longest_share(steps: int, tasks: int, horizon: int) -> int:
+    """The most steps one task gets when so many of them take turns, episode by episode."""
+    if tasks == 1:
+        return steps
+    return min(steps, -(-steps // (tasks * horizon)) * horizon)

@@ -1,0 +1,141 @@
+"""The unit of work: one task of one run, starting where its parent segment ended."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from cwbench.spec.config import (
+    GROUPS,
+    EnvConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.spec.options import from_record, per_run_names
+
+SCHEMA = 1
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """A short name for a record: equal records, equal names."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run is, apart from its tasks and its seed."""
+
+    method: str
+    options: MethodConfig
+    sac: SACConfig
+    network: NetworkConfig
+    env: EnvConfig
+    schedule: ScheduleConfig
+    source: str | None = None  # hash of a method's file, for methods from outside the package
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "source": self.source,
+            "method_options": asdict(self.options),
+            "sac": asdict(self.sac),
+            "network": asdict(self.network),
+            "env": asdict(self.env),
+            "schedule": asdict(self.schedule),
+        }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Setup":
+        groups: dict[str, Any] = {
+            name: from_record(group, record[name]) for name, group in GROUPS.items()
+        }
+        own = from_record(options_class, record["method_options"])
+        return Setup(record["method"], own, source=record["source"], **groups)
+
+    def shape(self) -> dict[str, Any]:
+        """What the runs of one fleet have in common: all but the values of per-run options.
+
+        Of those only whether they are zero, which often means that a part is not there at all.
+        """
+        record = self.record()
+        own = record["method_options"]
+        zero = {name: own[name] == 0 for name in per_run_names(type(self.options))}
+        return record | {"method_options": own | zero}
+
+
+def setup_digest(record: Mapping[str, Any]) -> str:
+    """The name of the setup in a segment's record."""
+    own = [field.name for field in fields(Setup) if field.name != "options"]
+    return digest({key: record[key] for key in (*own, "method_options")})
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One task of one run. `tasks` is the sequence up to and including the task trained here."""
+
+    setup: Setup
+    seed: int
+    tasks: tuple[str, ...]
+    length: int | None = None  # the whole sequence's, for methods whose training depends on it
+    joint: bool = False  # all tasks at once, for methods that learn so
+
+    @property
+    def position(self) -> int:
+        return len(self.tasks) - 1
+
+    @cached_property
+    def parent(self) -> "Segment | None":
+        if self.joint or not self.position:
+            return None
+        return replace(self, tasks=self.tasks[:-1])
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of training."""
+        return self.setup.schedule.steps_per_task * (len(self.tasks) if self.joint else 1)
+
+    def record(self) -> dict[str, Any]:
+        """Everything that decides the numbers a segment produces, and nothing else."""
+        return {
+            "schema": SCHEMA,
+            **self.setup.record(),
+            "seed": self.seed,
+            "tasks": list(self.tasks),
+            "length": self.length,
+            "joint": self.joint,
+        }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Segment":
+        """The segment that `record` described; further keys are ignored."""
+        return Segment(
+            Setup.from_record(record, options_class),
+            record["seed"],
+            tuple(record["tasks"]),
+            record["length"],
+            record["joint"],
+        )
+
+    @cached_property
+    def id(self) -> str:
+        return digest(self.record())
+
+    @property
+    def folder(self) -> str:
+        name = self.setup.method.replace("/", "_").replace(":", "_")
+        return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
+
+
+def path(
+    setup: Setup, seed: int, tasks: tuple[str, ...], *, needs_length: bool, joint: bool
+) -> list[Segment]:
+    """The segments of one run of a sequence, first task first."""
+    if joint:
+        return [Segment(setup, seed, tasks, joint=True)]
+    length = len(tasks) if needs_length else None
+    return [Segment(setup, seed, tasks[: end + 1], length) for end in range(len(tasks))]

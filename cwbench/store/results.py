@@ -1,0 +1,364 @@
+"""The results folder: what training leaves on disk, and how reports read it. No torch here.
+
+    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  status.json
+                                end.safetensors  snapshot/  replay/
+    <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
+
+Counts are stored, not rates. A finished segment is never rewritten.
+"""
+
+import contextlib
+import csv
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cwbench.spec.segment import SCHEMA, Segment, digest
+
+EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
+TRAIN_COLUMNS = (
+    "step",
+    "updates",
+    "episodes",
+    "successes",
+    "mean_return",
+    "actor_loss",
+    "critic_loss",
+    "penalty",
+    "q",
+    "entropy",
+    "alpha",
+    "value_mean",
+    "value_std",
+    "seconds",
+)
+STATES = ("pending", "running", "done", "failed", "diverged")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a file in one step, so that a reader or a crash never sees half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+@dataclass(frozen=True)
+class SegmentFolder:
+    """One segment on disk."""
+
+    path: Path
+
+    @property
+    def end(self) -> Path:
+        """What a child needs: weights, value statistics, method state. One file, so atomic."""
+        return self.path / "end.safetensors"
+
+    @property
+    def replay(self) -> Path:
+        """This task's transitions, where the method keeps them."""
+        return self.path / "replay"
+
+    @property
+    def snapshot(self) -> Path:
+        """The middle of the segment; removed when it is done."""
+        return self.path / "snapshot" / "state.safetensors"
+
+    @property
+    def done(self) -> bool:
+        return self.state == "done"
+
+    @property
+    def state(self) -> str:
+        return str(self.status().get("state", "pending"))
+
+    def status(self) -> dict[str, Any]:
+        with contextlib.suppress(FileNotFoundError):
+            return read_json(self.path / "status.json")
+        return {"state": "pending", "step": 0}
+
+    def set_status(self, state: str, **content: Any) -> None:
+        """Replace the state; numbers that are not given stay as they were."""
+        assert state in STATES
+        now = {"state": state, "message": "", "updated": time.time(), **content}
+        write_json(self.path / "status.json", self.status() | now)
+
+    def create(self, segment: Segment, about: Mapping[str, Any]) -> None:
+        """Write the record first, so that a folder without one is never a segment."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / "segment.json").exists():
+            parent = segment.parent.id if segment.parent else None
+            content = {"id": segment.id, **segment.record(), "parent": parent, **about}
+            write_json(self.path / "segment.json", content)
+
+    def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows to evals.csv or train.csv, with a header on first use."""
+        file = self.path / name
+        new = not file.exists()
+        with file.open("a", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            if new:
+                writer.writerow(columns)
+            writer.writerows(rows)
+
+    def truncate(self, name: str, length: int) -> None:
+        """Cut a file back to what it held when a snapshot was taken."""
+        file = self.path / name
+        if length == 0:
+            file.unlink(missing_ok=True)
+        elif file.exists():
+            os.truncate(file, length)
+
+    def length(self, name: str) -> int:
+        file = self.path / name
+        return file.stat().st_size if file.exists() else 0
+
+
+@dataclass(frozen=True)
+class Store:
+    """A results folder."""
+
+    root: Path
+
+    def folder(self, segment: Segment) -> SegmentFolder:
+        return SegmentFolder(self.root / "segments" / segment.folder)
+
+    def add_experiment(self, content: Mapping[str, Any]) -> None:
+        """Remember which runs a command asked for; the same runs again are the same file."""
+        folder = self.root / "experiments"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = digest({"runs": content["runs"], "name": content["name"]})
+        if not (folder / f"{name}.json").exists():
+            write_json(folder / f"{name}.json", {"schema": SCHEMA, **content})
+
+    def newer_schema(self) -> Path | None:
+        """A file written by a later version of cwbench, if there is one."""
+        for file in [
+            *self.root.glob("experiments/*.json"),
+            *self.root.glob("segments/*/segment.json"),
+        ]:
+            with contextlib.suppress(json.JSONDecodeError):
+                if read_json(file).get("schema", 0) > SCHEMA:
+                    return file
+        return None
+
+
+@dataclass
+class Runs:
+    """What `load_runs` returns. `problems` names everything that could not be read as it should."""
+
+    runs: pd.DataFrame  # one row per run of an experiment
+    evals: pd.DataFrame  # one row per run, evaluation and position evaluated
+    train: pd.DataFrame  # one row per run and evaluation: training statistics
+    segments: pd.DataFrame  # one row per segment: record and status
+    problems: list[str] = field(default_factory=list)
+
+
+RUN_COLUMNS = (
+    "run",  # "<sequence>/<id of the last segment>", unique
+    "experiment",
+    "sequence",
+    "method",
+    "label",  # method and the options that differ from its defaults
+    "setup",  # digest of everything but tasks and seed: runs with equal setup may be averaged
+    "protocol",
+    "seed",
+    "tasks",  # tuple of names
+    "segments",  # tuple of ids
+    "folders",  # tuple of folder names, "" where nothing is on disk
+    "done",  # segments finished
+    "state",  # done, running, pending, failed, diverged
+    "step",  # environment steps so far, over all segments
+    "steps",  # environment steps asked for
+)
+
+
+def load_runs(root: str | Path) -> Runs:
+    """Assemble the runs of a results folder, finished or not, from its segments."""
+    root = Path(root)
+    problems: list[str] = []
+    segments = {record["id"]: record for record in read_segments(root, problems)}
+    tables = {
+        name: {
+            key: _table(root / "segments" / record["folder"] / f"{name}.csv", columns, problems)
+            for key, record in segments.items()
+        }
+        for name, columns in (("evals", EVAL_COLUMNS), ("train", TRAIN_COLUMNS))
+    }
+    runs: dict[str, dict[str, Any]] = {}
+    for experiment in read_experiments(root, problems):
+        for run in experiment["runs"]:
+            row = _run(run, experiment, segments)
+            runs.setdefault(row["run"], row)
+    return Runs(
+        runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
+        evals=_assemble(runs.values(), segments, tables["evals"], EVAL_COLUMNS),
+        train=_assemble(runs.values(), segments, tables["train"], TRAIN_COLUMNS),
+        segments=pd.DataFrame(list(segments.values())),
+        problems=problems,
+    )
+
+
+def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """Records of the segments on disk, with their folder and status."""
+    for file in sorted(root.glob("segments/*/segment.json")):
+        try:
+            record = _checked(read_json(file), ("schema", "id", "tasks", "env", "schedule"))
+            status = _checked(SegmentFolder(file.parent).status(), ("state",))
+            yield {**record, "folder": file.parent.name, "status": status}
+        except (ValueError, OSError) as error:
+            problems.append(f"{file.relative_to(root)}: {error}")
+
+
+def read_experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """What commands asked for."""
+    for file in sorted(root.glob("experiments/*.json")):
+        try:
+            experiment = _checked(read_json(file), ("schema", "name", "runs"))
+            for run in experiment["runs"]:
+                _checked(run, RUN_KEYS)
+            yield experiment
+        except (ValueError, OSError) as error:
+            problems.append(f"{file.relative_to(root)}: {error}")
+
+
+RUN_KEYS = (
+    *("sequence", "method", "label", "setup", "protocol", "seed"),
+    *("tasks", "segments", "steps"),
+)
+
+
+def _checked(record: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The record, if it holds these keys and no later version wrote it."""
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a record, found {type(record).__name__}")
+    if missing := [key for key in keys if key not in record]:
+        raise ValueError(f"without {', '.join(missing)}")
+    if record.get("schema", SCHEMA) > SCHEMA:
+        raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+    return record
+
+
+def _run(
+    run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    found = [segments.get(key) for key in run["segments"]]
+    status = [record["status"] if record else {"state": "pending"} for record in found]
+    states = [entry["state"] for entry in status]
+    unfinished = [state for state in states if state != "done"]
+    state = unfinished[0] if unfinished else "done"
+    return {
+        "run": f"{run['sequence']}/{run['segments'][-1]}",
+        "experiment": experiment["name"],
+        **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
+        "tasks": tuple(run["tasks"]),
+        "segments": tuple(run["segments"]),
+        "folders": tuple(record["folder"] if record else "" for record in found),
+        "done": states.count("done"),
+        "state": state,
+        "step": sum(int(entry.get("step", 0)) for entry in status),
+        "steps": sum(run["steps"]),
+    }
+
+
+Columns = dict[str, NDArray[Any]]
+_WHOLE = {"step", "eval_position", "episodes", "successes", "updates"}
+
+
+def _table(file: Path, columns: Sequence[str], problems: list[str]) -> Columns:
+    """A CSV as columns. Lines that cannot be read are listed as problems, not guessed at."""
+    if not file.exists():
+        return _parse([], columns)
+    where = f"{file.parent.name}/{file.name}"
+    header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    if tuple(header.split(",")) != tuple(columns):
+        problems.append(f"{where}: unexpected header {header!r}")
+        return _parse([], columns)
+    try:
+        if lines and lines[-1]:
+            raise ValueError("the last line has no end")
+        table = _parse(lines[:-1], columns)
+    except ValueError:  # something is wrong: read line by line, to say what and where
+        table = _parse(_readable(lines, columns, where, problems), columns)
+    key = [name for name in ("step", "eval_position") if name in columns]
+    places = list(zip(*(table[name] for name in key), strict=True))
+    if repeated := len(places) - len(set(places)):
+        problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
+        first = {place: row for row, place in reversed(list(enumerate(places)))}
+        table = {name: cells[sorted(first.values())] for name, cells in table.items()}
+    return table
+
+
+def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
+    rows = [line.split(",") for line in lines]
+    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
+    kinds: dict[str, Any] = {name: int if name in _WHOLE else float for name in columns}
+    parsed = {}
+    for name, column in zip(columns, cells, strict=True):
+        if name == "eval_task":
+            parsed[name] = np.array(column, object)
+        else:
+            parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
+    return parsed
+
+
+def _readable(
+    lines: Sequence[str], columns: Sequence[str], where: str, problems: list[str]
+) -> list[str]:
+    kept = []
+    for number, line in enumerate(lines, start=2):
+        if not line:
+            continue
+        try:
+            if line.count(",") + 1 != len(columns) or number > len(lines):
+                raise ValueError(f"truncated line {line!r}")
+            _parse([line], columns)
+            kept.append(line)
+        except ValueError as error:
+            problems.append(f"{where} line {number}: {error}")
+    return kept
+
+
+def _assemble(
+    runs: Iterable[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    tables: Mapping[str, Columns],
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Rows of every run, with `position` (the task being trained) and `step` over the whole run."""
+    parts: dict[str, list[NDArray[Any]]] = {
+        name: [np.array([], object)]
+        for name in (*columns, "run", "position", "segment", "segment_step")
+    }
+    for run in runs:
+        offset = 0
+        for position, key in enumerate(run["segments"]):
+            if key not in segments:
+                break
+            table = tables[key]
+            about = {"run": run["run"], "position": position, "segment": key}
+            for name, cells in {**table, "step": table["step"] + offset}.items():
+                parts[name].append(cells)
+            for name, value in about.items():
+                kind = object if isinstance(value, str) else int
+                parts[name].append(np.full(len(table["step"]), value, kind))
+            parts["segment_step"].append(table["step"])
+            offset += _steps(segments[key])
+    return pd.DataFrame({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
+
+
+def _steps(record: Mapping[str, Any]) -> int:
+    tasks = len(record["tasks"]) if record["joint"] else 1
+    return int(record["schedule"]["steps_per_task"]) * tasks

@@ -1,0 +1,129 @@
+"""What the segments of a results folder are doing, from their records, states and claims."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cwbench.store import claims
+from cwbench.store.results import SegmentFolder, read_experiments, read_segments
+
+# `stopped` began and is in nobody's hands now; `waiting` has not begun.
+STATES = ("done", "running", "waiting", "stopped", "failed", "diverged")
+
+
+@dataclass(frozen=True)
+class SegmentStatus:
+    id: str
+    method: str  # with its options
+    protocol: str
+    seed: int
+    position: int  # 0 for the first task
+    task: str
+    parent: str | None
+    steps: int
+    state: str = "waiting"
+    folder: str = ""  # empty where nothing is on disk
+    step: int = 0
+    message: str = ""  # why it failed
+    owner: str = ""  # host:pid
+    since: float | None = None  # when its owner began
+    steps_per_second: float | None = None
+    waits_for: str | None = None  # a parent that is not done
+
+
+@dataclass(frozen=True)
+class ExperimentStatus:
+    name: str
+    command: str
+    created: float
+    runs: int
+    segments: tuple[SegmentStatus, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found = Counter(segment.state for segment in self.segments)
+        return {state: found[state] for state in STATES}
+
+    @property
+    def step(self) -> int:
+        return sum(segment.step for segment in self.segments)
+
+    @property
+    def steps(self) -> int:
+        return sum(segment.steps for segment in self.segments)
+
+
+def read_status(root: Path) -> tuple[list[ExperimentStatus], list[str]]:
+    """Every recorded experiment, oldest first, and what could not be read."""
+    problems: list[str] = []
+    records = {record["id"]: record for record in read_segments(root, problems)}
+    experiments = [
+        ExperimentStatus(
+            record["name"],
+            str(record.get("command", "")),
+            float(record.get("created", 0)),
+            len(record["runs"]),
+            tuple(
+                {s.id: s for run in record["runs"] for s in _of_run(run, records, root)}.values()
+            ),
+        )
+        for record in read_experiments(root, problems)
+    ]
+    return sorted(experiments, key=lambda one: one.created), problems
+
+
+def _of_run(
+    run: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]], root: Path
+) -> Iterator[SegmentStatus]:
+    parent: SegmentStatus | None = None
+    last = len(run["tasks"]) - 1
+    joint = len(run["segments"]) < len(run["tasks"])
+    for place, (key, steps) in enumerate(zip(run["segments"], run["steps"], strict=True)):
+        position = last if joint else place
+        status = SegmentStatus(
+            key,
+            run["label"],
+            run["protocol"],
+            run["seed"],
+            position,
+            run["tasks"][position],
+            parent.id if parent else None,
+            steps,
+        )
+        if key in records:
+            status = _on_disk(status, records[key], root)
+        if status.state == "waiting" and parent and parent.state != "done":
+            status = replace(status, waits_for=parent.id)
+        parent = status
+        yield status
+
+
+def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> SegmentStatus:
+    folder = SegmentFolder(root / "segments" / record["folder"])
+    owner = claims.owner(folder)
+    found = folder.status()  # after the claim: an owner that has just finished leaves `done`
+    step, state = int(found.get("step", 0)), found["state"]
+    if owner and state in ("pending", "running"):
+        state = "running"
+    elif state in ("pending", "running"):
+        state = "stopped" if step or state == "running" else "waiting"
+    since = found.get("started") if state == "running" else None
+    return replace(
+        status,
+        state=state,
+        folder=record["folder"],
+        step=step,
+        message=str(found.get("message", "")),
+        owner=f"{owner['host']}:{owner['pid']}" if owner and state == "running" else "",
+        since=since,
+        steps_per_second=_speed(found) if since else None,
+    )
+
+
+def _speed(status: Mapping[str, Any]) -> float | None:
+    """Steps per second of a segment since its owner began, as of its last evaluation."""
+    steps = status["step"] - status.get("started_step", 0)
+    seconds = status["updated"] - status["started"]
+    return steps / seconds if steps > 0 and seconds > 0 else None

@@ -1,0 +1,108 @@
+"""Two methods on shared seeds, and aggregates over many runs. Scores are [S, R]: sequence, seed."""
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from cwbench.reports.analysis.intervals import LEVEL, RESAMPLES, percentile_interval
+
+Array = NDArray[np.float64]
+EXACT_SEEDS = 16  # up to here all 2^n sign patterns are visited
+
+
+def paired_differences(first: Array, second: Array) -> Array:
+    """[R']: first minus second, averaged over sequences, for the seeds where nothing is missing.
+
+    One number per seed: sequences of one seed may share segments, so they are not independent.
+    """
+    differences = np.atleast_2d(first - second).mean(0)
+    return np.asarray(differences[~np.isnan(differences)])
+
+
+def sign_flip_test(differences: Array, rng: np.random.Generator | None = None) -> float:
+    """Two-sided p value of "the differences are symmetric around 0"; NaN without differences.
+
+    Exact for up to 16 seeds; beyond, 100,000 random sign patterns and a generator is required.
+    With n seeds no p value can be below 2 / 2^n: 0.0625 for five.
+    """
+    count = len(differences)
+    if count == 0:
+        return float("nan")
+    if count <= EXACT_SEEDS:
+        signs = np.array(list(product((1.0, -1.0), repeat=count)))
+    else:
+        if rng is None:
+            raise ValueError(f"{count} seeds are too many to enumerate: pass a generator")
+        signs = rng.choice((1.0, -1.0), size=(100_000, count))
+        signs[0] = 1.0  # the pattern that was observed always counts
+    sums = np.abs(signs @ differences)
+    return float(np.mean(sums >= np.abs(differences.sum()) - 1e-12))
+
+
+def probability_of_improvement(first: Array, second: Array) -> Array:
+    """P(a run of `first` beats one of `second`), ties count half; mean over sequences.
+
+    first [..., S, R], second [..., S, R'] -> [...].
+    """
+    gap = first[..., :, None] - second[..., None, :]
+    wins = np.where(np.isnan(gap), np.nan, (gap > 0) + 0.5 * (gap == 0))
+    return np.asarray(np.nanmean(wins, axis=(-1, -2)).mean(-1))
+
+
+def improvement_interval(
+    first: Array, second: Array, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """Percentile interval of the probability of improvement; seeds are resampled in pairs."""
+    pick = rng.integers(first.shape[1], size=(resamples, first.shape[1]))
+    a, b = (np.moveaxis(scores[:, pick], 0, 1) for scores in (first, second))  # [B, S, R]
+    return percentile_interval(probability_of_improvement(a, b))
+
+
+def iqm(scores: Array) -> Array:
+    """Interquartile mean along the last axis: a quarter is cut from each end, rounded down."""
+    scores = np.sort(scores, axis=-1)
+    cut = scores.shape[-1] // 4
+    return np.asarray(scores[..., cut : scores.shape[-1] - cut].mean(-1))
+
+
+def iqm_interval(
+    scores: Array, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[float, float, float]:
+    """IQM over all runs of [S, R] with a percentile interval; seeds are resampled."""
+    pick = rng.integers(scores.shape[1], size=(resamples, scores.shape[1]))
+    draws = np.moveaxis(scores[:, pick], 0, 1).reshape(resamples, -1)
+    return float(iqm(scores.reshape(-1))), *percentile_interval(iqm(draws))
+
+
+def profile(scores: Array, thresholds: Array) -> Array:
+    """Share of runs whose score exceeds each threshold: the performance profile."""
+    known = scores[~np.isnan(scores)]
+    return np.asarray((known[None, :] > thresholds[:, None]).mean(1))
+
+
+def power(difference: float, spread: float, seeds: int, level: float = LEVEL) -> float:
+    """Chance that a paired two-sided t test at 1 - level sees a true difference."""
+    freedom = seeds - 1
+    critical = stats.t.ppf((1 + level) / 2, freedom)
+    shift = difference / spread * np.sqrt(seeds)
+    return float(stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift))
+
+
+def seeds_needed(
+    difference: float, spread: float, *, wanted: float = 0.8, level: float = LEVEL
+) -> int:
+    """Smallest number of seeds with the wanted power, given the spread (std) of the differences."""
+    if not spread > 0:
+        return 2
+    seeds, low = 2, 1
+    while power(difference, spread, seeds, level) < wanted:
+        seeds, low = 2 * seeds, seeds
+    while seeds - low > 1:
+        middle = (seeds + low) // 2
+        if power(difference, spread, middle, level) < wanted:
+            low = middle
+        else:
+            seeds = middle
+    return seeds

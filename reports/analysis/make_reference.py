@@ -1,0 +1,80 @@
+"""Make a reference bank of the single-task runs in a results folder (format: `reference.py`).
+
+python -m cwbench.reports.analysis.make_reference RESULTS NAME FOLDER
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cwbench.reports.analysis import names
+from cwbench.store.results import Runs, load_runs
+
+COLUMNS = ["task", "seed", "step", "episodes", "successes"]
+# Of a segment's record: what decides its numbers, and how they came about. Not which host it was.
+KEPT = ("protocol", "method", "method_options", "sac", "network", "env", "schedule")
+HISTORY = ("versions", "device", "command")
+
+
+def write_bank(results: Path, name: str, folder: Path) -> Path:
+    """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run.
+
+    A bank that is there already gets the seeds it does not have.
+    """
+    loaded = load_runs(results)
+    runs = loaded.runs
+    single = runs["sequence"].str.startswith("single-")
+    plain = runs["method"].map(names.method_key) == "finetuning"
+    chosen = runs[single & plain & (runs["state"] == "done")]
+    if chosen.empty:
+        raise ValueError(f"{results} has no finished fine-tuning run of a single task")
+    rows = loaded.evals.rename(columns={"eval_task": "task"})
+    rows = rows.merge(chosen[["run", "seed"]], on="run")[COLUMNS]
+    record = _record(loaded, rows)
+    file, about = folder / f"{name}.csv.gz", folder / f"{name}.json"
+    if about.exists():
+        rows, record = _extended(pd.read_csv(file), json.loads(about.read_text()), rows, record)
+    folder.mkdir(parents=True, exist_ok=True)
+    about.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    ordered = rows.sort_values(["task", "seed", "step"])
+    # mtime 0: the same runs give the same bytes.
+    packing: Any = {"method": "gzip", "mtime": 0}
+    ordered.to_csv(file, index=False, compression=packing)
+    return file
+
+
+def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
+    """The settings all runs share; two settings in one bank would be an error."""
+    tasks = set(rows["task"])
+    records = [
+        row
+        for row in loaded.segments.to_dict("records")
+        if row["method"] == "finetuning" and len(row["tasks"]) == 1 and row["tasks"][0] in tasks
+    ]
+    settings = [{key: record[key] for key in KEPT if key in record} for record in records]
+    if any(setting != settings[0] for setting in settings):
+        raise ValueError("single-task runs of different settings: a bank has one")
+    history = {key: records[0][key] for key in HISTORY if key in records[0]}
+    history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
+    history["seeds"] = sorted(int(seed) for seed in rows["seed"].unique())
+    return settings[0] | {"tasks": sorted(tasks), "history": [history]}
+
+
+def _extended(
+    rows: pd.DataFrame, record: dict[str, Any], more: pd.DataFrame, new: dict[str, Any]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A bank with further seeds: rows and record."""
+    [made] = new["history"]
+    if {**record, "history": []} != {**new, "history": []}:
+        raise ValueError("these runs differ from the bank's in settings or tasks: a bank has one")
+    if known := sorted(set(rows["seed"]) & set(made["seeds"])):
+        raise ValueError(f"the bank has seeds {known} already; remove it to make it anew")
+    return pd.concat([rows, more]), record | {"history": [*record["history"], made]}
+
+
+if __name__ == "__main__":
+    print(write_bank(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))

@@ -1,0 +1,78 @@
+"""The 10 x 10 matrices of task pairs: first task, second task, forgetting of the first."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.intervals import mean_estimate
+from cwbench.reports.analysis.scores import SEED, Score, Scores, align, nothing, one_seed
+from cwbench.reports.analysis.study import Group
+from cwbench.sequences import CW_TASKS
+
+Array = NDArray[np.float64]
+QUANTITIES = {
+    "first": "First task performance",
+    "second": "Second task performance",
+    "forgetting": "First task forgetting",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PairMatrices:
+    """Means over seeds, [10, 10] each with the first task as row; NaN where no run has ended."""
+
+    title: str
+    values: dict[str, Array]
+    averages: dict[str, Score]
+    groups: dict[tuple[int, int], Group]
+
+    @property
+    def pairs(self) -> int:
+        return int((~np.isnan(self.values["second"])).sum())
+
+    def counts(self) -> dict[str, int]:
+        """The counts the paper quotes, over the pairs that have ended."""
+        second, lost = self.values["second"], self.values["forgetting"]
+        return {
+            "second task at zero": int((second == 0).sum()),
+            "second task above 0, below 0.5": int(((second > 0) & (second < 0.5)).sum()),
+            "forgetting above 0.1": int((lost > 0.1).sum()),
+        }
+
+
+def pair_ids(sequence: str) -> tuple[int, int]:
+    first, second = map(int, sequence.split("-")[1:])
+    return first, second
+
+
+def per_run(group: Group, window: int) -> dict[str, Array]:
+    """[R] each."""
+    end = metrics.task_performance(group.complete, window)
+    lost = metrics.task_forgetting(group.complete, window)
+    return {"first": end[:, 0], "second": end[:, 1], "forgetting": lost[:, 0]}
+
+
+def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
+    """Matrices of one setting from its groups on `pair-I-J`."""
+    size = len(CW_TASKS)
+    places = {pair_ids(group.sequence): group for group in groups}
+    runs = {place: per_run(group, scores.window) for place, group in places.items()}
+    values, averages = {}, {}
+    for name in QUANTITIES:
+        values[name] = np.full((size, size), np.nan)
+        for place, one in runs.items():
+            if not np.isnan(one[name]).all():
+                values[name][place] = np.nanmean(one[name])
+        rows, seeds = align(list(places.values()), [one[name][None] for one in runs.values()])
+        averages[name] = _average(rows, seeds, scores.resamples)
+    return PairMatrices(groups[0].title, values, averages, places)
+
+
+def _average(rows: Array, seeds: int, resamples: int) -> Score:
+    ended = ~np.isnan(rows).all(1)
+    if not ended.all():
+        return nothing(f"{int(ended.sum())} of {len(rows)} pairs have ended")
+    value = mean_estimate(rows, rng=np.random.default_rng(SEED), resamples=resamples)
+    return Score(value, seeds, one_seed(seeds))

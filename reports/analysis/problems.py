@@ -1,0 +1,145 @@
+"""What is wrong with a results folder, by name. Nothing is repaired or silently left out."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.study import Group, Study
+from cwbench.store.results import Runs
+
+LOSSES = ("actor_loss", "critic_loss", "q")
+
+
+def find(study: Study, loaded: Runs) -> list[str]:
+    """Every problem that reading alone does not show."""
+    return [
+        *broken_runs(study),
+        *missing_evaluations(study),
+        *missing_seeds(study),
+        *unknown_methods(study),
+        *not_numbers(loaded),
+        *wrong_tasks(loaded),
+        *uneven_references(study),
+        *orphans(study),
+    ]
+
+
+def broken_runs(study: Study) -> Iterator[str]:
+    """Runs that failed or diverged. Leaving them out makes a method look better than it is."""
+    for group in study.groups:
+        for run in group.runs:
+            if run.state in ("failed", "diverged"):
+                states = [study.segments.get(key, {}).get("status", {}) for key in run.segments]
+                message = next((s.get("message") for s in states if s.get("message")), "")
+                why = f" ({message})" if message else ""
+                yield f"{name(group)}, seed {run.seed}: {run.state}{why}; it is in no mean"
+
+
+def missing_evaluations(study: Study) -> Iterator[str]:
+    """Ended runs whose evaluations are not all there: their numbers stay empty."""
+    for group in study.groups:
+        tasks = len(group.tasks)
+        due = np.tril(np.ones((tasks, tasks), bool))[:, None, :]
+        for index, run in enumerate(group.runs):
+            if run.state == "done":
+                gaps = int((np.isnan(group.success[index]) & due).sum())
+                if gaps:
+                    yield (
+                        f"{name(group)}, seed {run.seed}: has ended, but {gaps} evaluations are "
+                        "missing; what needs them is empty"
+                    )
+
+
+def missing_seeds(study: Study) -> Iterator[str]:
+    """Seeds that other settings have on the same sequence under the same protocol."""
+    together: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in study.groups:
+        together[group.protocol.key, group.sequence].append(group)
+    for groups in together.values():
+        every = {seed for group in groups for seed in group.seeds}
+        for group in groups:
+            if lacking := sorted(every - set(group.seeds)):
+                seeds = ", ".join(map(str, lacking))
+                yield f"{name(group)}: seed {seeds} is missing; other methods have it"
+
+
+def unknown_methods(study: Study) -> Iterator[str]:
+    found: dict[str, None] = {}
+    for group in study.groups:
+        records = [study.segments.get(key, {}) for run in group.runs for key in run.segments]
+        outside = any(record.get("source") for record in records)
+        if names.method_key(group.method) not in names.METHODS and not outside:
+            found[group.method] = None
+    for method in found:
+        yield f"unknown method {method!r}: shown under that name, after the others"
+
+
+def not_numbers(loaded: Runs) -> Iterator[str]:
+    """NaN where training should have left a number."""
+    folders = _folders(loaded)
+    for table, columns in ((loaded.evals, ("mean_return",)), (loaded.train, LOSSES)):
+        for column in columns:
+            rows = table[~np.isfinite(table[column].to_numpy(float))] if len(table) else table
+            if column in LOSSES and len(rows):
+                rows = rows[rows["updates"] > 0]
+            for segment, count in (
+                rows.drop_duplicates(["segment", "segment_step"])["segment"]
+                .value_counts(sort=False)
+                .items()
+            ):
+                file = "train.csv" if column in LOSSES else "evals.csv"
+                yield f"{folders[str(segment)]}/{file}: {column} is not a number in {count} rows"
+
+
+def wrong_tasks(loaded: Runs) -> Iterator[str]:
+    """Rows that say another task than the run has at that position."""
+    if not len(loaded.evals):
+        return
+    tasks = {
+        (run, position): task
+        for run, tasks in zip(loaded.runs["run"], loaded.runs["tasks"], strict=True)
+        for position, task in enumerate(tasks)
+    }
+    # The first row of each run, position and task says it; codes are compared, not texts.
+    runs, tested = loaded.evals["run"].factorize()[0], loaded.evals["eval_task"].factorize()[0]
+    position = loaded.evals["eval_position"].to_numpy(np.int64)
+    _, rows = np.unique((runs * 1000 + position) * 1000 + tested, return_index=True)
+    places = loaded.evals.iloc[rows][["run", "eval_position", "eval_task"]]
+    for run, place, task in places.itertuples(index=False):
+        wanted = tasks.get((run, place))
+        if wanted != task:
+            yield f"{run}: evaluations at position {place} are of {task!r}, not of {wanted!r}"
+
+
+def uneven_references(study: Study) -> Iterator[str]:
+    """Fewer reference seeds of one task limit all tasks it is averaged with."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    for group in study.groups:
+        if group.family == "single" and names.method_key(group.method) == "finetuning":
+            counts[group.protocol.key][group.tasks[0]] = len(group.finished)
+    for tasks in counts.values():
+        known = {task: count for task, count in tasks.items() if count}
+        if len(set(known.values())) > 1:
+            text = ", ".join(f"{task} {count}" for task, count in sorted(known.items()))
+            yield f"reference runs differ in number ({text}); means use the smallest of their tasks"
+
+
+def orphans(study: Study) -> Iterator[str]:
+    """Segments on disk that no experiment asked for."""
+    used = {key for group in study.groups for run in group.runs for key in run.segments}
+    lost = [record["folder"] for key, record in study.segments.items() if key not in used]
+    if lost:
+        shown = ", ".join(lost[:3]) + (", ..." if len(lost) > 3 else "")
+        yield f"{len(lost)} segments belong to no experiment and are not used: {shown}"
+
+
+def name(group: Group) -> str:
+    return f"{group.sequence}, {group.title}"
+
+
+def _folders(loaded: Runs) -> dict[str, str]:
+    if not len(loaded.segments):
+        return {}
+    return dict(zip(loaded.segments["id"], loaded.segments["folder"], strict=True))

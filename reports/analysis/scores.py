@@ -1,0 +1,170 @@
+"""From groups of runs to estimates: what a table cell, a bar or a dot shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis.intervals import (
+    RESAMPLES,
+    Estimate,
+    estimate,
+    mean_estimate,
+    seed_means,
+)
+from cwbench.reports.analysis.reference import Reference, find
+from cwbench.reports.analysis.study import Group, Protocol, Study
+
+Array = NDArray[np.float64]
+SEED = 0  # every interval starts its generator here, so none depends on what was computed before
+
+PER_RUN = {
+    "average_performance": metrics.average_performance,
+    "forgetting": metrics.forgetting,
+    "backward_transfer": metrics.backward_transfer,
+}
+PER_TASK = {"average_performance": metrics.task_performance, "forgetting": metrics.task_forgetting}
+TRANSFER = {"forward_transfer": metrics.transfer, "pooled_transfer": metrics.pooled_transfer}
+
+
+@dataclass(frozen=True)
+class Score:
+    """An estimate, how many seeds stand behind it, and why it is empty if it is."""
+
+    estimate: Estimate
+    seeds: int
+    why: str = ""
+
+    @property
+    def value(self) -> float:
+        return self.estimate.value
+
+
+def nothing(why: str) -> Score:
+    return Score(Estimate(np.nan), 0, why)
+
+
+@dataclass(eq=False)
+class Scores:
+    """All estimates of one protocol."""
+
+    study: Study
+    protocol: Protocol
+    resamples: int = RESAMPLES
+
+    @cached_property
+    def window(self) -> int:
+        return self.study.window(self.protocol)
+
+    @cached_property
+    def reference(self) -> Reference:
+        return find(self.study, self.protocol)
+
+    def per_run(self, group: Group, metric: str) -> Array:
+        """[R]: one value per seed. Transfer has none, being a ratio of means over seeds..."""
+        if metric in PER_RUN:
+            return PER_RUN[metric](group.complete, self.window)
+        if self.reference.missing(group.tasks):
+            return np.full(len(group.runs), np.nan)
+        seeds = self.reference.seeds(group.tasks)
+        base = self.reference.areas(group.tasks, seeds).mean(1)
+        return TRANSFER[metric](metrics.area(group.complete), base)  # ... so this is for display
+
+    def score(self, groups: Sequence[Group], metric: str) -> Score:
+        """The metric's mean over groups of one setting on several sequences, or on one."""
+        if metric != "average_performance" and any(group.joint for group in groups):
+            return nothing("not defined: all tasks are trained at once")
+        if metric in TRANSFER:
+            return self._transfer(groups, metric)
+        rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
+        if metric == "backward_transfer" and min(len(group.tasks) for group in groups) < 2:
+            return nothing("a single task has no earlier ones")
+        return self._mean(rows, seeds, names.METRICS[metric].bounds)
+
+    def task_score(self, places: Sequence[tuple[Group, int]], metric: str) -> Score:
+        """The metric of one task, averaged over the positions where it occurs."""
+        groups = [group for group, _ in places]
+        if metric != "average_performance" and any(group.joint for group in groups):
+            return nothing("not defined: all tasks are trained at once")
+        if metric in TRANSFER:
+            if missing := self.reference.missing([group.tasks[i] for group, i in places]):
+                return nothing(f"no single-task reference for {', '.join(missing)}")
+            return self._ratio(
+                [[group.tasks[position]] for group, position in places],
+                [metrics.area(group.complete)[:, [position]].T for group, position in places],
+                groups,
+                metric,
+            )
+        values = [
+            PER_TASK[metric](group.complete, self.window)[:, [position]].T
+            for group, position in places
+        ]
+        rows, seeds = align(groups, values)
+        return self._mean(rows, seeds, names.METRICS[metric].bounds)
+
+    def _mean(self, rows: Array, seeds: int, bounds: tuple[float, float]) -> Score:
+        if np.isnan(rows).all(1).any():
+            return nothing("no finished run")
+        rng = np.random.default_rng(SEED)
+        value = mean_estimate(rows, rng=rng, resamples=self.resamples, bounds=bounds)
+        return Score(value, seeds, one_seed(seeds))
+
+    def _transfer(self, groups: Sequence[Group], metric: str) -> Score:
+        tasks = [list(group.tasks) for group in groups]
+        if missing := self.reference.missing([task for row in tasks for task in row]):
+            return nothing(f"no single-task reference for {', '.join(missing)}")
+        areas = [metrics.area(group.complete).T for group in groups]
+        return self._ratio(tasks, areas, groups, metric)
+
+    def _ratio(
+        self,
+        tasks: Sequence[Sequence[str]],
+        areas: Sequence[Array],
+        groups: Sequence[Group],
+        metric: str,
+    ) -> Score:
+        """Transfer with method and reference seeds resampled jointly; areas are [N, R] each."""
+        reference_seeds = self.reference.seeds([task for row in tasks for task in row])
+        rows, seeds = align(groups, areas)
+        if np.isnan(rows).all(1).any():
+            return nothing("no finished run")
+        cuts = np.cumsum([len(row) for row in tasks])[:-1]
+        base = self.reference.areas([task for row in tasks for task in row], reference_seeds)
+
+        def statistic(weights: Array, reference_weights: Array) -> Array:
+            ours = np.split(seed_means(rows, weights), cuts, axis=1)
+            theirs = np.split(seed_means(base, reference_weights), cuts, axis=1)
+            parts = [TRANSFER[metric](a, b) for a, b in zip(ours, theirs, strict=True)]
+            return np.asarray(np.mean(parts, axis=0))
+
+        value = estimate(
+            statistic,
+            [rows.shape[1], reference_seeds],
+            rng=np.random.default_rng(SEED),
+            resamples=self.resamples,
+            bounds=names.METRICS[metric].bounds,
+        )
+        return Score(value, seeds, one_seed(min(seeds, reference_seeds)))
+
+
+def one_seed(seeds: int) -> str:
+    return "one seed: no interval" if seeds == 1 else ""
+
+
+def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]:
+    """Values [N, R] of each group as rows of one matrix whose columns are the seeds of all.
+
+    Seeds without any value are left out. Also returns how many seeds every row has.
+    """
+    seeds = sorted({seed for group in groups for seed in group.seeds})
+    column = {seed: index for index, seed in enumerate(seeds)}
+    rows = np.full((sum(len(value) for value in values), len(seeds)), np.nan)
+    start = 0
+    for group, value in zip(groups, values, strict=True):
+        rows[start : start + len(value), [column[seed] for seed in group.seeds]] = value
+        start += len(value)
+    known = ~np.isnan(rows)
+    return rows[:, known.any(0)], int(known.sum(1).min())

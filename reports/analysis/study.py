@@ -1,0 +1,288 @@
+"""The runs of a results folder, arranged for reporting: protocols, groups of seeds, arrays."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.metrics import default_window
+from cwbench.reports.analysis.provenance import fingerprint
+from cwbench.store.results import Runs
+
+Array = NDArray[np.float64]
+Count = NDArray[np.int64]
+COUNTS = ("step", "episodes", "successes", "eval_position")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Settings that must be equal before two numbers may stand in one table."""
+
+    name: str
+    env: Mapping[str, Any]
+    schedule: Mapping[str, Any]
+
+    @cached_property
+    def key(self) -> str:
+        return fingerprint({"name": self.name, **self.settings})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"env": dict(self.env), "schedule": dict(self.schedule)}
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations in one task's window; the last one is at the task's end."""
+        if not self.schedule:
+            return 1
+        return ceil(self.steps / int(self.schedule["eval_every"]))
+
+    @property
+    def steps(self) -> int:
+        return int(self.schedule.get("steps_per_task", 1))
+
+    def evaluation(self, step: Count) -> tuple[Count, Count]:
+        """Task window and index of the evaluation made at a step of a run; -1 where none is due."""
+        position, inside = (step - 1) // self.steps, (step - 1) % self.steps + 1
+        every = self.schedule["eval_every"]
+        due = ((inside % every == 0) | (inside == self.steps)) & (step > 0)
+        return position, np.where(due, -(-inside // every) - 1, -1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one setting on one sequence, as far as it came."""
+
+    name: str
+    seed: int
+    state: str
+    step: int
+    steps: int
+    segments: tuple[str, ...]
+    folders: tuple[str, ...]
+
+    @property
+    def progress(self) -> float:
+        return 1.0 if self.state == "done" else min(self.step / max(self.steps, 1), 0.999)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The seeds of one setting on one sequence: what a table cell is made of."""
+
+    sequence: str
+    tasks: tuple[str, ...]
+    method: str
+    label: str
+    setup: str
+    protocol: Protocol
+    runs: tuple[Run, ...]
+    success: Array  # [R, N, E, N]
+    training: Array  # [R, N, E]: success of the training episodes since the last evaluation
+
+    @property
+    def family(self) -> str:
+        return names.family(self.sequence)
+
+    @property
+    def title(self) -> str:
+        return names.label_title(self.method, self.label)
+
+    @property
+    def key(self) -> str:
+        return f"{self.sequence}-{self.setup}"
+
+    @property
+    def joint(self) -> bool:
+        """All tasks trained at once: performance exists, forgetting and transfer do not."""
+        return len(self.runs[0].segments) < len(self.tasks)
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+    @property
+    def finished(self) -> list[Run]:
+        return [run for run in self.runs if run.state == "done"]
+
+    @property
+    def progress(self) -> float:
+        return sum(run.progress for run in self.runs) / len(self.runs)
+
+    @cached_property
+    def complete(self) -> Array:
+        """[R, N, E, N] with NaN for every run that has not ended: only those enter the metrics."""
+        done = np.array([run.state == "done" for run in self.runs])
+        return np.where(done[:, None, None, None], self.success, np.nan)
+
+
+@dataclass(eq=False)
+class Study:
+    """Everything a report needs to know about a results folder."""
+
+    groups: list[Group]
+    segments: dict[str, dict[str, Any]]  # id -> record and status
+    problems: list[str]
+    asked_window: int | None = None
+
+    @property
+    def protocols(self) -> list[Protocol]:
+        found = {group.protocol.key: group.protocol for group in self.groups}
+        return sorted(found.values(), key=lambda protocol: (protocol.name, protocol.key))
+
+    def slug(self, protocol: Protocol) -> str:
+        """A name for files: the protocol's, made unique where two protocols share it."""
+        same = [other for other in self.protocols if other.name == protocol.name]
+        return protocol.name if len(same) == 1 else f"{protocol.name}-{protocol.key[:6]}"
+
+    def window(self, protocol: Protocol) -> int:
+        return self.asked_window or default_window(protocol.evaluations)
+
+    def of(self, protocol: Protocol, family: str | None = None) -> list[Group]:
+        return [
+            group
+            for group in self.groups
+            if group.protocol.key == protocol.key and family in (None, group.family)
+        ]
+
+
+def arrange(loaded: Runs, window: int | None = None) -> Study:
+    """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
+    segments = {str(row["id"]): row for row in _records(loaded.segments)}
+    problems = list(loaded.problems)
+    rows = _records(loaded.runs)
+    protocols = _protocols(rows, segments)
+    members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        members[row["sequence"], row["setup"]].append(row)
+    evals, train = _by_run(loaded.evals), _by_run(loaded.train)
+    groups = [
+        _group(sorted(rows, key=lambda row: int(row["seed"])), protocols, evals, train, problems)
+        for rows in members.values()
+    ]
+    groups.sort(key=_order)
+    study = Study(groups, segments, problems, window)
+    for protocol in study.protocols:
+        if window and protocol.schedule and window > protocol.evaluations:
+            raise ValueError(
+                f"a window of {window} evaluations is longer than a task of protocol "
+                f"{protocol.name!r}, which has {protocol.evaluations}"
+            )
+    return study
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _order(group: Group) -> tuple[Any, ...]:
+    families = list(names.FAMILIES)
+    return (
+        group.protocol.name,
+        group.protocol.key,
+        families.index(group.family),
+        names.natural(group.sequence),
+        names.method_order(group.method),
+        group.label != group.method,
+        names.natural(group.label),
+    )
+
+
+def _protocols(
+    rows: Iterable[Mapping[str, Any]], segments: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Protocol]:
+    """Setup -> protocol. A setup without any segment on disk joins the others of its name."""
+    found: dict[str, Protocol] = {}
+    rows = list(rows)
+    for row in rows:
+        known = next((segments[key] for key in row["segments"] if key in segments), None)
+        if known:
+            found[row["setup"]] = Protocol(row["protocol"], known["env"], known["schedule"])
+    for row in rows:
+        if row["setup"] not in found:
+            same = {p.key: p for p in found.values() if p.name == row["protocol"]}
+            alone = next(iter(same.values())) if len(same) == 1 else None
+            found[row["setup"]] = alone or Protocol(row["protocol"], {}, {})
+    return found
+
+
+def _by_run(table: pd.DataFrame) -> dict[str, dict[str, Count]]:
+    """Run -> its columns of counts."""
+    names = [name for name in COUNTS if name in table.columns]
+    columns = {name: table[name].to_numpy(np.int64) for name in names}
+    places = table.groupby("run", sort=False).indices
+    return {
+        str(run): {name: column[rows] for name, column in columns.items()}
+        for run, rows in places.items()
+    }
+
+
+def _group(
+    rows: list[dict[str, Any]],
+    protocols: Mapping[str, Protocol],
+    evals: Mapping[str, Mapping[str, Count]],
+    train: Mapping[str, Mapping[str, Count]],
+    problems: list[str],
+) -> Group:
+    first = rows[0]
+    protocol, count = protocols[first["setup"]], len(first["tasks"])
+    success = np.full((len(rows), count, protocol.evaluations, count), np.nan)
+    training = np.full(success.shape[:3], np.nan)
+    for index, row in enumerate(rows):
+        if row["run"] in evals:
+            _fill(success[index], evals[row["run"]], protocol, row["run"], problems)
+        if row["run"] in train:
+            _fill(training[index], train[row["run"]], protocol, row["run"], problems)
+    runs = tuple(
+        Run(
+            name=row["run"],
+            seed=int(row["seed"]),
+            state=row["state"],
+            step=int(row["step"]),
+            steps=int(row["steps"]),
+            segments=row["segments"],
+            folders=row["folders"],
+        )
+        for row in rows
+    )
+    plain = {key: str(first[key]) for key in ("sequence", "method", "label", "setup")}
+    return Group(
+        **plain,
+        tasks=first["tasks"],
+        protocol=protocol,
+        runs=runs,
+        success=success,
+        training=training,
+    )
+
+
+def _fill(
+    target: Array, rows: Mapping[str, Count], protocol: Protocol, run: str, problems: list[str]
+) -> None:
+    """Write success rates into [N, E, N] or [N, E]; rows that cannot be right become problems."""
+    kind = "evals.csv" if target.ndim == 3 else "train.csv"
+    step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
+    position, evaluation = protocol.evaluation(step)
+    place: tuple[Count, ...] = (position, evaluation)
+    wrong = (episodes < 0) | (successes < 0) | (successes > episodes)
+    wrong |= (evaluation < 0) | (position >= len(target))
+    if target.ndim == 3:
+        tested = rows["eval_position"]
+        wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
+        place = (position, evaluation, tested)
+    for bad in np.flatnonzero(wrong)[:3]:
+        problems.append(
+            f"{run} {kind}: {successes[bad]} successes in {episodes[bad]} episodes at step "
+            f"{step[bad]} cannot be right; not used"
+        )
+    if (count := int(wrong.sum())) > 3:
+        problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
+    use = ~wrong & (episodes > 0)
+    target[tuple(axis[use] for axis in place)] = successes[use] / episodes[use]

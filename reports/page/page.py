@@ -1,0 +1,259 @@
+"""One self-contained page: opens from disk, needs no network, and no scripts to be read."""
+
+import os
+import time
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.pairs import QUANTITIES, matrices
+from cwbench.reports.analysis.provenance import report_commit
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Protocol, Study
+from cwbench.reports.page.charts import Line, chart
+from cwbench.reports.page.runs import runs_section
+from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
+from cwbench.reports.tables.model import Block, Setups, Table, by_setup, main_setups, slots, titles
+from cwbench.reports.tables.resources import count_text
+
+Tables = Sequence[tuple[str, Scores, Table]]
+HEADLINES = ("cw3", "cw6", "cw10-cw20", "other", "pairs")
+COLOURS = 8  # that the style sheet has
+KINDS = {"average": "average success", "current": "training success", "tasks": "per task"}
+
+
+def asset(name: str) -> str:
+    return (files("cwbench.reports.page") / name).read_text(encoding="utf-8")
+
+
+def render(
+    study: Study,
+    tables: Tables,
+    *,
+    results: Path,
+    out: Path,
+    linked: Sequence[str] = (),
+    lint: Sequence[str] | None = None,
+) -> str:
+    """The page of a study.
+
+    `linked` are files of the report folder to point to, `lint` what is wrong in print (None: the
+    comparison with print was not asked for).
+    """
+    runs = [run for group in study.groups for run in group.runs]
+    share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
+    live = any(run.state in ("running", "pending") for run in runs)
+    sections = dict(_sections(study, tables, Path(os.path.relpath(results, out)).as_posix()))
+    if lint is not None:
+        sections["Comparison with print"] = _paper(tables, lint)
+    sections["Problems"] = _problems(study.problems)
+    if linked:
+        items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in linked)
+        sections["Files"] = (
+            f"<details><summary>{len(linked)} files</summary><ul>{items}</ul></details>"
+        )
+    anchors = {title: title.lower().replace(" ", "-") for title in sections}
+    body = "".join(
+        f'<section id="{escape(anchors[title])}"><h2>{escape(title)}</h2>{content}</section>'
+        for title, content in sections.items()
+    )
+    now = time.strftime("%Y-%m-%d %H:%M:%S %Z")
+    return Template(asset("page.html")).substitute(
+        title="cwbench report",
+        subtitle=f"{escape(results.resolve().name)}, {now}",
+        refresh='<noscript><meta http-equiv="refresh" content="60"></noscript>' if live else "",
+        live="yes" if live else "no",
+        style=asset("page.css"),
+        script=asset("page.js"),
+        percent=f"{100 * share:.0f}",
+        cards=_cards(study),
+        navigation="".join(link(anchor, title) for title, anchor in anchors.items()),
+        body=body,
+        footer=f"Made by cwbench at {escape(report_commit())}. Brackets are 90 % percentile "
+        "bootstrap intervals over seeds, as published; hovering adds Student t intervals, which "
+        "keep their coverage with few seeds.",
+    )
+
+
+def _cards(study: Study) -> str:
+    runs = [run for group in study.groups for run in group.runs]
+    states = {state: sum(run.state == state for run in runs) for state in ("done", "running")}
+    broken = sum(run.state in ("failed", "diverged") for run in runs)
+    resources = [record["status"].get("resources") or {} for record in study.segments.values()]
+    steps = sum(int(entry.get("train_steps", 0)) for entry in resources)
+    hours = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
+    cards = {
+        "runs ended": f"{states['done']} / {len(runs)}",
+        "running": str(states["running"]),
+        "failed or diverged": str(broken),
+        "training steps": count_text(steps, "count"),
+        "wall time of all segments": count_text(hours, "hours"),
+        "problems": str(len(study.problems)),
+    }
+    alarms = {"failed or diverged": broken, "problems": len(study.problems)}
+    return "".join(
+        f'<li class="{"alarm" if alarms.get(name) else ""}"><b>{value}</b><span>{name}</span></li>'
+        for name, value in cards.items()
+    )
+
+
+def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str]]:
+    """Title and content of the protocols' sections; several protocols are never mixed."""
+    found = []
+    several = len(study.protocols) > 1
+    for protocol in study.protocols:
+        own = [(name, s, table) for name, s, table in tables if s.protocol.key == protocol.key]
+        scores = own[0][1] if own else Scores(study, protocol)
+        end = f" ({study.slug(protocol)})" if several else ""
+        parts = {
+            "Summary": _about(scores) + _summary(own),
+            "Tables": "".join(whole_table(t, name) for name, _, t in own if t.name in HEADLINES),
+            "Matrices": _matrices(scores),
+            "Curves": _curves(study, protocol),
+            "Details": "".join(
+                _fold(name, table)
+                for name, _, table in own
+                if table.name not in HEADLINES
+                and not table.name.startswith("paper-")
+                and not table.name.endswith("-resources")
+            ),
+            "Resources": "".join(
+                whole_table(table, name)
+                for name, _, table in own
+                if table.name.endswith("-resources")
+            ),
+            "Runs": runs_section(scores, results),
+        }
+        found += [(title + end, content) for title, content in parts.items() if content]
+    return found
+
+
+def _fold(name: str, table: Table) -> str:
+    """A table behind its first sentence."""
+    title = table.caption.split(". ")[0].rstrip(".")
+    return (
+        f"<details><summary>{escape(title)} <code>{escape(name)}</code></summary>"
+        f"{whole_table(table, name)}</details>"
+    )
+
+
+def _about(scores: Scores) -> str:
+    protocol, window = scores.protocol, scores.window
+    env = ", ".join(f"{key} {value}" for key, value in protocol.env.items())
+    schedule = ", ".join(f"{key} {value}" for key, value in protocol.schedule.items())
+    text = f"Protocol {protocol.name}. Environment: {env}. Schedule: {schedule}."
+    ends = f"End values are means of the last {window} of {protocol.evaluations} evaluations."
+    sources = sorted(set(scores.reference.sources.values()))
+    reference = f"Reference of transfer: {'; '.join(sources) or 'none found'}."
+    return f'<p class="note">{escape(f"{text} {ends} {reference}")}</p>'
+
+
+def _summary(tables: Tables) -> str:
+    """A row per method with its means over each family of sequences."""
+    rows: dict[str, dict[str, object]] = {}
+    spans: list[tuple[str, int]] = []
+    for _, _, table in tables:
+        if table.name in ("cw3", "cw6", "other"):
+            spans.append((names.FAMILIES[table.name], len(table.blocks)))
+            for index, block in enumerate(table.blocks):
+                if block.mean or len(block.rows) == 1:
+                    for title, cell in zip(block.columns, block.rows[-1][1], strict=True):
+                        rows.setdefault(title, {})[f"{table.name} {index}"] = cell
+        elif table.name == "cw10-cw20":
+            [block] = table.blocks
+            spans += block.spans
+            for title, cells in block.rows:
+                for index, cell in enumerate(cells):
+                    rows.setdefault(title, {})[f"long {index}"] = cell
+    return _summary_table(rows, spans) if rows else ""
+
+
+def _summary_table(rows: dict[str, dict[str, object]], spans: list[tuple[str, int]]) -> str:
+    from cwbench.reports.tables.model import Cell
+
+    keys = list(dict.fromkeys(key for row in rows.values() for key in row))
+    columns = tuple(names.METRICS[m].short for m in names.HEADLINE) * len(spans)
+    body = []
+    for title, row in rows.items():
+        cells = [row.get(key) for key in keys]
+        body.append((title, tuple(c if isinstance(c, Cell) else Cell() for c in cells)))
+    return block_table(Block("", "Method", columns, tuple(body), spans=tuple(spans)))
+
+
+def _matrices(scores: Scores) -> str:
+    parts = []
+    for groups in by_setup(scores.study.of(scores.protocol, "pairs")).values():
+        found = matrices(scores, groups)
+        counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
+        images = "".join(matrix_figure(found, name, scores.window) for name in QUANTITIES)
+        parts.append(
+            f"<h3>{escape(found.title)}</h3><p class=note>Rows: first task; columns: second task. "
+            f"Darker is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
+            f'<div class="matrices">{images}</div>'
+        )
+    return "".join(parts)
+
+
+def _curves(study: Study, protocol: Protocol) -> str:
+    """Charts of every sequence but the pairs, family by family."""
+    parts = []
+    for family in ("cw3", "cw6", "cw10", "cw20", "other", "single"):
+        groups = study.of(protocol, family)
+        if not groups:
+            continue
+        setups = main_setups(groups)
+        parts.append(_family_curves(setups, f"{protocol.key}-{family}", names.FAMILIES[family]))
+        for method in dict.fromkeys(group.method for group in groups):
+            settings = by_setup([group for group in groups if group.method == method])
+            if len(settings) > 1:
+                title = f"{names.FAMILIES[family]}, settings of {names.label_title(method, method)}"
+                parts.append(_family_curves(settings, f"{protocol.key}-{family}-{method}", title))
+    return "".join(parts)
+
+
+def _family_curves(setups: Setups, key: str, title: str) -> str:
+    places = [slot % COLOURS for slot in slots(setups)]
+    shown = list(zip(places, titles(setups), setups.values(), strict=True))
+    toggles = "".join(
+        f'<label><input type="checkbox" class="t{slot}" checked><svg viewBox="0 0 26 8" '
+        f'aria-hidden="true"><g class="key-{slot}" style="color:var(--m{slot})">'
+        f'<polyline points="0,4 26,4"/></g></svg>{escape(name)}</label>'
+        for slot, name, _ in shown
+    )
+    kinds = "".join(
+        f'<label><input type="radio" name="k-{escape(key)}" class="k-{kind}" '
+        f"{'checked' if kind == 'average' else ''}>{text}</label>"
+        for kind, text in KINDS.items()
+    )
+    charts = []
+    for sequence in dict.fromkeys(g.sequence for groups in setups.values() for g in groups):
+        lines: list[Line] = [
+            (slot, name, group)
+            for slot, name, groups in shown
+            for group in groups
+            if group.sequence == sequence
+        ]
+        charts.append(chart(lines))
+    return (
+        f'<div class="curves"><h3>{escape(title)}</h3><div class="switches">{kinds}</div>'
+        f'<div class="switches">{toggles}</div><div class="charts">{"".join(charts)}</div></div>'
+    )
+
+
+def _paper(tables: Tables, lint: Sequence[str]) -> str:
+    """Printed cells beside ours, and what is impossible in print."""
+    own = [whole_table(table, name) for name, _, table in tables if table.name.startswith("paper-")]
+    items = "".join(f"<li>{escape(line)}</li>" for line in lint)
+    wrong = f"<h3>Impossible in print</h3><ul class=problems>{items}</ul>" if lint else ""
+    return ("".join(own) or "<p>No run of ours has a printed counterpart.</p>") + wrong
+
+
+def _problems(problems: Sequence[str]) -> str:
+    if not problems:
+        return "<p>None: every file was read, every number is where it should be.</p>"
+    items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
+    return f'<ul class="problems">{items}</ul>'

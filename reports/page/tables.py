@@ -1,0 +1,137 @@
+"""Tables and matrices of the page. Every text passes through `escape`; `link` quotes for URLs."""
+
+from html import escape
+from urllib.parse import quote
+
+import numpy as np
+
+from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, per_run
+from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.model import Block, Cell, Table
+from cwbench.sequences import CW_TASKS
+
+
+def link(key: str, text: str) -> str:
+    """A link to a place on the page."""
+    return f'<a href="#{quote(key)}">{escape(text)}</a>'
+
+
+def place(keys: tuple[str, ...]) -> str:
+    """Where a number's runs are shown: the seeds of one sequence, or the setting with all."""
+    return f"g-{keys[0]}" if len(keys) == 1 else f"s-{keys[0].rsplit('-', 1)[1]}"
+
+
+def cell_tip(cell: Cell) -> str:
+    """What hovering over a number says."""
+    if cell.score is None:
+        return ""
+    got = cell.score.estimate
+    lines = []
+    if not np.isnan(got.low):
+        lines.append(f"90 % bootstrap: {number(got.low)} to {number(got.high)}")
+    if not np.isnan(got.t_low):
+        lines.append(f"90 % Student t: {number(got.t_low)} to {number(got.t_high)}")
+    seeds = (
+        f"{cell.score.seeds} of {cell.asked} seeds" if cell.asked else f"{cell.score.seeds} seeds"
+    )
+    return "\n".join([*lines, seeds, *([cell.why] if cell.why else [])])
+
+
+def table_cell(cell: Cell) -> str:
+    unfinished = cell.progress < 1 and bool(cell.keys)
+    classes = ["best"] * cell.bold + ["part"] * unfinished + ["text"] * bool(cell.text)
+    style = f' style="--p:{100 * cell.progress:.0f}%"' if unfinished else ""
+    tip = f' title="{escape(cell_tip(cell))}"' if cell.score else ""
+    value = "" if np.isnan(cell.value) else f' data-v="{cell.value:.6g}"'
+    if cell.text:
+        body = link(place(cell.keys), cell.text) if cell.keys else escape(cell.text)
+    elif cell.empty:
+        text = f"{100 * cell.progress:.0f} %" if unfinished else "–"
+        body = link(place(cell.keys), text) if cell.keys else f'<span class="none">{text}</span>'
+    else:
+        body = link(place(cell.keys), number(cell.value)) if cell.keys else number(cell.value)
+        assert cell.score
+        got = cell.score.estimate
+        if not np.isnan(got.low):
+            body += f" <small>[{number(got.low)}, {number(got.high)}]</small>"
+        if 0 < cell.score.seeds < cell.asked:
+            body += f" <small>{cell.score.seeds}/{cell.asked}</small>"
+    return f'<td class="{" ".join(classes)}"{style}{tip}{value}>{body}</td>'
+
+
+def block_table(block: Block) -> str:
+    rows = [
+        f"<tr><th scope=row>{escape(name)}</th>{''.join(map(table_cell, cells))}</tr>"
+        for name, cells in block.rows
+    ]
+    foot = f"<tfoot>{rows.pop()}</tfoot>" if block.mean else ""
+    spans = "".join(
+        f'<th class="group" colspan="{count}">{escape(title)}</th>' for title, count in block.spans
+    )
+    above = f"<tr><th></th>{spans}</tr>" if spans else ""
+    titles = "".join(f"<th scope=col>{escape(name)}</th>" for name in block.columns)
+    return (
+        f'<div class="scroll"><table class="sortable"><thead>{above}'
+        f"<tr><th scope=col>{escape(block.corner)}</th>{titles}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody>{foot}</table></div>"
+    )
+
+
+def reasons(block: Block) -> str:
+    """Why cells are empty, said once each; progress already shows where runs are going on."""
+    cells = [cell for _, row in block.rows for cell in row]
+    found = dict.fromkeys(cell.why for cell in cells if cell.empty and cell.why)
+    return f'<p class="note">– : {escape("; ".join(found))}</p>' if found else ""
+
+
+def whole_table(table: Table, anchor: str) -> str:
+    """All blocks of a table with its caption and footer."""
+    blocks = "".join(
+        (f"<h4>{escape(block.title)}</h4>" if block.title else "")
+        + block_table(block)
+        + reasons(block)
+        for block in table.blocks
+        if block.rows
+    )
+    return (
+        f'<div id="{escape(anchor)}"><p class="note">{escape(table.caption)}</p>{blocks}'
+        f'<p class="note">{escape("; ".join(table.footer.values()))}.</p></div>'
+    )
+
+
+def matrix_figure(found: PairMatrices, name: str, window: int) -> str:
+    """One 10 x 10 matrix; hovering names the pair, a click leads to its seeds."""
+    average = found.averages[name]
+    head = f"average {number(average.value)}" if not np.isnan(average.value) else average.why
+    columns = "".join(f"<th scope=col>{index}</th>" for index in range(len(CW_TASKS)))
+    rows = []
+    for first in range(len(CW_TASKS)):
+        cells = [
+            _matrix_cell(found, name, first, second, window) for second in range(len(CW_TASKS))
+        ]
+        rows.append(f"<tr><th scope=row>{first}</th>{''.join(cells)}</tr>")
+    return (
+        f'<figure class="matrix"><figcaption><b>{escape(QUANTITIES[name])}</b>, {escape(head)}'
+        f"</figcaption><table><thead><tr><th></th>{columns}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></figure>"
+    )
+
+
+def _matrix_cell(found: PairMatrices, name: str, first: int, second: int, window: int) -> str:
+    pair = f"{CW_TASKS[first]} → {CW_TASKS[second]}"
+    group = found.groups.get((first, second))
+    if group is None:
+        return f'<td class="part" style="--p:0%" title="{pair}\nnot asked for"></td>'
+    value = found.values[name][first, second]
+    if np.isnan(value):
+        share = f"{100 * group.progress:.0f} %"
+        body = link(f"g-{group.key}", share)
+        return f'<td class="part" style="--p:{share}" title="{pair}\n{share} done">{body}</td>'
+    seeds = ", ".join(number(v) for v in per_run(group, window)[name] if not np.isnan(v))
+    bad = value / 0.3 if name == "forgetting" else 1 - value
+    shade = float(np.clip(bad, 0, 1))
+    dark = " dark" if shade > 0.5 else ""
+    return (
+        f'<td class="v{dark}" style="--x:{100 * shade:.0f}%" title="{pair}\n'
+        f'{number(value)}; seeds: {seeds}">{link(f"g-{group.key}", number(value))}</td>'
+    )

@@ -1,0 +1,151 @@
+"""Every table of a protocol, by name, with caption and footer."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables import details, paper_comparison
+from cwbench.reports.tables.formats import csv_text
+from cwbench.reports.tables.model import Block, Table, long_sequences, stacked
+from cwbench.reports.tables.resources import resources
+
+MORE = ("backward_transfer", "pooled_transfer")
+SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")
+INTERVALS = (
+    "In brackets: 90% intervals over seeds. Bold: may be the best, intervals considered. "
+    "A dash means that no number exists; a fraction counts the seeds that have ended."
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one table is made; nothing is computed until it is asked for."""
+
+    name: str
+    families: tuple[str, ...]
+    caption: str
+    blocks: Callable[[], tuple[Block, ...]]
+
+
+def entries(scores: Scores) -> Iterator[Entry]:
+    """The tables that a protocol's runs can fill, most important first."""
+    present = [f for f in names.FAMILIES if scores.study.of(scores.protocol, f)]
+    for family in ("cw3", "cw6"):
+        if family in present:
+            yield _stacked(scores, family)
+    if long := tuple(family for family in ("cw10", "cw20") if family in present):
+        what = " and ".join(names.FAMILIES[family] for family in long)
+        caption = f"Results of all the methods on {what}. {INTERVALS}"
+        yield Entry("cw10-cw20", long, caption, partial(long_sequences, scores))
+    if "other" in present:
+        yield _stacked(scores, "other")
+    if "pairs" in present:
+        caption = "Averages and counts of the pair matrices."
+        yield Entry("pairs", ("pairs",), caption, partial(details.pair_summary, scores))
+    for family in SEQUENCES:
+        if family in present:
+            yield from _details(scores, family)
+    if "single" in present:
+        caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
+        yield Entry("single", ("single",), caption, partial(details.single_tasks, scores))
+    for family in present:
+        title = names.FAMILIES[family]
+        caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
+        yield Entry(f"{family}-resources", (family,), caption, partial(resources, scores, family))
+
+
+def paper_entries(scores: Scores) -> Iterator[Entry]:
+    """Printed cells beside ours."""
+    for name, families, blocks in paper_comparison.entries(scores):
+        yield Entry(f"paper-{name}", families, paper_comparison.caption(scores, name), blocks)
+
+
+def find(scores: Scores, name: str) -> Entry | None:
+    """The table of that name."""
+    every = [*entries(scores), *paper_entries(scores)]
+    return next((entry for entry in every if entry.name == name), None)
+
+
+def _stacked(scores: Scores, family: str) -> Entry:
+    title = names.FAMILIES[family]
+    caption = f"Average performance, forgetting and forward transfer on {title}. {INTERVALS}"
+    return Entry(family, (family,), caption, partial(stacked, scores, family))
+
+
+def _details(scores: Scores, family: str) -> Iterator[Entry]:
+    """Tables with their captions, on one family of sequences."""
+    title = names.FAMILIES[family]
+    found: dict[str, tuple[str, Callable[[], tuple[Block, ...]]]] = {
+        "tasks": (
+            f"Results per task on {title}, averaged over the positions where the task occurs.",
+            partial(details.tasks, scores, family),
+        ),
+        "learning": (
+            f"Learning per task on {title}. Steps: median over runs of the first evaluation whose "
+            f"trailing mean of three reaches {details.THRESHOLD:g}, and how many runs reach it.",
+            partial(details.learning, scores, family),
+        ),
+        "more": (
+            f"Backward transfer and pooled forward transfer on {title}. Pooled: one ratio for all "
+            "tasks of a sequence, so that a task with a reference near 1 cannot dominate.",
+            partial(stacked, scores, family, MORE),
+        ),
+        "iqm": (
+            f"Interquartile mean over all runs on {title}; seeds are resampled.",
+            partial(details.interquartile_means, scores, family),
+        ),
+    }
+    groups = scores.study.of(scores.protocol, family)
+    if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
+        found["settings"] = (
+            f"Settings of one method on {title}, on the sequences that all of them have.",
+            partial(details.settings, scores, family),
+        )
+    for metric in names.HEADLINE:
+        found[f"comparison-{metric.split('_')[-1]}"] = (
+            f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
+            f"on {title}. The sign-flip test is exact; with five seeds it cannot go below 0.0625. "
+            "P(better): chance that a run of the method named first beats one of the other. Last "
+            f"column: seeds for a power of 0.8 to see a difference of {details.DIFFERENCE:g}.",
+            partial(details.comparisons, scores, family, metric),
+        )
+    for name, (caption, blocks) in found.items():
+        yield Entry(f"{family}-{name}", (family,), caption, blocks)
+
+
+def make(scores: Scores, entry: Entry) -> Table:
+    """Compute one table and sign it."""
+    groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
+    table = Table(entry.name, entry.caption, entry.blocks())
+    return Table(entry.name, entry.caption, table.blocks, footer(scores, table, groups))
+
+
+def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
+    """What a reader must know to compare a table with another."""
+    protocol = scores.protocol
+    segments = [
+        scores.study.segments[key]
+        for key in {key for group in groups for run in group.runs for key in run.segments}
+        if key in scores.study.segments
+    ]
+    versions = versions_of(segments)
+    simulator = ", ".join(f"{k} {versions[k]}" for k in ("metaworld", "mujoco") if k in versions)
+    env, schedule = protocol.env, protocol.schedule
+    finished = sorted({len(group.finished) for group in groups})
+    seeds = f"{finished[0]}" if len(finished) == 1 else f"{finished[0]} to {finished[-1]}"
+    commit = versions.get("commit", versions.get("cwbench", "unknown"))
+    return {
+        "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
+        f" evaluated every {schedule.get('eval_every', '?')} with "
+        f"{schedule.get('eval_episodes', '?')} episodes",
+        "environment": f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, "
+        f"horizon {env.get('horizon', '?')}" + (f", {simulator}" if simulator else ""),
+        "seeds": f"n = {seeds} seeds",
+        "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
+        "commit": f"trained at {commit}, reported at {report_commit()}",
+        "hash": f"hash {fingerprint([protocol.key, scores.window, csv_text(table)])}",
+    }

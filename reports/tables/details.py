@@ -1,0 +1,260 @@
+"""Tables beyond the headline: tasks, pairs, single tasks, settings, comparisons, resources."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import comparison, metrics, names
+from cwbench.reports.analysis.intervals import Estimate, mean_estimate
+from cwbench.reports.analysis.pairs import QUANTITIES, matrices
+from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables.model import (
+    Block,
+    Cell,
+    about,
+    by_setup,
+    main_setups,
+    mark_bold,
+    score_cell,
+    titles,
+)
+
+Array = NDArray[np.float64]
+THRESHOLD = 0.8  # "learned", for the time it takes
+FAILED = 0.5  # "not learned", for the count
+DIFFERENCE = 0.05  # the difference the power line asks about
+
+Places = list[tuple[Group, int]]
+
+
+def tasks(scores: Scores, family: str) -> tuple[Block, ...]:
+    """Performance, forgetting and transfer per task."""
+    return tuple(
+        _per_task(
+            scores,
+            family,
+            names.METRICS[metric].title,
+            partial(_task_score, scores, metric=metric),
+            bold=names.METRICS[metric].sign > 0,
+        )
+        for metric in names.HEADLINE
+    )
+
+
+def learning(scores: Scores, family: str) -> tuple[Block, ...]:
+    """Time to threshold and failures to learn per task."""
+    failed = f"Failed to learn (end value below {FAILED:g})"
+    return (
+        _per_task(scores, family, f"Steps to {THRESHOLD:g}", _steps_to_threshold),
+        _per_task(scores, family, failed, partial(_failures, scores)),
+    )
+
+
+def _per_task(
+    scores: Scores, family: str, title: str, cell: Callable[[Places], Cell], bold: bool = False
+) -> Block:
+    """A row per task, a column per method."""
+    setups = main_setups(scores.study.of(scores.protocol, family))
+    rows = []
+    for task in sorted({task for groups in setups.values() for g in groups for task in g.tasks}):
+        cells = tuple(
+            cell([(g, i) for g in groups for i, name in enumerate(g.tasks) if name == task])
+            for groups in setups.values()
+        )
+        rows.append((task, mark_bold(cells, 1) if bold else cells))
+    return Block(title, "Task", titles(setups), tuple(rows))
+
+
+def _task_score(scores: Scores, places: Places, metric: str) -> Cell:
+    cell = about([group for group, _ in places])
+    return replace(cell, score=scores.task_score(places, metric)) if places else cell
+
+
+def _known(places: Places, values: list[Array]) -> Array:
+    """All runs' values of [R, N] arrays at their positions, without the unfinished ones."""
+    found = [value[:, position] for (_, position), value in zip(places, values, strict=True)]
+    flat = np.concatenate(found) if found else np.array([])
+    return np.asarray(flat[~np.isnan(flat)])
+
+
+def _steps_to_threshold(places: Places) -> Cell:
+    """Median over runs, and how many reached it at all."""
+    need = [metrics.evaluations_to_threshold(group.complete, THRESHOLD) for group, _ in places]
+    evaluations = _known(places, need)
+    if not len(evaluations):
+        return about([group for group, _ in places])
+    schedule = places[0][0].protocol.schedule
+    middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
+    steps = min(middle * schedule["eval_every"], schedule["steps_per_task"])
+    reached = f"{np.isfinite(evaluations).sum()}/{len(evaluations)}"
+    text = f"{steps / 1000:g}k ({reached})" if np.isfinite(middle) else f"never ({reached})"
+    return replace(about([group for group, _ in places]), text=text)
+
+
+def _failures(scores: Scores, places: Places) -> Cell:
+    failed = _known(
+        places, [metrics.failed_to_learn(g.complete, scores.window, FAILED) for g, _ in places]
+    )
+    cell = about([group for group, _ in places])
+    return replace(cell, text=f"{failed.sum():.0f} of {len(failed)}") if len(failed) else cell
+
+
+def single_tasks(scores: Scores) -> tuple[Block, ...]:
+    """The single-task runs: what a task is worth without any other."""
+    rows = []
+    for group in scores.study.of(scores.protocol, "single"):
+        places = [(group, 0)]
+        area = metrics.area(group.complete)[:, 0]
+        values, seeds = align([group], [area[None]])
+        cell, score = about([group]), scores.score([group], "average_performance")
+        if seeds:
+            rng = np.random.default_rng(SEED)
+            got = mean_estimate(values, rng=rng, resamples=scores.resamples, bounds=(0, 1))
+            area_cell = replace(cell, score=Score(got, seeds, one_seed(seeds)))
+        else:
+            area_cell = replace(cell, score=score)
+        name = f"{group.tasks[0]}, {group.title}"
+        end = replace(cell, score=score)
+        rows.append(
+            (name, (end, area_cell, _steps_to_threshold(places), _failures(scores, places)))
+        )
+    columns = ("End value", "Area", f"Steps to {THRESHOLD:g}", "Failed to learn")
+    return (Block("", "Task and method", columns, tuple(rows)),)
+
+
+def pair_summary(scores: Scores) -> tuple[Block, ...]:
+    """Averages and counts of the pair matrices, a row per setting."""
+    setups = by_setup(scores.study.of(scores.protocol, "pairs"))
+    rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
+    for title, groups in zip(titles(setups), setups.values(), strict=True):
+        found, cell = matrices(scores, groups), about(groups)
+        counts = found.counts()
+        cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]
+        cells += [Cell(text=str(counts[name])) for name in (*counted, "forgetting above 0.1")]
+        rows.append((title, (*cells, Cell(text=f"{found.pairs} of {len(groups)}"))))
+    columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")
+    return (Block("", "Method", (*columns, "Forgetting > 0.1", "Pairs ended"), tuple(rows)),)
+
+
+def settings(scores: Scores, family: str) -> tuple[Block, ...]:
+    """Methods run with several options: a row per setting, on the sequences that all have."""
+    groups = scores.study.of(scores.protocol, family)
+    blocks = []
+    for method in dict.fromkeys(group.method for group in groups):
+        setups = by_setup([group for group in groups if group.method == method])
+        if len(setups) < 2:
+            continue
+        common = set.intersection(*({g.sequence for g in rows} for rows in setups.values()))
+        shared = sorted(common, key=names.natural)
+        if not shared:
+            continue
+        rows = {
+            title: [g for g in members if g.sequence in common]
+            for title, members in zip(titles(setups), setups.values(), strict=True)
+        }
+        what = names.METHODS.get(names.method_key(method), method)
+        where = ", ".join(map(names.sequence_title, shared))
+        blocks.append(_settings_block(scores, f"{what} on {where}", rows, len(shared)))
+    return tuple(blocks)
+
+
+def _settings_block(
+    scores: Scores, title: str, rows: dict[str, list[Group]], sequences: int
+) -> Block:
+    columns = [
+        mark_bold(
+            [score_cell(scores, groups, metric, sequences) for groups in rows.values()],
+            names.METRICS[metric].sign,
+        )
+        for metric in names.HEADLINE
+    ]
+    return Block(
+        title,
+        "Setting",
+        tuple(names.METRICS[metric].short for metric in names.HEADLINE),
+        tuple(zip(rows, zip(*columns, strict=True), strict=True)),
+    )
+
+
+def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:
+    """Every two methods on the seeds and sequences they share."""
+    setups = main_setups(scores.study.of(scores.protocol, family))
+    named = dict(zip(titles(setups), setups.values(), strict=True))
+    rows = []
+    for (first, ours), (second, theirs) in combinations(named.items(), 2):
+        if cells := _versus(scores, ours, theirs, metric):
+            rows.append((f"{second} - {first}", cells))
+    columns = ("Difference", "p (sign flip)", "P(better)", "Seeds", f"Seeds to see {DIFFERENCE:g}")
+    return (Block(names.METRICS[metric].title, "Pair", columns, tuple(rows)),)
+
+
+def interquartile_means(scores: Scores, family: str) -> tuple[Block, ...]:
+    """IQM of performance over all runs of a setting."""
+    setups = main_setups(scores.study.of(scores.protocol, family))
+    found = zip(titles(setups), (_iqm(scores, groups) for groups in setups.values()), strict=True)
+    rows = tuple((title, (cell,)) for title, cell in found if cell)
+    return (Block("Average Performance", "Method", ("Interquartile mean",), rows),)
+
+
+def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[Array, list[int]]:
+    """[S, R] values of one setting with the seeds of its columns."""
+    seeds = sorted({seed for group in groups for seed in group.seeds})
+    values = np.full((len(groups), len(seeds)), np.nan)
+    for row, group in enumerate(groups):
+        values[row, [seeds.index(seed) for seed in group.seeds]] = scores.per_run(group, metric)
+    return values, seeds
+
+
+def _versus(
+    scores: Scores, first: Sequence[Group], second: Sequence[Group], metric: str
+) -> tuple[Cell, ...] | None:
+    """Second minus first. None when they share no finished seed."""
+    if any(group.joint for group in (*first, *second)) and metric != "average_performance":
+        return None
+    common = {g.sequence for g in first} & {g.sequence for g in second}
+    first, second = ([g for g in side if g.sequence in common] for side in (first, second))
+    if not common:
+        return None
+    (a, a_seeds), (b, b_seeds) = (seed_matrix(scores, side, metric) for side in (first, second))
+    shared = [seed for seed in a_seeds if seed in b_seeds]
+    a, b = a[:, [a_seeds.index(s) for s in shared]], b[:, [b_seeds.index(s) for s in shared]]
+    whole = ~np.isnan(a + b).any(0)
+    a, b = a[:, whole], b[:, whole]
+    if not whole.any():
+        return None
+    differences = comparison.paired_differences(b, a)
+    rng, sign = np.random.default_rng(SEED), names.METRICS[metric].sign
+    gap = mean_estimate(differences, rng=rng, resamples=scores.resamples)
+    better = float(comparison.probability_of_improvement(sign * b, sign * a))
+    count, keys = len(differences), about([*first, *second]).keys
+    interval = (
+        comparison.improvement_interval(sign * b, sign * a, np.random.default_rng(SEED), 1000)
+        if count > 1
+        else (np.nan, np.nan)
+    )
+    flip = comparison.sign_flip_test(differences, rng)
+    spread = float(differences.std(ddof=1)) if count > 1 else np.nan
+    need = str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"
+    return (
+        Cell(Score(gap, count, one_seed(count)), keys=keys),
+        Cell(text=f"{flip:.4f}"),
+        Cell(Score(Estimate(better, *interval), count, one_seed(count)), keys=keys),
+        Cell(text=str(count)),
+        Cell(text=need),
+    )
+
+
+def _iqm(scores: Scores, groups: Sequence[Group]) -> Cell | None:
+    values, _ = seed_matrix(scores, groups, "average_performance")
+    values = values[:, ~np.isnan(values).any(0)]
+    if not values.size:
+        return None
+    middle, low, high = comparison.iqm_interval(values, np.random.default_rng(SEED), 1000)
+    if (count := values.shape[1]) == 1:
+        low = high = np.nan
+    return replace(about(groups), score=Score(Estimate(middle, low, high), count, one_seed(count)))

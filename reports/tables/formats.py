@@ -1,0 +1,216 @@
+"""Tables as LaTeX, Markdown and CSV."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cwbench.reports.tables.model import Block, Cell, Table
+
+INTERVALS = ("percentile", "t")
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # a bracket at the start of a row would be an argument of the line break before
+    **{sign: "\\" + sign for sign in "&%$#_{}"},
+}
+
+
+def tex(text: str) -> str:
+    """Any text as LaTeX."""
+    return "".join(_TEX.get(sign, sign) for sign in text)
+
+
+def number(value: float) -> str:
+    """Two digits, as in the paper; minus zero is zero."""
+    text = f"{value:.2f}"
+    return "0.00" if text == "-0.00" else text
+
+
+def ends(cell: Cell, interval: str) -> tuple[float, float]:
+    assert cell.score
+    got = cell.score.estimate
+    return (got.t_low, got.t_high) if interval == "t" else (got.low, got.high)
+
+
+def mark(cell: Cell) -> str:
+    """The seeds behind a number where some are missing."""
+    seeds = cell.score.seeds if cell.score else 0
+    return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
+
+
+# LaTeX ---------------------------------------------------------------------------------------
+
+
+def latex_cell(cell: Cell, interval: str) -> str:
+    if cell.text:
+        return tex(cell.text)
+    if cell.empty:
+        return "--"
+    value = f"${number(cell.value)}$"
+    text = rf"\bm{{{value}}}" if cell.bold else value
+    low, high = ends(cell, interval)
+    if not np.isnan(low):
+        text += rf" \scriptsize[{number(low)}, {number(high)}]"
+    return text + (rf"\,$^{{{mark(cell)}}}$" if mark(cell) else "")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        " & ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def latex_block(block: Block, interval: str) -> list[str]:
+    header = [tex(name) for name in (block.corner, *block.columns)]
+    rows = [[tex(name), *(latex_cell(c, interval) for c in cells)] for name, cells in block.rows]
+    first, *lines = _aligned([header, *rows])
+    out = []
+    if block.title:
+        width = len(block.columns) + 1
+        out += [
+            rf"\multicolumn{{{width}}}{{c}}{{\textbf{{\underline{{{tex(block.title)}}}}}}} \\",
+            r"\vspace{-2mm}\\",
+        ]
+    if block.spans:
+        spans = [
+            rf"\multicolumn{{{count}}}{{c{'|' * (index + 1 < len(block.spans))}}}"
+            rf"{{\textbf{{\underline{{{tex(title)}}}}}}}"
+            for index, (title, count) in enumerate(block.spans)
+        ]
+        out += [" & ".join(["", *spans]).lstrip() + r" \\", r"\vspace{-3mm}\\"]
+    out += [first + r" \\", r"\midrule"]
+    for index, line in enumerate(lines):
+        if block.mean and index == len(lines) - 1:
+            out += [r"\hline", r"\vspace{-3mm}\\"]
+        out.append(line + r" \\")
+    return out
+
+
+def latex(table: Table, interval: str = "percentile") -> str:
+    """The paper's layout: blocks stacked in one tabular, intervals in scriptsize."""
+    widest = max(table.blocks, key=lambda block: len(block.columns))
+    columns = "c" * (len(widest.columns) + 1)
+    if widest.spans:
+        columns = "c" + "|".join("c" * count for _, count in widest.spans)
+    narrow = all(cell.score for block in table.blocks for _, row in block.rows for cell in row)
+    body: list[str] = []
+    for index, block in enumerate(table.blocks):
+        if index:
+            body += [r"\hline \hline", r"\vspace{-2mm}\\"]
+        body += latex_block(block, interval)
+    return "\n".join(
+        [
+            r"\begin{table}[!t]",
+            r"\setlength{\belowcaptionskip}{8pt}",
+            rf"\caption{{{tex(table.caption)}}}",
+            rf"\label{{table:{table.name}}}",
+            r"\centering",
+            rf"\setlength{{\tabcolsep}}{{{0.5 if narrow else 1.5}mm}}",
+            r"\renewcommand\arraystretch{1.03}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\par\vspace{1mm}",
+            rf"{{\scriptsize {tex(footer_text(table, interval))}\par}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+# Markdown ------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """Any text as a Markdown cell: no column breaks, no HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", r"\|")
+
+
+def markdown_cell(cell: Cell, interval: str) -> str:
+    if cell.text:
+        return plain(cell.text)
+    if cell.empty:
+        return f"({cell.why})" if cell.why else ""
+    value = f"**{number(cell.value)}**" if cell.bold else number(cell.value)
+    low, high = ends(cell, interval)
+    text = value if np.isnan(low) else f"{value} [{number(low)}, {number(high)}]"
+    return f"{text} ({mark(cell)} seeds)" if mark(cell) else text
+
+
+def markdown(table: Table, interval: str = "percentile") -> str:
+    out = [f"**{table.caption}**", ""]
+    for block in table.blocks:
+        out += [f"*{block.title}*", ""] if block.title else []
+        out.append(" | ".join(["", block.corner, *map(plain, block.full_columns), ""]).strip())
+        out.append("|" + " - |" * (len(block.columns) + 1))
+        for name, cells in block.rows:
+            texts = [markdown_cell(cell, interval) for cell in cells]
+            out.append(" | ".join(["", plain(name), *texts, ""]).strip())
+        out.append("")
+    return "\n".join([*out, footer_text(table, interval), ""])
+
+
+# CSV -----------------------------------------------------------------------------------------
+
+CSV_COLUMNS = (
+    "block",
+    "row",
+    "column",
+    "value",
+    "low",
+    "high",
+    "t_low",
+    "t_high",
+    "seeds",
+    "asked",
+    "bold",
+    "note",
+)
+
+
+def csv_text(table: Table, interval: str = "percentile") -> str:
+    """One line per cell, with both intervals and six digits."""
+
+    def digits(value: float) -> str:
+        return "" if np.isnan(value) else f"{value:.6g}"
+
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for block in table.blocks:
+        for name, cells in block.rows:
+            for column, cell in zip(block.full_columns, cells, strict=True):
+                place = [block.title, name, column]
+                if cell.score is None:
+                    writer.writerow([*place, cell.text, *[""] * 8])
+                    continue
+                got = cell.score.estimate
+                numbers = [got.value, got.low, got.high, got.t_low, got.t_high]
+                about = [cell.score.seeds, cell.asked, int(cell.bold), cell.why]
+                writer.writerow([*place, *map(digits, numbers), *about])
+    return stream.getvalue() + f"# {footer_text(table, interval)}\n"
+
+
+def footer_text(table: Table, interval: str) -> str:
+    kinds = {
+        "percentile": "90 % percentile bootstrap over seeds",
+        "t": "90 % Student t over seeds (jackknife error)",
+    }
+    return "; ".join([*table.footer.values(), f"intervals: {kinds[interval]}"]) + "."
+
+
+FORMATS: dict[str, tuple[Callable[[Table, str], str], str]] = {
+    "latex": (latex, ".tex"),
+    "markdown": (markdown, ".md"),
+    "csv": (csv_text, ".csv"),
+}

@@ -1,0 +1,256 @@
+"""Tables with each printed cell beside ours and a verdict: `--compare paper`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.intervals import mean_estimate
+from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_run
+from cwbench.reports.analysis.scores import SEED, Score, Scores, align, nothing, one_seed
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables import paper_numbers
+from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.model import Block, Cell, about
+from cwbench.reports.tables.paper_numbers import Printed
+
+METHODS = ("finetuning", "ewc", "packnet", "clonex", "perfect_memory", "recall")
+TITLES = {
+    "cw3": "CW3",
+    "cw6": "CW6",
+    "cw10-cw20": "CW10 and CW20",
+    "lambda": "the weight of distillation on CW6-1",
+    "replay": "offline and online replay, first task",
+    "sharing": "shared and unshared networks on pair (5,0)",
+    "pairs": "the pair matrices",
+}
+
+
+def caption(scores: Scores, table: str) -> str:
+    """Names every difference between the two protocols."""
+    versions = {
+        str((record.get("versions") or {}).get("metaworld", "?"))
+        for record in scores.study.segments.values()
+    }
+    differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
+    where = f"Printed / ours on {TITLES[table]}. Printed numbers are of Meta-World V1, ours of "
+    where += f"metaworld {', '.join(sorted(versions)) or '?'}: orderings may be compared, and "
+    where += "single numbers with that in mind."
+    return where + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
+
+
+def entries(
+    scores: Scores,
+) -> Iterator[tuple[str, tuple[str, ...], Callable[[], tuple[Block, ...]]]]:
+    """Name, families and maker of each comparison our runs can fill."""
+    has = partial(scores.study.of, scores.protocol)
+    for family in ("cw3", "cw6"):
+        if has(family):
+            yield family, (family,), partial(stacked, scores, family)
+    if long := tuple(family for family in ("cw10", "cw20") if has(family)):
+        yield "cw10-cw20", long, partial(side_by_side, scores, long)
+    if any(g.sequence == "cw6-1" and names.method_key(g.method) == "recall" for g in has("cw6")):
+        yield "lambda", ("cw6",), partial(weights, scores)
+    if has("pairs"):
+        yield "pairs", ("pairs",), partial(pair_averages, scores)
+        yield "replay", ("pairs",), partial(replay, scores)
+        yield "sharing", ("pairs",), partial(sharing, scores)
+
+
+def beside(
+    scores: Scores, cell: Printed, groups: list[Group], score: Score, error: float | None = None
+) -> Cell:
+    """`0.84 / 0.86 agrees`."""
+    text = paper_numbers.verdict(score, cell, error)
+    if paper_numbers.protocol_differences(scores.protocol, scores.window) and score.seeds:
+        text = "protocol differs"
+    ours = "–" if np.isnan(score.value) else number(score.value)
+    origin = about(groups) if groups else Cell()
+    return replace(origin, score=None, text=f"{number(cell.value)} / {ours} {text}")
+
+
+def default_groups(scores: Scores, families: tuple[str, ...], method: str) -> list[Group]:
+    """A method's groups with default options: what the paper's columns are."""
+    return [
+        group
+        for family in families
+        for group in scores.study.of(scores.protocol, family)
+        if names.method_key(group.method) == method and group.label == group.method
+    ]
+
+
+def score_of(scores: Scores, groups: list[Group], metric: str, expected: int = 1) -> Score:
+    if len(groups) != expected:
+        return nothing("not run")
+    return scores.score(groups, metric)
+
+
+def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
+    cells = {(c.row, c.column, c.metric): c for c in paper_numbers.printed() if c.table == family}
+    sequences = sorted({row for row, _, _ in cells if row != "mean"}, key=int)
+    blocks = []
+    for metric in names.HEADLINE:
+        table = []
+        for row in (*sequences, "mean"):
+            line = []
+            for method in METHODS:
+                groups = default_groups(scores, (family,), method)
+                error = None
+                if row != "mean":
+                    groups = [g for g in groups if g.sequence == f"{family}-{row}"]
+                else:
+                    error = paper_numbers.mean_error(cells[s, method, metric] for s in sequences)
+                count = 1 if row != "mean" else len(sequences)
+                score = score_of(scores, groups, metric, count)
+                line.append(beside(scores, cells[row, method, metric], groups, score, error))
+            table.append((row, tuple(line)))
+        columns = tuple(names.METHODS[method] for method in METHODS)
+        corner, title = names.FAMILIES[family], names.METRICS[metric].title
+        blocks.append(Block(title, corner, columns, tuple(table), mean=True))
+    return tuple(blocks)
+
+
+def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]:
+    cells = {
+        (c.row, c.column, c.metric): c for c in paper_numbers.printed() if c.table == "cw10-cw20"
+    }
+    table = []
+    for method in METHODS:
+        line = []
+        for family in families:
+            groups = default_groups(scores, (family,), method)
+            for metric in names.HEADLINE:
+                score = score_of(scores, groups, metric)
+                line.append(beside(scores, cells[family, method, metric], groups, score))
+        table.append((names.METHODS[method], tuple(line)))
+    columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE) * len(families)
+    spans = tuple((names.FAMILIES[family], len(names.HEADLINE)) for family in families)
+    return (Block("", "Method", columns, tuple(table), spans=spans),)
+
+
+def option(scores: Scores, group: Group, part: str, key: str) -> object:
+    """An option from the record of a group's first segment on disk."""
+    ids = [key for run in group.runs for key in run.segments]
+    record = next((scores.study.segments[i] for i in ids if i in scores.study.segments), {})
+    return (record.get(part) or {}).get(key)
+
+
+def weights(scores: Scores) -> tuple[Block, ...]:
+    """RECALL with other weights of distillation."""
+    groups = [
+        group
+        for group in scores.study.of(scores.protocol, "cw6")
+        if group.sequence == "cw6-1" and names.method_key(group.method) == "recall"
+    ]
+    table: dict[str, list[Cell]] = {}
+    for cell in (cell for cell in paper_numbers.printed() if cell.table == "lambda"):
+        same = [
+            g for g in groups if option(scores, g, "method_options", "lambda_") == float(cell.row)
+        ][:1]
+        score = score_of(scores, same, cell.metric)
+        table.setdefault(cell.row, []).append(beside(scores, cell, same, score))
+    columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE)
+    return (Block("", "lambda", columns, tuple((k, tuple(v)) for k, v in table.items())),)
+
+
+def pair_score(scores: Scores, groups: list[Group], quantity: str) -> Score:
+    """First or second task or forgetting of one pair."""
+    if len(groups) != 1:
+        return nothing("not run")
+    values, seeds = align(groups, [per_run(groups[0], scores.window)[quantity][None]])
+    if not seeds:
+        return nothing("no finished run")
+    rng = np.random.default_rng(SEED)
+    return Score(mean_estimate(values, rng=rng, resamples=scores.resamples), seeds, one_seed(seeds))
+
+
+def memory_pairs(scores: Scores) -> list[Group]:
+    return [
+        group
+        for group in scores.study.of(scores.protocol, "pairs")
+        if names.method_key(group.method) == "perfect_memory"
+    ]
+
+
+def replay(scores: Scores) -> tuple[Block, ...]:
+    """Perfect Memory with offline and online replay."""
+    table: dict[str, list[Cell]] = {}
+    for cell in (cell for cell in paper_numbers.printed() if cell.table == "replay"):
+        same = [
+            group
+            for group in memory_pairs(scores)
+            if pair_ids(group.sequence) == tuple(map(int, cell.row.strip("()").split(",")))
+            and (option(scores, group, "method_options", "replay_mode") or "offline") == cell.column
+            and not unshared(scores, group, "actor")
+            and not unshared(scores, group, "critic")
+        ][:1]
+        score = pair_score(scores, same, "first" if cell.metric == "performance" else "forgetting")
+        table.setdefault(cell.row, []).append(beside(scores, cell, same, score))
+    return (
+        Block(
+            "",
+            "Pair",
+            ("Performance", "Forgetting") * 2,
+            tuple((row, tuple(cells)) for row, cells in table.items()),
+            spans=(("Offline", 2), ("Online", 2)),
+        ),
+    )
+
+
+def unshared(scores: Scores, group: Group, part: str) -> bool:
+    """Whether each task has a whole actor or critic of its own."""
+    own = option(scores, group, "network", f"{part}_head_layers")
+    return own is not None and own == option(scores, group, "network", "layers")
+
+
+def sharing(scores: Scores) -> tuple[Block, ...]:
+    """Perfect Memory on pair (5,0) with networks shared or not."""
+    pairs = [group for group in memory_pairs(scores) if group.sequence == "pair-5-0"]
+    table: dict[str, list[Cell]] = {}
+    for cell in (cell for cell in paper_numbers.printed() if cell.table == "sharing"):
+        same = [
+            group
+            for group in pairs
+            if cell.row == f"{'un' * unshared(scores, group, 'actor')}shared actor, "
+            f"{'un' * unshared(scores, group, 'critic')}shared critic"
+        ][:1]
+        table.setdefault(cell.row, []).append(
+            beside(scores, cell, same, pair_score(scores, same, cell.column))
+        )
+    rows = tuple((row, tuple(cells)) for row, cells in table.items())
+    return (Block("", "Network setting", ("First task", "Second task"), rows),)
+
+
+def pair_averages(scores: Scores) -> tuple[Block, ...]:
+    """Averages and counts of the matrices; print gives no interval for them."""
+    quoted = paper_numbers.pair_summary()
+    counted = {
+        "second_task_success_eq_0_count": "second task at zero",
+        "second_task_success_gt_0_lt_0.5_count": "second task above 0, below 0.5",
+        "first_task_forgetting_gt_0.1_count": "forgetting above 0.1",
+    }
+    table = []
+    for method in ("perfect_memory", "recall"):
+        groups = default_groups(scores, ("pairs",), method)
+        found = matrices(scores, groups) if groups else None
+        line = []
+        for quantity in QUANTITIES:
+            key = (
+                f"first_task_{quantity}"
+                if quantity == "forgetting"
+                else f"{quantity}_task_performance"
+            )
+            score = found.averages[quantity] if found and len(groups) == 100 else nothing("not run")
+            metric = "forgetting" if quantity == "forgetting" else "performance"
+            cell = Printed("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
+            # Print gives no interval here: assume that theirs are as certain as ours.
+            line.append(beside(scores, cell, groups, score, score.estimate.error))
+        for key, name in counted.items():
+            theirs = quoted.get((method, key))
+            ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"
+            line.append(Cell(text=f"{'–' if theirs is None else int(theirs)} / {ours}"))
+        table.append((names.METHODS[method], tuple(line)))
+    columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")
+    return (Block("", "Method", (*columns, "Forgetting > 0.1"), tuple(table)),)

@@ -1,0 +1,60 @@
+"""What the runs cost, from the counters that training leaves in each segment's status."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables.model import Block, Cell, by_setup, titles
+
+# column -> (counter, how segments combine, unit)
+COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
+    "Training steps": ("train_steps", sum, "count"),
+    "Evaluation steps": ("eval_steps", sum, "count"),
+    "Selection steps": ("selection_steps", sum, "count"),
+    "Extra steps": ("extra_steps", sum, "count"),
+    "Updates": ("updates", sum, "count"),
+    "Retraining updates": ("retrain_updates", sum, "count"),
+    "Replay, largest": ("replay_bytes", max, "bytes"),
+    "Parameters": ("parameters", max, "count"),
+}
+
+
+def count_text(value: float, unit: str) -> str:
+    """1234567 -> `1.23M`, bytes as `116 MB`."""
+    if unit == "hours":
+        return f"{value / 3600:.2f} h"
+    space = " " if unit == "bytes" else ""
+    end = "B" if unit == "bytes" else ""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{space}{letter}{end}"
+    return f"{value:.0f}{space}{end}"
+
+
+def resources(scores: Scores, family: str) -> tuple[Block, ...]:
+    """Totals over the distinct segments of each setting: a shared beginning is counted once."""
+    setups = by_setup(scores.study.of(scores.protocol, family))
+    rows = []
+    for title, groups in zip(titles(setups), setups.values(), strict=True):
+        statuses = [status for _, status in segment_statuses(scores.study.segments, groups)]
+        cells = []
+        for counter, combine, unit in COLUMNS.values():
+            known = [status.get("resources") or {} for status in statuses]
+            values = [int(entry[counter]) for entry in known if counter in entry]
+            cells.append(Cell(text=count_text(combine(values), unit) if values else ""))
+        seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
+        cells.append(Cell(text=count_text(sum(seconds), "hours") if seconds else ""))
+        runs = [run for group in groups for run in group.runs]
+        ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
+        rows.append((title, (Cell(text=ended), *cells)))
+    columns = ("Runs ended", *COLUMNS, "Wall time")
+    return (Block("", "Method", columns, tuple(rows)),)
+
+
+def segment_statuses(
+    segments: Mapping[str, Mapping[str, Any]], groups: Sequence[Group]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Id and status of every distinct segment on disk of these groups."""
+    ids = {key for group in groups for run in group.runs for key in run.segments}
+    return [(key, segments[key]["status"]) for key in sorted(ids) if key in segments]

@@ -1,0 +1,134 @@
+"""Exported tables carry what is needed to compute them again; this compares cell by cell."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
+from cwbench.reports.tables import catalog
+from cwbench.reports.tables.formats import FORMATS
+from cwbench.reports.tables.model import Table
+
+Place = tuple[str, str, int, str]  # block, row, index and title of the column
+_COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
+
+
+def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
+    """The table as text, ending with a line that says how to make it again."""
+    recipe = {
+        "table": table.name,
+        "format": format,
+        "interval": interval,
+        "protocol": scores.protocol.key,
+        "window": scores.window,
+    }
+    line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
+    return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
+
+
+def recipe_of(text: str) -> dict[str, Any]:
+    """The recipe of an exported table; ValueError if the text has none."""
+    match = re.search(r"cwbench-table (\{.*\})", text)
+    if not match:
+        raise ValueError("no `cwbench-table` line: this is not a table that `cwbench report` wrote")
+    try:
+        recipe: dict[str, Any] = json.loads(match[1])
+        if not {"table", "format", "interval", "protocol", "window"} <= recipe.keys():
+            raise ValueError("incomplete")
+    except ValueError:
+        raise ValueError("its `cwbench-table` line is damaged") from None
+    return recipe
+
+
+@dataclass(frozen=True)
+class Verdict:
+    cells: int
+    differences: list[str]
+
+
+def verify(text: str, study: Study) -> Verdict:
+    """Compute the table again from a results folder, read with the recipe's window."""
+    recipe = recipe_of(text)
+    protocol = next((p for p in study.protocols if p.key == recipe["protocol"]), None)
+    if protocol is None:
+        have = ", ".join(f"{p.name} ({p.key})" for p in study.protocols) or "none"
+        why = f"the results hold no run under protocol {recipe['protocol']}; they have {have}"
+        return Verdict(0, [why])
+    scores = Scores(study, protocol)
+    entry = catalog.find(scores, recipe["table"])
+    if entry is None:
+        return Verdict(0, [f"the results hold no run for table {recipe['table']!r}"])
+    again = sign(scores, catalog.make(scores, entry), recipe["format"], recipe["interval"])
+    read = READERS[recipe["format"]]
+    old, new = read(text), read(again)
+    differences = []
+    for place in dict.fromkeys([*old, *new]):
+        if old.get(place) != new.get(place):
+            block, row, _, column = place
+            where = ", ".join(filter(None, [block, f"row {row}", f"column {column}"]))
+            differences.append(
+                f"{where}: the file has {old.get(place, 'no such cell')!r}, "
+                f"the results give {new.get(place, 'no such cell')!r}"
+            )
+    return Verdict(len(new), differences)
+
+
+def _latex_cells(text: str) -> dict[Place, str]:
+    found: dict[Place, str] = {}
+    block, header, before, inside = "", [""], "", False
+    for line in text.splitlines():
+        if match := re.match(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{\\underline\{(.*)\}\}\}", line):
+            block = match[1]
+        elif line == r"\midrule":
+            header, inside = _split(before, r"(?<!\\)&"), True
+        elif line.startswith((r"\hline \hline", r"\bottomrule")):
+            inside = False
+        elif inside and not line.startswith((r"\hline", r"\vspace")):
+            _add(found, block, header, _split(line, r"(?<!\\)&"))
+        before = line
+    return found
+
+
+def _markdown_cells(text: str) -> dict[Place, str]:
+    found: dict[Place, str] = {}
+    block, header = "", [""]
+    lines = text.splitlines()
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        if match := re.fullmatch(r"\*([^*].*)\*", line):
+            block = match[1]
+        elif line.startswith("|") and following.startswith("| - |"):
+            header = _split(line[1:-1], r"(?<!\\)\|")
+        elif line.startswith("|") and not line.startswith("| - |"):
+            _add(found, block, header, _split(line[1:-1], r"(?<!\\)\|"))
+    return found
+
+
+def _csv_cells(text: str) -> dict[Place, str]:
+    found: dict[Place, str] = {}
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("# ")]
+    for row in list(csv.reader(io.StringIO("".join(lines))))[1:]:
+        block, name, column, *cells = [*row, "", "", ""][: max(3, len(row))]
+        found[block, name, 0, column] = ",".join(cells)
+    return found
+
+
+def _split(line: str, separator: str) -> list[str]:
+    return [cell.strip() for cell in re.split(separator, line.removesuffix(r" \\"))]
+
+
+def _add(found: dict[Place, str], block: str, header: list[str], cells: list[str]) -> None:
+    for index, (column, cell) in enumerate(zip_longest(header[1:], cells[1:], fillvalue="?")):
+        found[block, cells[0], index, column] = cell
+
+
+READERS: dict[str, Callable[[str], dict[Place, str]]] = {
+    "latex": _latex_cells,
+    "markdown": _markdown_cells,
+    "csv": _csv_cells,
+}

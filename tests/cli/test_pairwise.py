@@ -1,0 +1,52 @@
+"""`cwbench pairwise`: how many segments, what is refused, what it leaves."""
+
+from pathlib import Path
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.store.results import load_runs
+
+
+def test_plan_shares_first_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["pairwise", "--protocol", "smoke", "--threads", "1", "--dry-run"]
+    main([*args, "--results", str(tmp_path / "results")])
+    assert "200 runs = 220 segments" in capsys.readouterr().out  # two methods, 10 + 100 each
+    main([*args, "--tasks", "2,5,8", "--seeds", "0-1", "--results", str(tmp_path / "results")])
+    assert "36 runs = 48 segments" in capsys.readouterr().out  # 2 methods x 2 seeds x (3 + 9)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--tasks", "3-10"], "ids run from 0 to 9"),
+        (["--tasks", "push"], "'push' is not a list"),
+        (["--method", "recal"], "did you mean 'recall'?"),
+        (["--protocol", "smok"], "did you mean 'smoke'?"),
+    ],
+)
+def test_bad_input(
+    args: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_code:
+        main(["pairwise", *args, "--results", str(tmp_path / "results")])
+    assert exit_code.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_pair_ends_with_its_matrix_and_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also the live page: it is written beside the results when training ends."""
+    results = tmp_path / "results"
+    args = ["pairwise", "--tasks", "8", "--method", "finetuning", "--protocol", "smoke"]
+    main([*args, "--threads", "1", "--results", str(results)])
+    assert (load_runs(results).runs["state"] == "done").all()
+    assert list((results / "report" / "figures").glob("pairs-finetuning.*"))
+    assert "window-close" in (results / "report" / "index.html").read_text()
+    assert "page:" in capsys.readouterr().out
+    main([*args, "--threads", "1", "--results", str(results)])
+    assert "nothing to train" in capsys.readouterr().out

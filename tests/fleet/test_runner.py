@@ -1,0 +1,194 @@
+"""Whole runs on the toy: what is counted, what is shared, what is left on disk."""
+
+import gc
+import json
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cwbench import envs
+from cwbench.envs import pointmass
+from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.progress import Quiet
+from cwbench.learner.trainer import Trainer
+from cwbench.rollout.episodes import LaneSpec
+from cwbench.rollout.pool import Collector, Pool, SharedArray, WorkerError
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import EnvConfig
+from cwbench.spec.schedule import count_updates
+from cwbench.store.results import load_runs
+
+
+def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, outcome = toy_run(tmp_path, seeds=(0, 1))
+    assert outcome.trained == 6
+    schedule = plan.segments[0].setup.schedule
+    for segment in plan.segments:
+        folder = store.folder(segment)
+        used = folder.status()["resources"]
+        tasks = segment.position + 1
+        assert used["train_steps"] == 60
+        assert used["updates"] == count_updates(schedule, 60) == 40
+        assert used["eval_steps"] == 3 * tasks * 2 * 20  # evaluations, tasks, episodes, horizon
+        assert used["selection_steps"] == used["extra_steps"] == used["retrain_updates"] == 0
+        assert 0 < folder.status()["warm_up_seconds"] < folder.status()["seconds"]
+        evals = pd.read_csv(folder.path / "evals.csv")
+        assert evals["step"].tolist() == [s for s in (25, 50, 60) for _ in range(tasks)]
+        assert evals["eval_position"].tolist() == list(range(tasks)) * 3
+        assert (evals["episodes"] == 2).all()
+        train = pd.read_csv(folder.path / "train.csv")
+        assert train["episodes"].sum() == 60 // 20
+        assert train["updates"].tolist() == [10, 30, 40]
+        assert not folder.snapshot.parent.exists() and not folder.replay.exists()
+
+
+def test_a_second_command_trains_nothing_and_other_sequences_share(
+    toy_run: Any, tmp_path: Path
+) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-1"))
+    before = {s.id: (store.folder(s).path / "status.json").read_text() for s in plan.segments}
+    _, again, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-1"))
+    assert again.missing == 0 and outcome.trained == 0
+    _, other, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-4-1"))
+    assert other.missing == outcome.trained == 1
+    after = {s.id: (store.folder(s).path / "status.json").read_text() for s in plan.segments}
+    assert before == after
+
+
+def test_runs_are_assembled_from_segments(toy_run: Any, tmp_path: Path) -> None:
+    toy_run(tmp_path, seeds=(0, 1))
+    found = load_runs(tmp_path)
+    assert not found.problems
+    assert found.runs["seed"].tolist() == [0, 1]
+    assert (found.runs["state"] == "done").all() and (found.runs["step"] == 180).all()
+    one = found.evals[found.evals["run"] == found.runs["run"][0]]
+    assert one.groupby("position")["step"].max().tolist() == [60, 120, 180]
+    assert one[one["position"] == 2].groupby("eval_position").size().tolist() == [3, 3, 3]
+
+
+def test_an_interrupted_run_is_normal_input(toy_run: Any, tmp_path: Path) -> None:
+    _, _, outcome = toy_run(tmp_path, seeds=(0, 1), stop_after=12)
+    assert outcome.interrupted
+    found = load_runs(tmp_path)
+    assert not found.problems
+    assert set(found.runs["state"]) == {"pending"} and (found.runs["done"] == 1).all()
+    assert found.runs["step"].between(61, 119).all()
+
+
+def test_bad_lines_are_named_not_guessed(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",))
+    file = store.folder(plan.segments[0]).path / "evals.csv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines, lines[1], "90,0,reach-0-1,x,1,0.5", "95,0,rea"]))
+    found = load_runs(tmp_path)
+    assert len(found.problems) == 3
+    assert "repeated" in " ".join(found.problems)
+    assert any("line 7" in p and "truncated" in p for p in found.problems)
+    assert len(found.evals) == 3
+
+
+def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    layout = ActorLayout(shapes, 0, 0)
+    weights = SharedArray((1, layout.size))
+    job = {"seed": 0, "purpose": "evaluate", "place": (0,), "head": 0, "episodes": 1}
+    job |= {"layout": layout, "weights": weights.path, "row": 0}
+    with Pool(1, 4, pointmass.make) as pool:
+        pool.evaluate(job | {"task": "reach-x-1"}, EnvConfig(), lambda result: None)
+        with pytest.raises(WorkerError, match="invalid literal"):
+            pool.finish_evaluations()
+        pool.finish_evaluations()  # nothing is left waiting
+        assert pool.alive
+    weights.close()
+
+
+def test_a_killed_worker_is_named() -> None:
+    with Pool(1, 4, pointmass.make) as pool:
+        pool.processes[0].kill()
+        pool._waiting[0] = lambda result: None
+        with pytest.raises(WorkerError, match="worker 0 ended with exit code -9"):
+            pool.finish_evaluations()
+
+
+def test_failed_segments_are_reported_and_their_children_wait(
+    toy_run: Any, tmp_path: Path, capsys: Any
+) -> None:
+    store, plan, outcome = toy_run(tmp_path, tasks=("reach-0-1", "reach-2-x"))
+    assert outcome.trained == 1 and len(outcome.failed) == 1
+    status = json.loads((store.folder(plan.segments[1]).path / "status.json").read_text())
+    assert status["state"] == "failed" and "could not convert" in status["message"]
+
+
+def test_a_failed_fleet_leaves_nothing_behind(
+    toy_run: Any, toy_pool: Pool, tmp_path: Path, capsys: Any
+) -> None:
+    """Both workers fail, and two parts are open; then others train."""
+    bad = {"tasks": ("reach-2-x",), "seeds": (0, 1, 2, 3), "halves": 2}
+    _, _, outcome = toy_run(tmp_path / "bad", **bad)
+    assert len(outcome.failed) == 4
+    assert toy_pool.load == [0.0] * len(toy_pool.connections)
+    assert not any(connection.poll() for connection in toy_pool.connections)
+    found = []
+    for name in ("after", "again"):
+        _, _, outcome = toy_run(tmp_path / name, seeds=(0, 1), tasks=("reach-0-1",))
+        assert outcome.good
+        found.append(load_runs(tmp_path / name).evals)
+    assert found[0].equals(found[1])
+
+
+@pytest.mark.parametrize("name", ["recall", "pm"])
+def test_a_finished_task_has_left_memory_when_the_next_begins(
+    name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although progress keeps the fleets, and Python does not look for circles by itself."""
+    trainers: list[weakref.ref[Trainer]] = []
+    alive, kept = [], list[Fleet]()
+
+    class Watched(Trainer):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            alive.append(sum(trainer() is not None for trainer in trainers))
+            super().__init__(*args, **options)
+            trainers.append(weakref.ref(self))
+
+    monkeypatch.setattr("cwbench.fleet.fleet.Trainer", Watched)
+    monkeypatch.setattr(Quiet, "begin", lambda self, fleets: kept.extend(fleets))
+    gc.disable()
+    try:
+        toy_run(tmp_path, name, seeds=(0, 1), halves=2)
+    finally:
+        gc.enable()
+    assert [fleet.position for fleet in kept] == [0, 0, 1, 1, 2, 2]
+    assert alive == [0, 1, 0, 1, 0, 1]
+
+
+def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
+    """Three and three lanes on four workers: the second fleet begins where the first ended."""
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]
+    shape = {"runs": 3, "longest": 5, "width": 29, "states": {}}
+    with Pool(4, 4, pointmass.make) as pool:
+        fleets = [
+            Collector(pool, lanes, ActorLayout(shapes, 0, 0), EnvConfig(), **shape)
+            for _ in range(2)
+        ]
+        assert pool.load == [2, 2, 1, 1]
+        for fleet in fleets:
+            fleet.close()
+        assert pool.load == [0, 0, 0, 0]
+
+
+def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
+    """Ten tasks on two workers by number could differ by a fifth; by cost they hardly do."""
+    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
+    order = sorted(envs.TASKS, key=envs.step_cost)
+    names = [*order[::2], *order[1::2]]
+    lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
+    shape = {"runs": 10, "longest": 5, "width": 29, "states": {}}
+    with Pool(2, 4) as pool:
+        fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), EnvConfig(), **shape)
+        total = sum(map(envs.step_cost, envs.TASKS))
+        assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
+        fleet.close()

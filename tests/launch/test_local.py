@@ -1,0 +1,152 @@
+"""Launchers: the order of jobs, what is refused. On real clusters: tests/cluster."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.launch import Task
+from cwbench.launch.jobs import Job, levels, read_job, read_segments
+from cwbench.launch.local import Local
+from cwbench.launch.order import drive
+from cwbench.methods.recall import RecallConfig
+from cwbench.spec.segment import Segment
+from cwbench.store.results import load_runs
+
+ROOT = Path(__file__).parent.parent.parent
+PAIR = ["pairwise", "--tasks", "2,5", "--method", "recall", "--protocol", "smoke", "--yes"]
+
+
+class Recorder:
+    """A place that can run two jobs and ends the older one whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.running: list[Task] = []
+        self.ended: list[Path] = []
+
+    @property
+    def room(self) -> bool:
+        return len(self.running) < 2
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.running)
+
+    def start(self, task: Task) -> None:
+        assert set(task.job.after) <= set(self.ended), "started before its parents had ended"
+        self.running.append(task)
+
+    def collect(self) -> list[Task]:
+        task = self.running.pop(0)
+        self.ended.append(task.job.file)
+        return [task]
+
+    def stop(self) -> None: ...
+
+
+def test_jobs_start_after_those_of_their_parents() -> None:
+    a, b, c, d = (Path(name) for name in "abcd")
+    jobs = [Job(a, (), 0, ()), Job(b, (), 0, ()), Job(c, (), 1, (b,)), Job(d, (), 2, (a, c))]
+    place = Recorder()
+    drive([Task(job, []) for job in reversed(jobs)], place)  # even if they come in no order
+    assert sorted(place.ended) == [a, b, c, d]
+    assert [[job.file for job in level] for level in levels(jobs)] == [[a, b], [c], [d]]
+
+
+def test_printed_commands_train_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [*PAIR, "--tasks", "8", "--results", str(tmp_path / "results"), "--launcher", "print"]
+    main(args)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:9] for line in lines[::2]] == ["# level 1", "# level 2"]
+    parent, child = ([*line.split()[1:], "--threads", "1"] for line in lines[1::2])
+    # A child alone has nothing to start from, and says so.
+    with pytest.raises(SystemExit) as exit_code:
+        main(child)
+    assert exit_code.value.code == 1
+    assert "1 segments wait for one that is not done" in capsys.readouterr().out
+    for command in (parent, child):
+        main(command)
+    assert (load_runs(tmp_path / "results").runs["state"] == "done").all()
+    capsys.readouterr()
+    main(args)
+    assert not capsys.readouterr().out  # nothing is left to print
+
+
+def test_a_record_gives_back_its_segment(tmp_path: Path) -> None:
+    main([*PAIR, "--results", str(tmp_path), "--launcher", "print"])
+    records = [json.loads(file.read_text()) for file in sorted(tmp_path.glob("jobs/*.json"))]
+    for entry in [entry for record in records for entry in record["segments"]]:
+        assert Segment.from_record(entry, RecallConfig).record() == entry
+
+
+@pytest.mark.parametrize("devices", [["0", "1"], ["0", "0"]], ids=["two", "one shared"])
+def test_devices_of_one_machine_work_side_by_side(
+    devices: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes where CUDA would have devices; here each trains on the CPU."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    results, said = tmp_path / "results", list[str]()
+    main([*PAIR, "--results", str(results), "--launcher", "print", "--fleet-size", "1"])
+    tasks = []
+    for file in sorted(results.glob("jobs/*.json")):
+        [segment] = read_segments(read_job(file), lambda name: RecallConfig)
+        if segment.parent is None:
+            job = Job(file, (segment,), 0, ())
+            tasks.append(Task(job, ["train", str(file), "--device=cpu", "--threads=1"]))
+    Local(devices, cores=2).launch(tasks, said.append)
+    assert said == [f"device {device}: recall task 1, 1 runs" for device in devices]
+    states = [json.loads(f.read_text())["state"] for f in results.glob("segments/*/status.json")]
+    assert states == ["done", "done"]
+
+
+@pytest.mark.parametrize(("launcher", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_a_missing_extra_is_named_and_nothing_written(
+    launcher: str, package: str, tmp_path: Path
+) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from cwbench.cli import main; main()"
+    args = [*PAIR, "--quiet", "--launcher", launcher, "--results", str(tmp_path / "results")]
+    made = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True)
+    assert made.returncode == 2
+    assert f"pip install 'cwbench[{launcher}]'" in made.stderr and made.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["train", "nowhere.json"], "nowhere.json: no such file"),
+        ([*PAIR, "--launcher", "slurm", "--slurm-set", "account"], "write NAME=VALUE"),
+        ([*PAIR, "--launcher", "bus"], "'bus' is not one of"),
+        ([*PAIR, "--device", "cpu", "--per-device", "2"], "--per-device is for GPUs"),
+    ],
+)
+def test_bad_input(
+    args: list[str], message: str, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_code:
+        main(args)
+    assert exit_code.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    from cwbench.planning import estimate
+
+    monkeypatch.setattr(estimate, "free_bytes", lambda device, workers: 1 << 20)
+    with pytest.raises(SystemExit) as exit_code:
+        main([*PAIR, "--results", str(tmp_path / "results")])
+    assert exit_code.value.code == 2
+    assert "1.0 MiB are free" in capsys.readouterr().err
+    monkeypatch.setattr(estimate, "free_bytes", lambda device, workers: 3 << 20)
+    main([*PAIR, "--results", str(tmp_path / "results"), "--dry-run", "--threads", "1"])
+    # A run takes 0.6 to 1.7 MiB, so the two first tasks fit together and the four second do not.
+    assert "6 to train in 3 fleets" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,57 @@
+"""The optimiser against torch's, and its joined step against the separate ones."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from cwbench.learner.adam import Adam
+from cwbench.learner.runaxis import clip_global_norm
+
+SHAPES = {"actor.0": (3, 12, 16), "actor.b": (3, 16), "critic.0": (3, 2, 12, 16), "alpha": (3, 2)}
+GROUPS = [["actor.0", "actor.b"], ["critic.0"], ["alpha"]]
+CLIP, POLYAK = 0.5, 0.9
+
+
+def params() -> dict[str, Tensor]:
+    draws = torch.Generator().manual_seed(0)
+    return {n: torch.randn(s, generator=draws).requires_grad_() for n, s in SHAPES.items()}
+
+
+def gradients() -> Iterator[dict[str, Tensor]]:
+    draws = torch.Generator().manual_seed(1)
+    for _ in range(5):
+        yield {name: torch.randn(shape, generator=draws) for name, shape in SHAPES.items()}
+
+
+def test_steps_are_those_of_torch() -> None:
+    ours, theirs = params(), params()
+    own = Adam(ours, lr=1e-2, eps=1e-7)
+    other = torch.optim.Adam(theirs.values(), lr=1e-2, eps=1e-7)
+    for grads in gradients():
+        own.step(grads)
+        for name, grad in grads.items():
+            theirs[name].grad = grad
+        other.step()
+    for name in SHAPES:
+        assert_close(ours[name], theirs[name], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the compiler's own
+def test_the_joined_step_equals_the_separate_ones() -> None:
+    joined, apart = params(), params()
+    one, two = Adam(joined, lr=1e-2, eps=1e-7), Adam(apart, lr=1e-2, eps=1e-7)
+    targets = [{"critic.0": torch.zeros(SHAPES["critic.0"])} for _ in range(2)]
+    for grads in gradients():
+        one.fused_step({k: g.clone() for k, g in grads.items()}, GROUPS, CLIP, targets[0], POLYAK)
+        for names in GROUPS:
+            clip_global_norm([grads[name] for name in names], CLIP)
+        two.step(grads)
+        targets[1]["critic.0"].lerp_(apart["critic.0"].detach(), 1 - POLYAK)
+    for name in SHAPES:
+        assert_close(joined[name], apart[name], rtol=1e-5, atol=1e-6)
+    assert_close(targets[0], targets[1], rtol=1e-5, atol=1e-6)
+    assert one.steps == two.steps == 5

@@ -1,0 +1,266 @@
+"""The same code on an accelerator: skipped where there is none."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cwbench import methods
+from cwbench.experiment.build import make_setup
+from cwbench.fleet import snapshot
+from cwbench.fleet.progress import Quiet
+from cwbench.fleet.runner import Runner
+from cwbench.fleet.weight_sync import Published
+from cwbench.learner import host_memory
+from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.replay import Replay
+from cwbench.learner.rng import Streams
+from cwbench.learner.runaxis import global_norm
+from cwbench.learner.trainer import Trainer
+from cwbench.methods import METHODS
+from cwbench.planning.plan import Run, make_plan, split_evenly
+from cwbench.planning.rehearsal import Rehearsal
+from cwbench.rollout.pool import Pool, SharedArray
+from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.options import resolve
+from cwbench.spec.segment import Segment, Setup, path
+from cwbench.store.results import Store, load_runs
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+CUDA = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def full_precision() -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> Trainer:
+    trainer = Trainer(
+        seeds,
+        0,
+        dims=(12, 4),
+        sac=SACConfig(batch_size=64, clip_norm=0.5),
+        network=NetworkConfig(width=64),
+        schedule=ScheduleConfig(),
+        device=device,
+        compiled=compiled,
+    )
+    trainer.method = methods.METHODS["finetuning"].method(MethodConfig(), trainer)
+    trainer.start()
+    trainer.replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
+    rows = [torch.randn(300, 29, generator=torch.Generator().manual_seed(s)) for s in seeds]
+    trainer.replay.add(0, torch.stack(rows))
+    return trainer
+
+
+def test_draws_are_the_same_on_both_devices() -> None:
+    here, there = Streams([1, 2], 3, torch.device("cpu")), Streams([1, 2], 3, CUDA)
+    for update in (0, 5, 77):
+        here.seek(update)
+        there.seek(update)
+        assert torch.equal(here.uniform("u", (9,)), there.uniform("u", (9,)).cpu())
+        assert_close(here.normal("n", (9,)), there.normal("n", (9,)).cpu(), atol=1e-5, rtol=1e-5)
+        size = torch.tensor(1000)
+        assert torch.equal(here.index("i", 9, size), there.index("i", 9, size.cuda()).cpu())
+
+
+def test_norms_are_the_same_on_both_devices() -> None:
+    """Those of whole blocks and of others."""
+    here = [torch.randn(shape) for shape in ((3, 2, 2, 64, 64), (3, 64, 64), (3, 7, 5), (3, 9))]
+    there = [x.cuda() for x in here]
+    together = torch.cat([x.flatten(1) for x in here], 1).norm(dim=1)
+    assert_close(global_norm(there).cpu(), together)
+    for x, y in zip(here, there, strict=True):
+        assert_close(global_norm([y]).cpu(), global_norm([x]))
+
+
+def test_captured_updates_equal_plain_ones() -> None:
+    captured, plain = make([0, 1], CUDA), make([0, 1], CUDA)
+    plain.captured = None
+    for trainer in (captured, plain):
+        trainer.train(130)  # across three blocks of random numbers
+    assert captured.captured is not None and captured.captured.graph is not None
+    for name, x in plain.state().items():
+        assert_close(captured.state()[name], x, atol=1e-5, rtol=1e-4)
+    assert captured.updates == plain.updates == 130
+    assert captured.take_statistics()["q"] == pytest.approx(plain.take_statistics()["q"], rel=1e-3)
+
+
+def test_garbage_is_gone_before_an_update_is_captured() -> None:
+    """A graph destroyed while another is captured would spoil that one."""
+    old, new = make([0], CUDA), make([1], CUDA)
+    old.train(10)
+    assert old.captured is not None and old.captured.graph is not None and new.captured is not None
+    left, update, seen = weakref.ref(old), new.captured.update, []
+
+    def watched() -> None:
+        seen.append((left() is None, gc.isenabled()))
+        update()
+
+    new.captured.update = watched
+    del old  # but it and its method refer to each other
+    assert left() is not None
+    new.train(10)
+    assert seen == [(True, False)] and new.captured.graph is not None
+    assert gc.isenabled()
+
+
+def test_twenty_updates_equal_the_cpu() -> None:
+    here, there = make([0, 1], torch.device("cpu")), make([0, 1], CUDA)
+    for trainer in (here, there):
+        trainer.train(20)
+    for name, x in here.state().items():
+        assert_close(there.state()[name].cpu(), x, atol=1e-3, rtol=1e-3)
+
+
+def test_a_member_of_a_large_fleet_equals_the_run_alone() -> None:
+    fleet, alone = make(list(range(100)), CUDA), make([37], CUDA)
+    for trainer in (fleet, alone):
+        trainer.train(200)
+    for name, x in alone.state().items():
+        assert_close(fleet.state()[name][37:38], x, atol=2e-3, rtol=2e-3)
+
+
+OWN = [name for name, entry in METHODS.items() if entry.base is None]
+
+
+@pytest.mark.usefixtures("double_precision")
+@pytest.mark.parametrize("name", OWN)
+def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
+    """After 200 updates, in which weights move by 0.2 and more.
+
+    In double precision: in single, one unit that passes its kink an update earlier is enough, or a
+    gradient that is nothing but rounding, as that of a policy that is to stay as it is; weights
+    that start 1e-7 apart then end up to 0.02 apart. In double, 1e-12 become at most 1e-7.
+    """
+    kind = METHODS[name].method
+    setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
+    tasks = {"needs_length": kind.needs_length, "joint": kind.joint}
+    segments = [path(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)]
+    states = []
+    for members in (segments, segments[37:38]):
+        torch.manual_seed(0)  # the made-up transitions
+        trainer = Rehearsal(members, kind, 12, CUDA)
+        for column in trainer.replay.columns.values():  # in a rehearsal, those of its first run
+            column.zero_()
+        trainer.train(200)
+        states.append(trainer.state())
+    fleet, alone = states
+    for key, x in alone.items():
+        assert x.dtype == torch.float64
+        assert_close(fleet[key][37:38], x, atol=1e-6, rtol=0)
+    weights = fleet["actor.1.weight"]
+    assert (weights[37] - weights[38]).abs().mean() > 0.05  # members are not alike
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -> None:
+    from cwbench.envs import pointmass
+
+    base, entry = methods.load(name)
+    small = {"batch_size": 8, "width": 16, "horizon": 20}
+    layers = (small, entry.options, entry.method.preset)
+    schedule = ScheduleConfig(120, 60, 2, 10, 20, 10)
+    setup = Setup(
+        base,
+        resolve(entry.method.config_class, *layers),
+        resolve(SACConfig, *layers),
+        resolve(NetworkConfig, *layers),
+        resolve(EnvConfig, *layers),
+        schedule,
+    )
+    tasks = ("reach-0-1", "reach-2-1000", "reach-4-1")
+    kind = entry.method
+    runs = [
+        Run("toy", tasks, name, "toy", tuple(segments))
+        for seed in (0, 1, 2)
+        for segments in [path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)]
+    ]
+    store = Store(tmp_path)
+    store.add_experiment({"name": name, "command": "", "runs": [run.record() for run in runs]})
+
+    def step_of(segment: Segment) -> int:
+        return snapshot.step_of(store.folder(segment).snapshot)
+
+    runner = Runner(
+        store, {base: kind}, CUDA, lambda env: 12, turns=lambda fleet: split_evenly(fleet, 2),
+        compiled=False, snapshot_seconds=0, about=lambda segment: {},
+    )  # fmt: skip
+    with Pool(2, 4, pointmass.make) as pool:
+        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
+    assert not outcome.failed and not outcome.diverged
+    assert (load_runs(tmp_path).runs["state"] == "done").all()
+
+
+def test_replay_in_host_memory_gives_the_same_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = make([0, 1], CUDA)
+    monkeypatch.setattr(host_memory, "ROOM", 0.0)
+    mapped = make([0, 1], CUDA)
+    assert mapped.replay.rows.device.type == "cuda"
+    before = torch.cuda.memory_allocated()
+    extra = host_memory.zeros(1 << 20, device=CUDA)
+    assert torch.cuda.memory_allocated() == before, "it lies on the device"
+    assert not extra.any()
+    for trainer in (own, mapped):
+        trainer.train(70)
+    assert mapped.captured is not None and mapped.captured.graph is not None
+    for name, x in own.state().items():
+        assert torch.equal(mapped.state()[name], x), name
+
+
+def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
+    fleets = [list(range(30)), list(range(100, 130))]
+    alone = [make(seeds, CUDA) for seeds in fleets]
+    for trainer in alone:
+        trainer.train(120)
+    beside = []
+    for number, seeds in enumerate(fleets):
+        place = side_by_side(CUDA, number)
+        with place:
+            beside.append((place, make(seeds, CUDA)))
+    for _ in range(12):
+        for place, trainer in beside:
+            with place:
+                trainer.train(10)
+    torch.cuda.synchronize()
+    for one, (_, other) in zip(alone, beside, strict=True):
+        for name, x in one.state().items():
+            assert torch.equal(other.state()[name], x), name
+
+
+def test_weights_are_there_when_their_version_is() -> None:
+    """As a worker sees it: no event, no synchronisation, only memory."""
+    weights, version = SharedArray((50, 200_000)), SharedArray((1,), np.int64)
+    published = Published(weights.array, version.array, CUDA)
+    for number in range(1, 201):
+        published.start(torch.full((50, 200_000), float(number), device=CUDA))
+        while version.array[0] < published.version:
+            pass
+        assert (weights.array == number).all()
+    published.close()
+    for shared in (weights, version):
+        shared.close()
+
+
+def test_publishing_does_not_wait_for_the_device() -> None:
+    weights, version = SharedArray((2, 300)), SharedArray((1,), np.int64)
+    published = Published(weights.array, version.array, CUDA)
+    if None in published._unlocks:
+        pytest.skip("this machine does not lock pages")
+    torch.cuda._sleep(2 * 10**9)  # cycles: about a second
+    published.start(torch.ones(2, 300, device=CUDA))
+    assert version.array[0] == 0 and published.version == 1
+    published.wait()
+    assert version.array[0] == 1 and (weights.array == 1).all()
+    published.close()
+    for shared in (weights, version):
+        shared.close()

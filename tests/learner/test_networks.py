@@ -1,0 +1,99 @@
+"""Stacked networks against single ones written plainly with torch.nn."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import Network, make_critic, make_policy, squash
+
+SEEDS = [3, 4]
+
+
+def full_params(net: Network, tasks: int) -> dict[str, torch.Tensor]:
+    params = net.init_trunk(SEEDS)
+    for position in range(tasks):
+        for name, head in net.init_head(SEEDS, position).items():
+            params[name] = (
+                torch.cat([params[name], head], net.task_axis) if name in params else head
+            )
+    # Away from zero, so that a forgotten bias or scale shows.
+    return {
+        k: v + 0.1 * torch.randn(v.shape, generator=torch.Generator().manual_seed(1))
+        for k, v in params.items()
+    }
+
+
+def plain(
+    net: Network, params: dict[str, torch.Tensor], index: tuple[int, ...], task: int
+) -> nn.Module:
+    """One run's (and twin's) network for one task, from torch's own layers."""
+
+    def pick(name: str) -> torch.Tensor:
+        x = params[name][index]
+        return x[task] if net.per_task(name) else x
+
+    modules: list[nn.Module] = []
+    for layer in range(net.layers + 1):
+        weight = pick(f"{net.name}.{layer}.weight")
+        linear = nn.Linear(*weight.shape)
+        linear.weight.data, linear.bias.data = weight.T.clone(), pick(f"{net.name}.{layer}.bias")
+        modules.append(linear)
+        if layer == 0:
+            norm = nn.LayerNorm(weight.shape[1], eps=1e-3)
+            norm.weight.data = pick(f"{net.name}.norm.scale")
+            norm.bias.data = pick(f"{net.name}.norm.shift")
+            modules += [norm, nn.Tanh()]
+        elif layer < net.layers:
+            modules.append(nn.LeakyReLU(0.2))
+    return nn.Sequential(*modules)
+
+
+@pytest.mark.parametrize("head_layers", [0, 1, 3, 4])
+@pytest.mark.parametrize("kind", ["actor", "critic"])
+def test_stacked_equals_single(kind: str, head_layers: int) -> None:
+    make = {"actor": lambda: make_policy(5, 3, 8, 4, head_layers).network}
+    net = make[kind]() if kind in make else make_critic(5, 3, 8, 4, head_layers)
+    params = full_params(net, tasks=3)
+    x = torch.randn(2, 6, net.inputs, generator=torch.Generator().manual_seed(2))
+    index = torch.tensor([[0, 0, 2, 2, 2, 1]] * 2)
+    by_blocks = net(params, x, Tasks(index, ((0, 2), (2, 3), (1, 1))))
+    by_index = net(params, x, Tasks(index))
+    assert_close(by_blocks, by_index)
+    for run in range(2):
+        for twin in range(2) if net.lead else [None]:
+            at = (run,) if twin is None else (run, twin)
+            for row, task in enumerate(index[run].tolist()):
+                expected = plain(net, params, at, task)(x[run, row])
+                assert_close(by_blocks[(*at, row)], expected)
+
+
+def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> None:
+    net = make_policy(12, 4, 256, 4, 0).network
+    trunk, head = net.init_trunk(SEEDS), net.init_head(SEEDS, 5)
+    limit = (6 / (256 + 256)) ** 0.5
+    weight = trunk["actor.1.weight"]
+    assert float(weight.abs().max()) <= limit
+    assert_close(weight.var(), torch.tensor(limit**2 / 3), rtol=0.01, atol=0)
+    head_limit = (6 / (256 + 4)) ** 0.5  # mean and log-std are layers of four outputs each
+    assert 0.99 * head_limit < float(head["actor.4.weight"].abs().max()) <= head_limit
+    assert not trunk["actor.1.bias"].any() and trunk["actor.norm.scale"].eq(1).all()
+    assert torch.equal(net.init_head([4], 5)["actor.4.weight"], head["actor.4.weight"][1:])
+    assert not torch.equal(net.init_head([4], 6)["actor.4.weight"], head["actor.4.weight"][1:])
+
+
+def test_squash_matches_the_density_of_a_transformed_normal() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mean, log_std, noise = (torch.randn(1, 50, 4, generator=generator) for _ in range(3))
+    log_std = log_std.clamp(-2, 0)
+    action, log_density = squash(mean, log_std, noise)
+    base = torch.distributions.Normal(mean, log_std.exp())
+    wanted = torch.distributions.TransformedDistribution(
+        base, [torch.distributions.transforms.TanhTransform(cache_size=1)]
+    )
+    sample = torch.tanh(mean + log_std.exp() * noise)
+    assert_close(action, sample)
+    inside = sample.abs().amax(-1) < 0.999  # where atanh of the reference is still exact
+    assert inside.sum() > 20
+    assert_close(log_density[inside], wanted.log_prob(sample).sum(-1)[inside], rtol=1e-3, atol=1e-3)

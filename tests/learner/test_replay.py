@@ -1,0 +1,105 @@
+"""What the memory holds, and how often each part is drawn."""
+
+import torch
+from scipy import stats
+
+from cwbench.learner.replay import OldTask, Replay
+from cwbench.learner.rng import Streams
+
+WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
+
+
+def rows(values: list[float]) -> torch.Tensor:
+    """Transitions that are recognised by their number."""
+    return torch.tensor(values, dtype=torch.float32)[:, None].expand(-1, WIDTH).clone()
+
+
+def make(runs: int, capacity: int, old: dict[int, OldTask] | None = None, live: int = 0) -> Replay:
+    streams = Streams(list(range(runs)), live, torch.device("cpu"))
+    return Replay(runs, capacity, (3, 2), streams, live=[live], old=old)
+
+
+def test_memory_is_first_in_first_out_per_run() -> None:
+    replay = make(2, 5)
+    for start in (0, 3, 6):
+        replay.add(0, torch.stack([rows([start, start + 1, start + 2]) + 100 * r for r in (0, 1)]))
+    assert sorted(replay.stored(0)[0, :, 0].tolist()) == [4, 5, 6, 7, 8]
+    assert sorted(replay.stored(0)[1, :, 0].tolist()) == [104, 105, 106, 107, 108]
+
+
+def test_fields_come_back_as_they_went_in() -> None:
+    replay = make(1, 4)
+    replay.add(0, torch.arange(WIDTH, dtype=torch.float32).view(1, 1, WIDTH))
+    batch = replay.sample(2)
+    assert batch.obs[0, 0].tolist() == [0, 1, 2]
+    assert batch.action[0, 0].tolist() == [3, 4]
+    assert batch.reward[0, 0].item() == 5
+    assert batch.next_obs[0, 0].tolist() == [6, 7, 8]
+    assert batch.weight[0].tolist() == [0.5, 0.5]
+
+
+def old_tasks() -> dict[int, OldTask]:
+    """Two runs that share the first task's memory and have their own of the second."""
+    first = OldTask(
+        [rows([0, 1, 2, 3])], [0, 0], [{"note": torch.tensor([[9.0], [8.0], [7.0], [6.0]])}]
+    )
+    second = OldTask(
+        [rows([10, 11, 12, 13]), rows([20, 21, 22, 23])],
+        [1, 0],
+        [{"note": torch.full((4, 1), 5.0)}, {"note": torch.full((4, 1), 4.0)}],
+    )
+    return {0: first, 1: second}
+
+
+def test_runs_draw_from_their_own_ancestors() -> None:
+    replay = make(2, 8, old_tasks(), live=2)
+    assert replay.rows.shape[0] == 4 + 8 + 2 * 8  # the shared memory is there once
+    batch = replay.sample_old(400)
+    assert batch.tasks.blocks == ((0, 200), (1, 200))
+    assert (
+        set(batch.reward[0, :200].tolist()) == {0, 1, 2, 3} == set(batch.reward[1, :200].tolist())
+    )
+    assert set(batch.reward[0, 200:].tolist()) == {20, 21, 22, 23}
+    assert set(batch.reward[1, 200:].tolist()) == {10, 11, 12, 13}
+    note = replay.column("note", batch.rows)
+    assert torch.equal(note[0, :200, 0], 9 - batch.reward[0, :200])
+    assert note[0, 200:].eq(4).all() and note[1, 200:].eq(5).all()
+
+
+def test_a_draw_over_everything_follows_the_sizes_of_the_memories() -> None:
+    """As in Perfect Memory: t steps into task k, the current task has a share of t / (k n + t)."""
+    replay = make(2, 8, old_tasks(), live=2)
+    replay.add(2, torch.stack([rows([30, 31]), rows([40, 41])]))
+    batch = replay.sample_all(30_000)
+    for run, rewards in enumerate(
+        ([0, 1, 2, 3, 20, 21, 22, 23, 30, 31], [0, 1, 2, 3, 10, 11, 12, 13, 40, 41])
+    ):
+        counts = [(batch.reward[run] == value).sum().item() for value in rewards]
+        assert sum(counts) == 30_000
+        assert stats.chisquare(counts).pvalue > 1e-3
+        task = torch.tensor([0] * 4 + [1] * 4 + [2] * 2)
+        for value, wanted in zip(rewards, task.tolist(), strict=True):
+            assert batch.tasks.index[run][batch.reward[run] == value].eq(wanted).all()
+
+
+def test_old_and_new_together_keep_blocks_and_weights() -> None:
+    replay = make(2, 8, old_tasks(), live=2)
+    replay.add(2, torch.stack([rows([30, 31]), rows([40, 41])]))
+    batch = replay.sample_both(4, old_weight=3.0)
+    assert batch.tasks.blocks == ((0, 2), (1, 2), (2, 4))
+    assert batch.weight[0].tolist() == [0.75] * 4 + [0.25] * 4
+    old, new = replay.sample_old(4), replay.sample(4)
+    assert torch.equal(batch.rows, torch.cat([old.rows, new.rows], 1))
+    assert torch.equal(batch.reward, torch.cat([old.reward, new.reward], 1))
+
+
+def test_what_was_added_since_can_be_put_back() -> None:
+    source, copy = make(2, 5), make(2, 5)
+    source.add(0, torch.stack([rows([0, 1, 2]), rows([10, 11, 12])]))
+    parts = [(run, *source.since(0, run, 0)) for run in (0, 1)]
+    source.add(0, torch.stack([rows([3, 4, 5, 6]), rows([13, 14, 15, 16])]))
+    parts += [(run, *source.since(0, run, 3)) for run in (0, 1)]
+    for run, first, part in parts:
+        copy.put_back(0, run, first, part)
+    copy.set_added(0, source.added[0])
+    assert torch.equal(source.rows, copy.rows) and torch.equal(source.sizes, copy.sizes)

@@ -1,0 +1,92 @@
+"""Streams: SplitMix64's published numbers, their distributions, and independence of order."""
+
+import torch
+from scipy import stats
+
+from cwbench.learner import rng
+from cwbench.learner.rng import BLOCK, Streams
+
+CPU = torch.device("cpu")
+
+
+def test_hash_gives_the_published_splitmix64_sequence() -> None:
+    # The five first outputs for seed 1234567, as listed with the public-domain reference code.
+    expected = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    bits = rng.hash_bits(torch.tensor(1234567), torch.arange(5))
+    assert [x % 2**64 for x in bits.tolist()] == expected
+
+
+def test_distributions() -> None:
+    streams = Streams([3], 0, CPU)
+    uniform = streams.uniform("u", (20_000,)).flatten()
+    normal = streams.normal("n", (20_000,)).flatten()
+    assert 0 <= float(uniform.min()) and float(uniform.max()) < 1
+    assert stats.kstest(uniform.numpy(), "uniform").pvalue > 1e-3
+    assert stats.kstest(normal.numpy(), "norm").pvalue > 1e-3
+    assert abs(float((normal[1:] * normal[:-1]).mean())) < 4 / 20_000**0.5
+
+
+def test_indices_are_uniform_over_a_size_that_is_no_power_of_two() -> None:
+    streams = Streams([3], 0, CPU)
+    index = streams.index("i", 70_000, torch.tensor(7)).flatten()
+    counts = torch.bincount(index, minlength=7)
+    assert len(counts) == 7
+    assert stats.chisquare(counts.numpy()).pvalue > 1e-3
+
+
+def test_large_sizes_do_not_overflow() -> None:
+    streams = Streams([3], 0, CPU)
+    size = 20_000_000
+    index = streams.index("i", 100_000, torch.tensor(size)).flatten()
+    assert int(index.min()) >= 0 and int(index.max()) < size
+    assert abs(float(index.double().mean()) / size - 0.5) < 0.01
+
+
+def test_a_draw_depends_on_seed_position_name_and_update_only() -> None:
+    one = Streams([5, 6], 2, CPU)
+    other = Streams([9, 6, 5], 2, CPU)  # another fleet, other draws before, another block start
+    for update in (0, 7, BLOCK + 3, 3 * BLOCK):
+        one.seek(update)
+        expected = one.normal("x", (4, 3))
+        other.seek(update)
+        other.uniform("unrelated", (5,))
+        assert torch.equal(other.normal("x", (4, 3))[[2, 1]], expected)
+    draws = [
+        Streams([5], 2, CPU).normal("x", (8,)),
+        Streams([5], 3, CPU).normal("x", (8,)),
+        Streams([6], 2, CPU).normal("x", (8,)),
+        Streams([5], 2, CPU).normal("y", (8,)),
+    ]
+    assert len({tuple(draw.flatten().tolist()) for draw in draws}) == 4
+
+
+def test_consecutive_updates_do_not_repeat() -> None:
+    streams = Streams([5], 0, CPU)
+    seen = set()
+    for update in range(2 * BLOCK):
+        streams.seek(update)
+        seen |= set(streams.normal("x", (16,)).flatten().tolist())
+    assert len(seen) > 0.999 * 2 * BLOCK * 16
+
+
+def test_a_single_draw_depends_on_seed_position_and_name_and_on_no_update() -> None:
+    size = torch.tensor(1000)
+    expected = Streams([5, 6], 2, CPU).index_once("x", 50, size)
+    other = Streams([6, 9], 2, CPU)
+    other.seek(77)
+    assert torch.equal(other.index_once("x", 50, size)[0], expected[1])
+    different = [
+        expected[0],
+        other.index_once("y", 50, size)[0],
+        Streams([6], 3, CPU).index_once("x", 50, size)[0],
+        Streams([6], 2, CPU).index("x", 50, size)[0],
+    ]
+    assert not any(torch.equal(draw, expected[1]) for draw in different)
+    counts = torch.bincount(other.index_once("i", 70_000, torch.tensor(7))[0], minlength=7)
+    assert len(counts) == 7 and stats.chisquare(counts.numpy()).pvalue > 1e-3

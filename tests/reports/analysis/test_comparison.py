@@ -1,0 +1,88 @@
+"""Comparisons of methods against enumeration and closed forms."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from cwbench.reports.analysis import comparison
+
+
+def test_sign_flip_by_hand():
+    # |1 + 2 + 3| is reached by +++ and --- only: 2 of 8 patterns.
+    assert comparison.sign_flip_test(np.array([1.0, 2.0, 3.0])) == 0.25
+    # |1 - 1 + 0| = 0 is reached by all.
+    assert comparison.sign_flip_test(np.array([1.0, -1.0, 0.0])) == 1.0
+
+
+def test_sign_flip_matches_scipy():
+    differences = np.array([0.3, -0.1, 0.2, 0.25, 0.05, -0.02])
+    want = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert comparison.sign_flip_test(differences) == pytest.approx(want)
+
+
+def test_five_seeds_cannot_go_below_one_in_sixteen():
+    assert comparison.sign_flip_test(np.full(5, 0.4)) == 2 / 32
+
+
+def test_random_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch):
+    differences = np.random.default_rng(0).normal(0.1, 0.3, 12)
+    exact = comparison.sign_flip_test(differences)
+    monkeypatch.setattr(comparison, "EXACT_SEEDS", 11)
+    # 100,000 patterns: standard error at most 0.0016
+    sampled = comparison.sign_flip_test(differences, np.random.default_rng(1))
+    assert sampled == pytest.approx(exact, abs=0.008)
+    with pytest.raises(ValueError, match="pass a generator"):
+        comparison.sign_flip_test(differences)
+
+
+def test_differences_drop_seeds_that_one_method_lacks():
+    first = np.array([[0.5, 0.7, np.nan], [0.9, 0.9, 0.9]])
+    second = np.array([[0.4, 0.5, 0.1], [0.9, 0.8, 0.1]])
+    assert_allclose(comparison.paired_differences(first, second), [0.05, 0.15])
+
+
+def test_probability_of_improvement_counts_ties_half():
+    first, second = np.array([[0.5, 0.9]]), np.array([[0.5, 0.1]])
+    assert comparison.probability_of_improvement(first, second) == (0.5 + 1 + 1 + 1) / 4
+    assert comparison.probability_of_improvement(second, first) == 0.5 / 4
+
+
+def test_probability_of_improvement_is_mann_whitney():
+    generator = np.random.default_rng(2)
+    first, second = generator.normal(0.2, 1, 7), generator.normal(0, 1, 7)
+    want = stats.mannwhitneyu(first, second).statistic / 49
+    assert comparison.probability_of_improvement(first[None], second[None]) == pytest.approx(want)
+
+
+def test_probability_interval_of_a_sure_winner_is_one():
+    first, second = np.full((2, 5), 0.9), np.full((2, 5), 0.1)
+    got = comparison.improvement_interval(first, second, np.random.default_rng(0), 100)
+    assert got == (1.0, 1.0)
+
+
+def test_iqm_cuts_a_quarter_on_each_side():
+    assert comparison.iqm(np.array([100.0, 1, 2, 3, 4, 5, 6, -100])) == 3.5
+    scores = np.random.default_rng(5).random(40)
+    assert comparison.iqm(scores) == pytest.approx(stats.trim_mean(scores, 0.25))
+
+
+def test_profile_counts_runs_above_a_threshold():
+    scores = np.array([[0.2, 0.5], [0.5, 0.9]])
+    assert comparison.profile(scores, np.array([0.0, 0.2, 0.5, 0.9])).tolist() == [1, 0.75, 0.25, 0]
+
+
+def test_power_matches_simulation():
+    generator = np.random.default_rng(6)
+    samples = generator.normal(0.1, 0.1, (20_000, 6))
+    t = samples.mean(1) / (samples.std(1, ddof=1) / np.sqrt(6))
+    seen = (np.abs(t) > stats.t.ppf(0.95, 5)).mean()
+    assert comparison.power(0.1, 0.1, 6) == pytest.approx(seen, abs=0.01)
+
+
+def test_seeds_needed_is_the_smallest_that_suffices():
+    need = comparison.seeds_needed(0.05, 0.08)
+    assert comparison.power(0.05, 0.08, need) >= 0.8 > comparison.power(0.05, 0.08, need - 1)
+    assert comparison.seeds_needed(0.05, 0.0) == 2

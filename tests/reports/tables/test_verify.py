@@ -1,0 +1,60 @@
+"""`verify` finds what was changed, in the file or in the results, and nothing else."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cwbench.reports import build
+from cwbench.reports.tables.formats import FORMATS
+from cwbench.reports.tables.verify import recipe_of, sign, verify
+
+
+def exported(root: Path, format: str, interval: str = "percentile") -> str:
+    [(_, scores, table)] = build.tables_of(build.read(root), "cw3")
+    return sign(scores, table, format, interval)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_untouched_table_is_equal(triplets: Path, format: str):
+    verdict = verify(exported(triplets, format), build.read(triplets))
+    assert verdict.cells == 3 * 3 * 6  # metrics, two sequences and their mean, methods
+    assert verdict.differences == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_edited_cell_is_named(triplets: Path, format: str):
+    text = exported(triplets, format)
+    lines = text.splitlines(keepends=True)
+    row = next(i for i, line in enumerate(lines) if "0.9" in line and "RECALL" not in line[:9])
+    lines[row] = lines[row].replace("0.9", "0.8", 1)
+    [difference] = verify("".join(lines), build.read(triplets)).differences
+    assert difference.startswith("Average Performance, row ")
+    assert "the file has" in difference and "the results give" in difference
+
+
+def test_changed_results_are_noticed(triplets: Path, tmp_path: Path):
+    text = exported(triplets, "latex")
+    copy = tmp_path / "results"
+    shutil.copytree(triplets, copy)
+    file = next(copy.glob("segments/ewc-3-hammer-s0-*/evals.csv"))
+    lines = file.read_text().splitlines()
+    cells = lines[-1].split(",")
+    cells[4] = "0" if cells[4] != "0" else "10"
+    file.write_text("\n".join([*lines[:-1], ",".join(cells)]) + "\n")
+    places = [line.split(":")[0] for line in verify(text, build.read(copy)).differences]
+    assert places
+    assert all(place.endswith("column EWC") for place in places)
+    assert not any("row 2" in place for place in places)  # cw3-2 does not use that segment
+
+
+def test_a_table_of_other_settings_is_not_compared(triplets: Path):
+    text = exported(triplets, "latex").replace('"protocol": "', '"protocol": "0')
+    [difference] = verify(text, build.read(triplets)).differences
+    assert "no run under protocol" in difference
+
+
+@pytest.mark.parametrize("text", ["", "% cwbench-table {", '% cwbench-table {"table": "cw3"}'])
+def test_a_file_without_recipe_is_an_error(text: str):
+    with pytest.raises(ValueError, match="cwbench-table"):
+        recipe_of(text)

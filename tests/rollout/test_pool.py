@@ -1,0 +1,241 @@
+"""Worker processes: what they do first, what they wait for, and what they do meanwhile."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cwbench import methods
+from cwbench.envs import pointmass
+from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.weight_sync import Published
+from cwbench.learner.networks import make_policy
+from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.rollout.pool import Collector, Pool, SharedArray
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.segment import Segment, Setup
+from cwbench.store.results import Store, load_runs
+
+LAYOUT = ActorLayout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
+ENV = EnvConfig(horizon=20)
+CPU = torch.device("cpu")
+
+
+def heading(way: float) -> Floats:
+    """Weights of a policy that always goes the same way, 1 or -1, along every axis."""
+    flat = np.zeros(LAYOUT.size, np.float32)
+    mean_and_log_std = LAYOUT.views(flat)["actor.2.bias"]
+    mean_and_log_std[..., :4], mean_and_log_std[..., 4:] = 20 * way, -20
+    return flat
+
+
+def actions(chunk: Floats) -> Floats:
+    return chunk[..., 12:16]
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    """One worker, so that whatever it does has an order."""
+    with Pool(1, 4, pointmass.make) as pool:
+        yield pool
+
+
+def open_fleet(pool: Pool) -> Collector:
+    lanes = [LaneSpec(0, 0, 0, 0, ((0, "reach-0-1"),), 0, ())]
+    return Collector(pool, lanes, LAYOUT, ENV, runs=1, longest=5, width=29, states={})
+
+
+@pytest.fixture
+def shared() -> Iterator[Callable[..., str]]:
+    """Puts policies where workers can read them."""
+    made: list[SharedArray] = []
+
+    def share(*rows: Floats) -> str:
+        made.append(SharedArray((len(rows), LAYOUT.size)))
+        made[-1].array[:] = rows
+        return made[-1].path
+
+    yield share
+    for memory in made:
+        memory.close()
+
+
+def job(weights: str, row: int = 0, episodes: int = 3) -> dict[str, Any]:
+    return {
+        "seed": 0,
+        "purpose": "evaluate",
+        "place": (0, 0, 0),
+        "task": "reach-0-1",
+        "head": 0,
+        "episodes": episodes,
+        "layout": LAYOUT,
+        "weights": weights,
+        "row": row,
+    }
+
+
+def test_a_worker_evaluates_until_the_weights_are_there(
+    pool: Pool, shared: Callable[..., str]
+) -> None:
+    fleet = open_fleet(pool)
+    published = Published(fleet.weights.array, fleet.version.array, CPU)
+    published.start(torch.from_numpy(heading(-1))[None])
+    fleet.request(5, published.version + 1)
+    results: list[EvalResult] = []
+    pool.evaluate(job(shared(heading(1))), ENV, results.append)
+    pool.finish_evaluations()
+    # Collecting goes first, so it would have come before the evaluation.
+    assert len(results) == 1 and pool._collected[fleet.key] == []
+    published.start(torch.from_numpy(heading(1))[None])
+    chunk, _ = fleet.receive()
+    assert (actions(chunk) == 1).all()
+    fleet.close()
+
+
+def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
+    late, ready = open_fleet(pool), open_fleet(pool)
+    ready.weights.array[:] = heading(-1)
+    late.request(5, 1)
+    ready.request(5, 0)
+    chunk, _ = ready.receive()
+    assert (actions(chunk) == -1).all() and pool._collected[late.key] == []
+    late.weights.array[:] = heading(1)
+    late.version.array[:] = 1
+    chunk, _ = late.receive()
+    assert (actions(chunk) == 1).all()
+    for fleet in (late, ready):
+        fleet.close()
+
+
+def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
+    gone, other = open_fleet(pool), open_fleet(pool)
+    gone.request(5, 1)
+    other.request(5, 0)
+    other.receive()  # the worker has read what was sent before
+    gone.close()
+    gone.version.array[:] = 1
+    other.request(5, 0)
+    other.receive()
+    assert pool._collected[gone.key] == []
+    other.close()
+
+
+class Late(Published):
+    """Weights on their way until somebody waits for them: meanwhile others lie there."""
+
+    on_its_way: Tensor | None = None
+
+    def start(self, x: Tensor) -> None:
+        self._weights.fill_(9.0)
+        self.on_its_way = x.clone()
+        self.version += 1
+
+    def wait(self) -> None:
+        if self.on_its_way is not None:
+            x, self.on_its_way, self.version = self.on_its_way, None, self.version - 1
+            super().start(x)
+
+
+def test_weights_that_arrive_late_change_no_number(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_run(tmp_path / "at once", seeds=(0, 1))
+    request, early = Collector.request, []
+
+    def watched(self: Collector, steps: int, version: int) -> None:
+        early.append(self.version.array[0] < version)
+        request(self, steps, version)
+
+    monkeypatch.setattr(Collector, "request", watched)
+    monkeypatch.setattr("cwbench.fleet.fleet.Published", Late)
+    _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), halves=2, snapshot_seconds=0)
+    assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
+    at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
+    assert len(late) == 2 * 3 * (1 + 2 + 3)
+    assert late.equals(at_once)
+
+
+class Counted(pointmass.PointMass):
+    moves = 0
+
+    def reset(self, rng: np.random.Generator) -> Floats:
+        Counted.moves += 1
+        return super().reset(rng)
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+        Counted.moves += 1
+        return super().step(action)
+
+
+def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..., str]) -> None:
+    rng, episodes = np.random.default_rng(0), 3
+    weights = rng.standard_normal(LAYOUT.size, np.float32)
+    evaluation = Evaluation(EvalJob(key=7, **job(shared(weights))), Envs(Counted, ENV), 4)
+    result, calls, before = None, 0, Counted.moves
+    while result is None:
+        result = evaluation.advance()
+        calls += 1
+        assert Counted.moves - before <= calls  # one at a time
+    assert Counted.moves - before == episodes * (1 + ENV.horizon)
+
+    rngs = [generator(0, "evaluate", 0, 0, 0, episode) for episode in range(episodes)]
+    fleet = [pointmass.make("reach-0-1", ENV) for _ in rngs]
+    obs = np.stack([env.reset(rng) for env, rng in zip(fleet, rngs, strict=True)])
+    noise = np.stack([rng.standard_normal((ENV.horizon, 4), np.float32) for rng in rngs], 1)
+    totals, success = np.zeros(episodes), np.zeros(episodes, bool)
+    for time in range(ENV.horizon):
+        for index, action in enumerate(Actor(LAYOUT, weights).act(obs, 0, noise[time])):
+            obs[index], reward, reached, _ = fleet[index].step(action)
+            totals[index] += reward
+            success[index] |= reached
+    assert (result.key, result.steps) == (7, episodes * ENV.horizon)
+    assert (result.successes, result.mean_return) == (success.sum(), totals.mean())
+
+
+def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
+    network, sac = NetworkConfig(width=8), SACConfig(batch_size=8)
+    schedule = ScheduleConfig(60, 30, 2, 10, 20, 10)
+    setup = Setup("finetuning", MethodConfig(), sac, network, ENV, schedule)
+    segments = [Segment(setup, seed, ("reach-0-1",)), Segment(setup, seed + 1, ("reach-0-1",))]
+    store = Store(root)
+    for segment in segments:
+        store.folder(segment).create(segment, {})
+    method = methods.METHODS["finetuning"].method
+    return Fleet(segments, method, store=store, pool=pool, device=CPU, obs_dim=12)
+
+
+def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:
+    """Nobody receives between these starts but the starts themselves."""
+    fleets = [make_fleet(pool, tmp_path, seed) for seed in (0, 10)]
+    for fleet in fleets:
+        fleet.request()
+    first, second = fleets
+    first.learn()
+    for step in (3, 2, 1):
+        first.step = step
+        first.evaluator.start()
+        assert len(pool._waiting) == 2  # one for each run
+    second.learn()  # what was collected for it meanwhile has been kept
+    second.evaluator.start()
+    pool.finish_evaluations()
+    assert second.step == 1
+    for folder in first.folders:
+        rows = (folder.path / "evals.csv").read_text().splitlines()[1:]
+        assert [row.split(",")[0] for row in rows] == ["3", "2", "1"]
+    for fleet in fleets:
+        fleet.abandon()
+
+
+def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str]) -> None:
+    memory, results = shared(heading(-1), heading(1), heading(-1)), list[EvalResult]()
+    for row in range(3):
+        pool.evaluate(job(memory, row), ENV, results.append)
+    pool.finish_evaluations()
+    returns = [result.mean_return for result in sorted(results, key=lambda result: result.key)]
+    assert returns[0] == returns[2] != returns[1]

@@ -1,0 +1,40 @@
+"""How many steps, updates and evaluations a schedule makes, and when."""
+
+from itertools import pairwise
+
+import pytest
+
+from cwbench.spec.config import ScheduleConfig
+from cwbench.spec.schedule import count_evaluations, count_updates, longest_chunk, stops
+
+
+def test_a_million_steps_make_999000_updates_and_50_evaluations() -> None:
+    schedule = ScheduleConfig()
+    assert count_updates(schedule, 1_000_000) == 999_000
+    assert count_evaluations(schedule, 1_000_000) == 50
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ScheduleConfig(steps_per_task=300, eval_every=70, update_after=40, update_every=10),
+        ScheduleConfig(steps_per_task=101, eval_every=50, update_after=0, update_every=7),
+        ScheduleConfig(steps_per_task=5, eval_every=100, update_after=0, update_every=50),
+    ],
+)
+def test_stops_are_where_the_reference_loop_acts(schedule: ScheduleConfig) -> None:
+    """The loop as published: step, then updates, then evaluation, one environment step a time."""
+    expected = []
+    for t in range(schedule.steps_per_task):
+        updates = 0
+        if t >= schedule.update_after and t % schedule.update_every == 0:
+            updates = schedule.update_every
+        last = t + 1 == schedule.steps_per_task
+        evaluate = (t + 1) % schedule.eval_every == 0 or last
+        if updates or evaluate:
+            expected.append((t + 1, updates, evaluate))
+    made = list(stops(schedule, schedule.steps_per_task))
+    acting = [(s.step, s.updates, s.evaluate) for s in made if s.updates or s.evaluate]
+    assert acting == expected
+    steps = [0, *(stop.step for stop in made)]
+    assert max(b - a for a, b in pairwise(steps)) <= longest_chunk(schedule, steps[-1])
