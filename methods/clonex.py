@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from cwbench.learner.method import Exploration, Method
+from cwbench.learner.method import Method
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
 from cwbench.learner.trainer import Trainer
@@ -20,6 +20,7 @@ from cwbench.methods._cloning import (
 from cwbench.methods._heads import inherit_best_head
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.options import option
+from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)

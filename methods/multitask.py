@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cwbench.learner.method import Exploration, Method
+from cwbench.learner.method import Method
 from cwbench.learner.replay import Batch
 from cwbench.methods._popart import update_popart
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.options import option
+from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Literal
 from torch import Tensor
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Exploration, Method
+from cwbench.learner.method import Method
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.methods._cloning import (
@@ -20,6 +20,7 @@ from cwbench.methods._heads import inherit_best_head
 from cwbench.methods._popart import Stats, update_popart
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.options import option
+from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)

@@ -3,35 +3,19 @@
 R runs train side by side. Axis 0 of every tensor is the run; a loss is one number per run, [R].
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from cwbench.learner.replay import Batch
+from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.options import per_run_names
-
-if TYPE_CHECKING:
-    from cwbench.learner.trainer import Trainer
+from cwbench.spec.schedule import Exploration
 
 C = TypeVar("C", bound=MethodConfig)
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """How a task begins, as plain data, because actions are chosen in worker processes.
-
-    For `steps` steps act uniformly; or, if heads are named, let each act for one episode and then
-    the one with the best mean return so far. Afterwards the task's own policy acts.
-    """
-
-    steps: int
-    heads: tuple[int, ...] = ()
 
 
 class Method(Generic[C]):

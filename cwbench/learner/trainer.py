@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,12 +13,12 @@ from cwbench.learner.adam import Adam
 from cwbench.learner.compiler import F, compiled
 from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
 from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Exploration, Method
 from cwbench.learner.networks import Policy, make_critic, make_policy
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import clip_global_norm
 from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.schedule import Exploration
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
 
@@ -32,6 +32,16 @@ def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")
+
+
+class Hooks(Protocol):
+    """What an update asks of a method; `Method` says what each hook means."""
+
+    def sample_batch(self, size: int) -> Batch: ...
+    def actor_penalty(self, batch: Batch) -> Tensor: ...
+    def critic_penalty(self, batch: Batch) -> Tensor: ...
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None: ...
+    def after_update(self, batch: Batch, targets: Tensor) -> None: ...
 
 
 class Trainer:
@@ -71,7 +81,7 @@ class Trainer:
         self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
         self.statistics_count = 0
         self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
-        self.method: Method[Any]
+        self.method: Hooks
         self.replay: Replay
         self.try_heads: TryHeads
         self.stop: Callable[[], None] = lambda: None  # called between updates; may raise

@@ -46,7 +46,7 @@ class Rehearsal(Trainer):
             length=first.length,
             compiled=compiled,
         )
-        self.method = kind(first.setup.options, self)
+        self.method: Method[Any] = kind(first.setup.options, self)
         self.lanes = self.method.lanes(first.position)
         self.retraining = 0  # updates that the method asked for at the last task's end
         self.selection_episodes = 0  # episodes that it asked for at this task's start
@@ -97,7 +97,7 @@ class Rehearsal(Trainer):
         return self.retraining
 
 
-def held_bytes(trainer: Trainer) -> int:
+def held_bytes(trainer: Rehearsal) -> int:
     """Tensors between updates, without the replay."""
     moments = trainer.optimizer.state(trainer.runs)
     tables = (trainer.params, trainer.target, trainer.value, moments, trainer.method.state())

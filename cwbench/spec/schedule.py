@@ -1,4 +1,4 @@
-"""When a segment collects, updates and evaluates."""
+"""When a segment collects, updates and evaluates, and how it explores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,3 +46,15 @@ def longest_share(steps: int, tasks: int, horizon: int) -> int:
     if tasks == 1:
         return steps
     return min(steps, -(-steps // (tasks * horizon)) * horizon)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How a task begins, as plain data, because actions are chosen in worker processes.
+
+    For `steps` steps act uniformly; or, if heads are named, let each act for one episode and then
+    the one with the best mean return so far. Afterwards the task's own policy acts.
+    """
+
+    steps: int
+    heads: tuple[int, ...] = ()

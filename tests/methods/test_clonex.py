@@ -6,11 +6,11 @@ import pytest
 import torch
 from pytest import approx
 
-from cwbench.learner.method import Exploration
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.methods.clonex import ClonEx, ClonExConfig
 from cwbench.spec.options import resolve
+from cwbench.spec.schedule import Exploration
 
 Make = Callable[..., Trainer]
 

@@ -11,13 +11,13 @@ import torch
 from pytest import approx
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Exploration
 from cwbench.learner.networks import squash
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.methods.recall import Recall, RecallConfig
 from cwbench.spec.options import resolve
+from cwbench.spec.schedule import Exploration
 from cwbench.store import checkpoint
 
 Make = Callable[..., Trainer]
