@@ -1,116 +1,124 @@
-"""Episodes that measure and do not train. They run in workers, while the trainer goes on."""
-
-from __future__ import annotations
+"""Evaluation episodes: they run in workers while the trainer trains."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cwbench.learner.method import Method
+from cwbench.fleet.state import Counts
 from cwbench.rollout.episodes import EvalResult
-from cwbench.rollout.pool import SharedArray
-from cwbench.spec.actor_layout import Floats
+from cwbench.rollout.pool import Pool, SharedArray
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.segment import Segment
 
-if TYPE_CHECKING:
-    from cwbench.fleet.fleet import Fleet
+# (step, run, one result per position)
+Evaluated = Callable[[int, int, Sequence[EvalResult]], None]
 
 
 class Evaluator:
     """The evaluations of one fleet, one after another."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self._step = 0  # at which the evaluation under way began
+    def __init__(
+        self,
+        pool: Pool,
+        segments: Sequence[Segment],
+        *,
+        counts: Sequence[Counts],  # of each run
+        layout: ActorLayout,
+        policy: Callable[[int], Tensor],  # position -> weights of every run: [R, P]
+        one_policy: bool,  # whether the current position's policy acts for all of them
+        evaluated: Evaluated,
+    ) -> None:
+        self.pool, self.segments, self.counts = pool, segments, counts
+        self.layout, self.policy, self.one_policy = layout, policy, one_policy
+        self.evaluated = evaluated
+        self.runs, self.position = len(segments), segments[0].position
+        self.setup = segments[0].setup
+        self._step = 0  # at which the current evaluation began
         self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
         self._missing = 0
-        self._shared: SharedArray | None = None  # what is evaluated: [policies, R, P]
+        self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
-    def start(self) -> None:
-        """Evaluate every task seen, with the weights as they are now.
+    def start(self, step: int) -> list[bool]:
+        """Evaluate every task seen, with the current weights; whether each run's are finite.
 
-        Waits for the evaluation before: collecting goes first, so they would pile up in busy
-        workers; and they read weights where the next one's go.
+        Waits for the previous evaluation: workers collect first, so evaluations would pile up, and
+        the weights of the previous one would be overwritten.
         """
-        fleet = self.fleet
         while self._missing:
-            fleet.pool.receive()
-        self._step, self._missing = fleet.step, fleet.runs * fleet.trainer.tasks
-        same = type(fleet.method).policy_weights is Method.policy_weights
-        policies = self._share([fleet.position] if same else range(fleet.trainer.tasks))
-        for run, finite in enumerate(np.isfinite(policies[-1]).all(1)):
-            fleet.diverged[run] |= not finite
-        for position in range(fleet.trainer.tasks):
-            for run, segment in enumerate(fleet.segments):
+            self.pool.receive()
+        positions = range(self.position + 1)
+        self._step, self._missing = step, self.runs * len(positions)
+        policies = self._share([self.position] if self.one_policy else positions)
+        for position in positions:
+            for run, segment in enumerate(self.segments):
                 self._start_episodes(
                     run,
-                    0 if same else position,
-                    partial(self._evaluated, run, position),
+                    0 if self.one_policy else position,
+                    partial(self._received, run, position),
                     purpose="evaluate",
-                    place=(fleet.position, fleet.step, position),
+                    place=(self.position, step, position),
                     task=segment.tasks[position],
                     head=position,
-                    episodes=fleet.setup.schedule.eval_episodes,
+                    episodes=self.setup.schedule.eval_episodes,
                 )
+        return [bool(finite) for finite in np.isfinite(policies[-1]).all(1)]
 
     def try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         """Mean return of each head's policy on a position's task: [R, heads]. Waits for it."""
-        fleet = self.fleet
-        returns = torch.zeros(fleet.runs, len(heads))
+        returns = torch.zeros(self.runs, len(heads))
 
         def tried(run: int, number: int, result: EvalResult) -> None:
             returns[run, number] = result.mean_return
-            fleet.counts[run].selection_steps += result.steps
+            self.counts[run].selection_steps += result.steps
 
         self._share(heads)
         for number, head in enumerate(heads):
-            for run, segment in enumerate(fleet.segments):
+            for run, segment in enumerate(self.segments):
                 self._start_episodes(
                     run,
                     number,
                     partial(tried, run, number),
                     purpose="select",
-                    place=(fleet.position, head),
+                    place=(self.position, head),
                     task=segment.tasks[position],
                     head=head,
                     episodes=episodes,
                 )
-        fleet.pool.finish_evaluations()
-        return returns.to(fleet.trainer.device)
+        self.pool.finish_evaluations()
+        return returns
 
     def _share(self, positions: Sequence[int]) -> Floats:
-        """Put the policies of some positions where workers read them: [policies, R, P]."""
-        fleet = self.fleet
-        shape = (len(positions), fleet.runs, fleet.layout.size)
+        """Copy the policies of some positions to shared memory: [policies, R, P]."""
+        shape = (len(positions), self.runs, self.layout.size)
         if self._shared is None or self._shared.array.shape != shape:
             self.close()
             self._shared = SharedArray(shape)
-        for place, position in zip(self._shared.array, positions, strict=True):
-            torch.from_numpy(place).copy_(fleet.flat_policy(position))
+        for target, position in zip(self._shared.array, positions, strict=True):
+            torch.from_numpy(target).copy_(self.policy(position))
         return self._shared.array
 
     def _start_episodes(
         self, run: int, policy: int, done: Callable[[EvalResult], None], **job: Any
     ) -> None:
-        fleet = self.fleet
         assert self._shared is not None
-        job |= {"weights": self._shared.path, "row": policy * fleet.runs + run}
-        job |= {"seed": fleet.segments[run].seed, "layout": fleet.layout}
-        fleet.pool.evaluate(job, fleet.setup.env, done)
+        job |= {"weights": self._shared.path, "row": policy * self.runs + run}
+        job |= {"seed": self.segments[run].seed, "layout": self.layout}
+        self.pool.evaluate(job, self.setup.env, done)
 
     def close(self) -> None:
-        """Let go of the memory shared with workers."""
+        """Release the memory shared with workers."""
         if self._shared is not None:
             self._shared.close()
             self._shared = None
 
-    def _evaluated(self, run: int, position: int, result: EvalResult) -> None:
+    def _received(self, run: int, position: int, result: EvalResult) -> None:
         self._results[run, position] = result
         self._missing -= 1
         if not self._missing:
-            for run in range(self.fleet.runs):
-                results = [self._results[run, p] for p in range(self.fleet.trainer.tasks)]
-                self.fleet.evaluated(self._step, run, results)
+            for run in range(self.runs):
+                results = [self._results[run, p] for p in range(self.position + 1)]
+                self.evaluated(self._step, run, results)

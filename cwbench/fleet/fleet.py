@@ -1,9 +1,9 @@
 """A fleet: R segments at the same position, trained together, each leaving its own folder."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -12,33 +12,20 @@ from torch import Tensor
 
 from cwbench.fleet import old_replay, snapshot
 from cwbench.fleet.evaluation import Evaluator
+from cwbench.fleet.state import FleetState, RunState
 from cwbench.fleet.weight_sync import Published
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
-from cwbench.rollout.pool import Collector, LaneState, Pool
+from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.schedule import Stop, longest_chunk, longest_share, stops
-from cwbench.spec.segment import Segment
+from cwbench.spec.segment import Segment, Setup
 from cwbench.store import checkpoint
 from cwbench.store.results import EVAL_COLUMNS, TRAIN_COLUMNS, Store
 
 ACTION_DIM = 4
-
-
-@dataclass
-class Counts:
-    """What a run has used so far in this segment."""
-
-    train_steps: int = 0
-    eval_steps: int = 0
-    selection_steps: int = 0  # episodes that only choose a head
-    extra_steps: int = 0  # of environments beside the task's own
-
-    episodes: int = 0  # training episodes since the last evaluation
-    successes: int = 0
-    returns: float = 0.0
 
 
 class Fleet:
@@ -58,9 +45,7 @@ class Fleet:
         self.segments, self.store, self.pool = list(segments), store, pool
         self.place = place or nullcontext()  # to be entered before a turn of this fleet
         self.folders = [store.folder(segment) for segment in segments]
-        first = segments[0]
-        self.setup, self.position, self.steps = first.setup, first.position, first.steps
-        self.runs = len(segments)
+        self.state = FleetState([RunState() for _ in segments])
         self.trainer = Trainer(
             [segment.seed for segment in segments],
             self.position,
@@ -69,30 +54,48 @@ class Fleet:
             network=self.setup.network,
             schedule=self.setup.schedule,
             device=device,
-            length=first.length,
+            length=segments[0].length,
             compiled=compiled,
         )
-        self.trainer.stop = check_stop
-        self.evaluator = Evaluator(self)
-        self.trainer.try_heads = self.evaluator.try_heads
+        self.trainer.stop, self.trainer.try_heads = check_stop, self._try_heads
         self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
-        self.step = 0
-        self.counts = [Counts() for _ in segments]
-        self.diverged = [False] * self.runs
-        self.last_success = [float("nan")] * self.runs
+        self.layout = self._layout()
+        self.evaluator = Evaluator(
+            pool,
+            self.segments,
+            counts=[run.counts for run in self.state.runs],
+            layout=self.layout,
+            policy=self.flat_policy,
+            one_policy=method_class.policy_weights is Method.policy_weights,
+            evaluated=self._evaluated,
+        )
         self.abandoned = self._closed = self._due = False  # due: an evaluation
-        self._stops = iter(stops(self.setup.schedule, self.steps))
-        self._next: Stop | None = next(self._stops)
-        self.saved_steps: dict[int, int] = {}  # position -> transitions already in snapshot files
-        self.snapshot_parts: list[list[str]] = [[] for _ in segments]  # those files, per run
-        self._clock = self.snapshot_time = time.monotonic()
-        self.earlier_seconds = 0.0
-        layout_shapes = self.trainer.policy.network.shapes(self.trainer.tasks)
-        network = self.setup.network
-        self.layout = ActorLayout(layout_shapes, network.layers, network.actor_head_layers)
+        self.snapshot_time = time.monotonic()
         self._begin()
+
+    @property
+    def setup(self) -> Setup:
+        """Of the first run; the others differ at most in per-run options."""
+        return self.segments[0].setup
+
+    @property
+    def position(self) -> int:
+        return self.segments[0].position
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of each run in the whole segment."""
+        return self.segments[0].steps
+
+    @property
+    def runs(self) -> int:
+        return len(self.segments)
+
+    @property
+    def step(self) -> int:
+        return self.state.step
 
     # Beginning and continuing
 
@@ -109,15 +112,24 @@ class Fleet:
         self.trainer.start(inherited)
         self.method.load_state(method_state)
         self.trainer.replay = self._replay()
-        lane_states: Mapping[tuple[int, int], LaneState] = {}
+        lane_states: snapshot.LaneStates = {}
         if all(folder.snapshot.exists() for folder in self.folders):
-            lane_states = snapshot.restore(self)
+            lane_states = snapshot.restore(
+                self.state,
+                self.trainer,
+                self.method,
+                folders=self.folders,
+                lanes=len(self.lane_positions),
+            )
         else:
             for folder in self.folders:
                 folder.truncate("evals.csv", 0)
                 folder.truncate("train.csv", 0)
             self.method.on_task_start(self.position)
             self.trainer.reset_optimizer()
+        todo = stops(self.setup.schedule, self.steps)
+        self._stops = dropwhile(lambda stop: stop.step <= self.step, todo)
+        self._next: Stop | None = next(self._stops)
         self.collector = Collector(
             self.pool,
             self._lanes(),
@@ -137,6 +149,11 @@ class Fleet:
             sittings = [*folder.status().get("sittings", []), self.step]
             now = {"step": self.step, "steps": self.steps, "sittings": sittings}
             folder.set_status("running", **now, **began)
+
+    def _layout(self) -> ActorLayout:
+        network = self.setup.network
+        shapes = self.trainer.policy.network.shapes(self.position + 1)
+        return ActorLayout(shapes, network.layers, network.actor_head_layers)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)
@@ -193,7 +210,7 @@ class Fleet:
         rows = torch.from_numpy(np.array(chunk))
         self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
         self._count_episodes(episodes, stop.step - self.step)
-        self.step = stop.step
+        self.state.step = stop.step
         self.trainer.train(stop.updates)
         self.published.start(self.flat_policy(self.position))
         self._next = next(self._stops, None)
@@ -205,13 +222,13 @@ class Fleet:
         self.evaluate()
         self.pool.finish_evaluations()
         self._close()
-        state = self.state()
+        tensors = snapshot.tensors(self.trainer, self.method)
         for run, folder in enumerate(self.folders):
-            if self.diverged[run]:
+            if self.state.runs[run].diverged:
                 continue
             if self.method.keeps_data:
                 old_replay.keep(folder, self.trainer.replay, self.position, run)
-            checkpoint.save(folder.end, checkpoint.one_run(state, run), {"step": self.step})
+            checkpoint.save(folder.end, checkpoint.one_run(tensors, run), {"step": self.step})
             self._set_status(run, "done")
             snapshot.discard(folder.snapshot)
 
@@ -230,12 +247,12 @@ class Fleet:
                 start = end
 
     def _count_episodes(self, episodes: Sequence[Episode], steps: int) -> None:
-        for count in self.counts:
-            count.train_steps += steps
-            count.extra_steps += steps * (len(self.lane_positions) - 1)
+        for run in self.state.runs:
+            run.counts.train_steps += steps
+            run.counts.extra_steps += steps * (len(self.lane_positions) - 1)
         for episode in episodes:
             if episode.lane == 0:
-                count = self.counts[episode.run]
+                count = self.state.runs[episode.run].counts
                 count.episodes += 1
                 count.successes += episode.success
                 count.returns += episode.total
@@ -254,9 +271,14 @@ class Fleet:
         """Start the evaluation of every task seen; results are written when all are there."""
         self._due = False
         self._write_training_row()
-        self.evaluator.start()
+        finite = self.evaluator.start(self.step)
+        for run, good in zip(self.state.runs, finite, strict=True):
+            run.diverged |= not good
 
-    def evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
+    def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
+        return self.evaluator.try_heads(position, heads, episodes).to(self.trainer.device)
+
+    def _evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""
         if self.abandoned:
             return
@@ -266,9 +288,10 @@ class Fleet:
             for position, result in enumerate(results)
         ]
         self.folders[run].append("evals.csv", EVAL_COLUMNS, rows)
-        self.counts[run].eval_steps += sum(result.steps for result in results)
-        self.last_success[run] = results[self.position].successes / episodes
-        self._set_status(run, "diverged" if self.diverged[run] else "running")
+        state = self.state.runs[run]
+        state.counts.eval_steps += sum(result.steps for result in results)
+        state.last_success = results[self.position].successes / episodes
+        self._set_status(run, "diverged" if state.diverged else "running")
 
     # Writing
 
@@ -276,7 +299,8 @@ class Fleet:
         means = self.trainer.take_statistics()
         alpha = self.trainer.params["log_alpha"][:, self.position].exp().tolist()
         value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
-        for run, (folder, count) in enumerate(zip(self.folders, self.counts, strict=True)):
+        for run, folder in enumerate(self.folders):
+            count = self.state.runs[run].counts
             mean_return = count.returns / count.episodes if count.episodes else float("nan")
             row = (
                 self.step,
@@ -288,18 +312,13 @@ class Fleet:
                 alpha[run],
                 value_mean[run],
                 value_std[run],
-                round(self.seconds, 3),
+                round(self.state.seconds, 3),
             )
             folder.append("train.csv", TRAIN_COLUMNS, [row])
             count.episodes, count.successes, count.returns = 0, 0, 0.0
 
-    @property
-    def seconds(self) -> float:
-        """Wall time spent on this segment, over all sittings."""
-        return self.earlier_seconds + time.monotonic() - self._clock
-
     def _set_status(self, run: int, state: str, message: str = "") -> None:
-        count = self.counts[run]
+        count = self.state.runs[run].counts
         if state == "diverged":
             message = f"weights are not finite at step {self.step}"
         self.folders[run].set_status(
@@ -307,7 +326,7 @@ class Fleet:
             message=message,
             step=self.step,
             steps=self.steps,
-            seconds=self.seconds,
+            seconds=self.state.seconds,
             warm_up_seconds=self.trainer.warm_up_seconds,
             resources={
                 "train_steps": count.train_steps,
@@ -321,27 +340,26 @@ class Fleet:
             },
         )
 
-    def state(self) -> dict[str, Tensor]:
-        """Everything a child or a continuation starts from: [R, ...] each."""
-        return {
-            **checkpoint.prefixed("trainer", self.trainer.state()),
-            **checkpoint.prefixed("method", self.method.state()),
-        }
-
     # Pausing
 
     def snapshot(self) -> None:
         """Save the middle of the segment, so that continuing gives the same numbers."""
         self._evaluate_if_due()
         self.pool.finish_evaluations()
-        snapshot.save(self)
+        snapshot.save(
+            self.state,
+            self.trainer,
+            self.method,
+            folders=self.folders,
+            lanes=self.collector.save(),
+        )
         self.snapshot_time = time.monotonic()
 
     def pause(self) -> None:
         self.snapshot()
         self._close()
         for run in range(self.runs):
-            state = "diverged" if self.diverged[run] else "pending"
+            state = "diverged" if self.state.runs[run].diverged else "pending"
             self._set_status(run, state, f"interrupted at step {self.step}")
 
     def abandon(self) -> None:
@@ -359,11 +377,3 @@ class Fleet:
     def free(self) -> None:
         """Let go of all tensors; what progress shows can still be asked."""
         del self.trainer, self.method
-
-    def skip_to(self, step: int) -> None:
-        """Continue after this step."""
-        self.step = step
-        for stop in self._stops:
-            if stop.step > step:
-                self._next = stop
-                return

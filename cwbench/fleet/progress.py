@@ -91,7 +91,9 @@ class Lines(Progress):
         self._last = now
         self._fleet = fleet if fleet.finished else self._fleet
         names = sorted({segment.tasks[-1] for segment in fleet.segments})
-        known = [x for x in fleet.last_success if x == x]
+        known = [
+            run.last_success for run in fleet.state.runs if run.last_success == run.last_success
+        ]
         success = f"success {sum(known) / len(known):.2f}" if known else "no evaluation yet"
         self.console.print(
             f"{fleet.setup.method} task {fleet.position + 1} ({', '.join(names)}): "
@@ -136,8 +138,8 @@ class Screen(Progress):
             table.add_column(name, justify="left" if name in ("run", "task") else "right")
         rows = [(fleet, run) for fleet in self.fleets for run in range(fleet.runs)]
         for fleet, run in rows[: self.MOST]:
-            segment, count = fleet.segments[run], fleet.counts[run]
-            success = fleet.last_success[run]
+            segment, state = fleet.segments[run], fleet.state.runs[run]
+            success, count = state.last_success, state.counts
             table.add_row(
                 f"{segment.setup.method} seed {segment.seed}",
                 f"{fleet.position + 1} {segment.tasks[-1]}",

@@ -1,112 +1,159 @@
-"""The middle of a segment on disk, exact to the bit.
+"""The middle of a segment on disk. A run continued from it gives bit-identical results.
 
     state.safetensors                weights, optimiser, method, environments, counts
     replay-<position>-<first>.npy    transitions, in files that are only ever added
 
-The state names what it needs, so files that a crash left behind do no harm. Each run has its own
-snapshot and may continue in another fleet.
+The state names the files it needs, so files that a crash left behind do no harm. Each run has its
+own snapshot and may continue in another fleet.
 """
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cwbench.fleet.state import FleetState, RunState
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Replay
+from cwbench.learner.trainer import Trainer
+from cwbench.rollout.pool import LaneState
 from cwbench.store import checkpoint
+from cwbench.store.results import SegmentFolder
 
-if TYPE_CHECKING:
-    from cwbench.fleet.fleet import Fleet
-
-FILES = ("evals.csv", "train.csv")
+TABLES = ("evals.csv", "train.csv")
+LaneStates = Mapping[tuple[int, int], LaneState]  # by run and lane
 
 
-def save(fleet: Fleet) -> None:
-    lanes = fleet.collector.save()
-    trainer = fleet.trainer
-    state = {
-        **fleet.state(),
+def tensors(trainer: Trainer, method: Method[Any]) -> dict[str, Tensor]:
+    """Everything a child or a continuation starts from: [R, ...] each."""
+    return {
+        **checkpoint.prefixed("trainer", trainer.state()),
+        **checkpoint.prefixed("method", method.state()),
+    }
+
+
+def save(
+    state: FleetState,
+    trainer: Trainer,
+    method: Method[Any],
+    *,
+    folders: Sequence[SegmentFolder],
+    lanes: LaneStates,
+) -> None:
+    content = {
+        **tensors(trainer, method),
         **checkpoint.prefixed("optimizer", trainer.optimizer.state(trainer.runs)),
         "statistics": trainer.statistics.T,
     }
-    for run, folder in enumerate(fleet.folders):
-        place = folder.snapshot.parent
-        place.mkdir(exist_ok=True)
-        parts = _save_transitions(fleet, run, place)
-        own = checkpoint.one_run(state, run)
-        for lane in range(len(fleet.lane_positions)):
-            arrays = {k: torch.from_numpy(np.array(v)) for k, v in lanes[run, lane].items()}
-            own |= checkpoint.prefixed(f"lane{lane}", arrays)
-        record = {
-            "step": fleet.step,
-            "updates": trainer.updates,
-            "retrain_updates": trainer.retrain_updates,
-            "statistics_count": trainer.statistics_count,
-            "seconds": fleet.seconds,
-            "counts": vars(fleet.counts[run]),
-            "last_success": fleet.last_success[run],
-            "diverged": fleet.diverged[run],
-            "added": {str(p): n for p, n in trainer.replay.added.items()},
-            "parts": parts,
-            "files": {name: folder.length(name) for name in FILES},
-        }
-        checkpoint.save(folder.snapshot, own, record)
-    fleet.saved_steps = dict(trainer.replay.added)
+    common = {
+        "step": state.step,
+        "updates": trainer.updates,
+        "retrain_updates": trainer.retrain_updates,
+        "statistics_count": trainer.statistics_count,
+        "seconds": state.seconds,
+        "added": {str(p): n for p, n in trainer.replay.added.items()},
+    }
+    for run, (folder, run_state) in enumerate(zip(folders, state.runs, strict=True)):
+        folder.snapshot.parent.mkdir(exist_ok=True)
+        run_state.snapshot_files += _save_transitions(
+            trainer.replay, run, state.saved_steps, folder.snapshot.parent
+        )
+        saved = checkpoint.one_run(content, run) | _lane_tensors(lanes, run)
+        checkpoint.save(folder.snapshot, saved, common | _run_record(run_state, folder))
+    state.saved_steps = dict(trainer.replay.added)
 
 
-def _save_transitions(fleet: Fleet, run: int, place: Path) -> list[str]:
-    """Write what is new, and name all files that together hold the memory."""
-    replay = fleet.trainer.replay
-    names = fleet.snapshot_parts[run]
-    for position in replay.live:
-        first, rows = replay.since(position, run, fleet.saved_steps.get(position, 0))
-        if len(rows):
-            name = f"replay-{position}-{first}.npy"
-            np.save(place / name, rows.cpu().numpy(), allow_pickle=False)
-            names.append(name)
-    return names
-
-
-def restore(fleet: Fleet) -> dict[tuple[int, int], Mapping[str, Any]]:
-    """Put a fleet back where its runs' snapshots were taken; returns the states of its lanes."""
-    states, records = zip(*(checkpoint.load(f.snapshot) for f in fleet.folders), strict=True)
-    record, trainer = records[0], fleet.trainer
-    tensors = checkpoint.stack([_without_lanes(state) for state in states])
-    trainer.load(checkpoint.under("trainer", tensors))
-    trainer.optimizer.load(checkpoint.under("optimizer", tensors))
-    trainer.statistics.copy_(tensors["statistics"].T)
-    trainer.statistics_count = record["statistics_count"]
-    trainer.updates, trainer.retrain_updates = record["updates"], record["retrain_updates"]
-    fleet.method.load_state(checkpoint.under("method", tensors))
-    fleet.earlier_seconds = max(entry["seconds"] for entry in records)
-    fleet.skip_to(record["step"])
-    for run, (folder, own) in enumerate(zip(fleet.folders, records, strict=True)):
-        for name, length in own["files"].items():
-            folder.truncate(name, length)
-        vars(fleet.counts[run]).update(own["counts"])
-        fleet.last_success[run], fleet.diverged[run] = own["last_success"], own["diverged"]
-        fleet.snapshot_parts[run] = own["parts"]
-        for name in own["parts"]:
-            rows = np.load(folder.snapshot.parent / name, allow_pickle=False)
-            position, first = map(int, name.removesuffix(".npy").split("-")[1:])
-            trainer.replay.put_back(position, run, first, torch.from_numpy(rows))
-    for position, added in record["added"].items():
-        trainer.replay.set_added(int(position), added)
-    fleet.saved_steps = dict(trainer.replay.added)
+def _run_record(run: RunState, folder: SegmentFolder) -> dict[str, Any]:
     return {
-        (run, lane): {k: v.numpy() for k, v in checkpoint.under(f"lane{lane}", state).items()}
-        for run, state in enumerate(states)
-        for lane in range(len(fleet.lane_positions))
+        "counts": vars(run.counts),
+        "last_success": run.last_success,
+        "diverged": run.diverged,
+        "parts": run.snapshot_files,
+        "files": {name: folder.length(name) for name in TABLES},
     }
 
 
-def _without_lanes(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: x for name, x in state.items() if not name.startswith("lane")}
+def _lane_tensors(lanes: LaneStates, run: int) -> dict[str, Tensor]:
+    named: dict[str, Tensor] = {}
+    for (owner, lane), arrays in lanes.items():
+        if owner == run:
+            copies = {name: torch.from_numpy(np.array(x)) for name, x in arrays.items()}
+            named |= checkpoint.prefixed(f"lane{lane}", copies)
+    return named
+
+
+def _save_transitions(
+    replay: Replay, run: int, saved_steps: Mapping[int, int], folder: Path
+) -> list[str]:
+    """Write the transitions that are not on disk yet; the names of the new files."""
+    names = []
+    for position in replay.live:
+        first, rows = replay.since(position, run, saved_steps.get(position, 0))
+        if len(rows):
+            names.append(f"replay-{position}-{first}.npy")
+            np.save(folder / names[-1], rows.cpu().numpy(), allow_pickle=False)
+    return names
+
+
+def restore(
+    state: FleetState,
+    trainer: Trainer,
+    method: Method[Any],
+    *,
+    folders: Sequence[SegmentFolder],
+    lanes: int,
+) -> LaneStates:
+    """Put a fleet back where its runs' snapshots were taken; returns the states of its lanes."""
+    contents, records = zip(*(checkpoint.load(f.snapshot) for f in folders), strict=True)
+    stacked = checkpoint.stack([_without_lanes(content) for content in contents])
+    _restore_trainer(trainer, stacked, records[0])
+    method.load_state(checkpoint.under("method", stacked))
+    state.step = records[0]["step"]
+    state.earlier_seconds = max(record["seconds"] for record in records)
+    for run, (folder, record) in enumerate(zip(folders, records, strict=True)):
+        for name, length in record["files"].items():
+            folder.truncate(name, length)
+        _restore_run(state.runs[run], record)
+        _restore_transitions(trainer.replay, run, record["parts"], folder.snapshot.parent)
+    for position, added in records[0]["added"].items():
+        trainer.replay.set_added(int(position), added)
+    state.saved_steps = dict(trainer.replay.added)
+    return {
+        (run, lane): {k: v.numpy() for k, v in checkpoint.under(f"lane{lane}", content).items()}
+        for run, content in enumerate(contents)
+        for lane in range(lanes)
+    }
+
+
+def _restore_trainer(
+    trainer: Trainer, stacked: Mapping[str, Tensor], record: Mapping[str, Any]
+) -> None:
+    trainer.load(checkpoint.under("trainer", stacked))
+    trainer.optimizer.load(checkpoint.under("optimizer", stacked))
+    trainer.statistics.copy_(stacked["statistics"].T)
+    trainer.statistics_count = record["statistics_count"]
+    trainer.updates, trainer.retrain_updates = record["updates"], record["retrain_updates"]
+
+
+def _restore_run(run: RunState, record: Mapping[str, Any]) -> None:
+    vars(run.counts).update(record["counts"])
+    run.last_success, run.diverged = record["last_success"], record["diverged"]
+    run.snapshot_files = list(record["parts"])
+
+
+def _restore_transitions(replay: Replay, run: int, names: Sequence[str], folder: Path) -> None:
+    for name in names:
+        rows = np.load(folder / name, allow_pickle=False)
+        position, first = map(int, name.removesuffix(".npy").split("-")[1:])
+        replay.put_back(position, run, first, torch.from_numpy(rows))
+
+
+def _without_lanes(content: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: x for name, x in content.items() if not name.startswith("lane")}
 
 
 def step_of(path: Path) -> int:

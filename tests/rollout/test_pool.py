@@ -218,11 +218,10 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
     first, second = fleets
     first.learn()
     for step in (3, 2, 1):
-        first.step = step
-        first.evaluator.start()
+        first.evaluator.start(step)
         assert len(pool._waiting) == 2  # one for each run
     second.learn()  # what was collected for it meanwhile has been kept
-    second.evaluator.start()
+    second.evaluator.start(second.step)
     pool.finish_evaluations()
     assert second.step == 1
     for folder in first.folders:

@@ -1,0 +1,42 @@
+"""How far a fleet has come: numbers that change with every chunk and that a snapshot keeps."""
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counts:
+    """What a run has used so far in this segment."""
+
+    train_steps: int = 0
+    eval_steps: int = 0
+    selection_steps: int = 0  # episodes that only choose a head
+    extra_steps: int = 0  # of environments besides the task's own
+
+    episodes: int = 0  # training episodes since the last evaluation
+    successes: int = 0
+    returns: float = 0.0
+
+
+@dataclass
+class RunState:
+    """One run of a fleet."""
+
+    counts: Counts = field(default_factory=Counts)
+    diverged: bool = False
+    last_success: float = float("nan")  # success rate on the current task
+    snapshot_files: list[str] = field(default_factory=list)  # its transitions on disk
+
+
+@dataclass
+class FleetState:
+    runs: list[RunState]
+    step: int = 0  # environment steps of each run in this segment
+    saved_steps: dict[int, int] = field(default_factory=dict)  # position -> transitions on disk
+    earlier_seconds: float = 0.0  # wall time before this process took over
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time spent on this segment, interruptions excluded."""
+        return self.earlier_seconds + time.monotonic() - self.started
