@@ -91,7 +91,7 @@ def imports(file: Path) -> set[str]:
 
 def folder(name: str) -> str:
     """The folder that a module of ours belongs to; empty for the package's own face."""
-    return (name.split(".") + [""])[1]
+    return [*name.split("."), ""][1]
 
 
 @pytest.mark.parametrize("name", MODULES)

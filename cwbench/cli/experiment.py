@@ -34,9 +34,11 @@ def experiment(
     """
     execution = Execution.take(given)
     if wanted[0] == "list" and len(wanted) == 1:
-        return list_experiments()
+        list_experiments()
+        return
     if wanted[0] == "show" and len(wanted) == 2:
-        return click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
+        click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
+        return
     chosen = [read(name).changed(protocol, seeds) for name in dict.fromkeys(wanted)]
     if not train(chosen, execution):
         ctx.exit(1)

@@ -71,8 +71,10 @@ def doctor() -> None:
 
     rows = [("cwbench", __version__, ""), ("python", platform.python_version(), "")]
     needed = {"torch": "2.6", "metaworld": "3.1.1", "mujoco": "3.3.0", "numpy": "2"}
-    for name in (*needed, "scipy", "pandas", "matplotlib", "click", "rich", "safetensors"):
-        rows.append((name, *_package(name, exact=name in ("metaworld", "mujoco"), wanted=needed)))
+    rows += [
+        (name, *_package(name, exact=name in ("metaworld", "mujoco"), wanted=needed))
+        for name in (*needed, "scipy", "pandas", "matplotlib", "click", "rich", "safetensors")
+    ]
     rows.append(("cores", str(cores()), platform.machine()))
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -39,7 +39,8 @@ def status(results: Path, everything: bool, by_run: bool, as_json: bool) -> None
     evaluation.
     """
     if by_run:
-        return show_runs(existing(results))
+        show_runs(existing(results))
+        return
     from cwbench.store.status import read_status
 
     experiments, problems = read_status(existing(results))

@@ -8,6 +8,7 @@ task that shares nothing.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -42,7 +43,7 @@ class Network:
 
     def _sizes(self) -> list[tuple[int, int]]:
         hidden = [self.inputs] + [self.width] * self.layers
-        return [*zip(hidden, hidden[1:], strict=False), (self.width, self.outputs)]
+        return [*pairwise(hidden), (self.width, self.outputs)]
 
     def _in_head(self, layer: int) -> bool:
         return layer >= self.layers - self.head_layers

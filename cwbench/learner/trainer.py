@@ -245,7 +245,8 @@ class Trainer:
         clip, polyak = self.sac.clip_norm, self.sac.polyak
         groups = [self.group(name) for name in GROUPS]
         if self.compiled and self.device.type == "cuda":
-            return self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
+            self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
+            return
         if clip:
             for names in groups:
                 clip_global_norm([grads[name] for name in names], clip)

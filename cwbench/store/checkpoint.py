@@ -34,7 +34,8 @@ def load_record(path: Path) -> dict[str, Any]:
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     with safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, load_record(path)
+        names = file.keys()  # the file itself cannot be iterated over
+        return {name: file.get_tensor(name) for name in names}, load_record(path)
 
 
 def one_run(tensors: Mapping[str, Tensor], run: int) -> dict[str, Tensor]:

@@ -277,11 +277,11 @@ def _fill(
         tested = rows["eval_position"]
         wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
         place = (position, evaluation, tested)
-    for bad in np.flatnonzero(wrong)[:3]:
-        problems.append(
-            f"{run} {kind}: {successes[bad]} successes in {episodes[bad]} episodes at step "
-            f"{step[bad]} cannot be right; not used"
-        )
+    problems += [
+        f"{run} {kind}: {successes[bad]} successes in {episodes[bad]} episodes at step "
+        f"{step[bad]} cannot be right; not used"
+        for bad in np.flatnonzero(wrong)[:3]
+    ]
     if (count := int(wrong.sum())) > 3:
         problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
     use = ~wrong & (episodes > 0)

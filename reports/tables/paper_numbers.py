@@ -75,16 +75,15 @@ def rows(name: str) -> list[dict[str, str]]:
 @cache
 def printed() -> tuple[Printed, ...]:
     """Every printed cell that has a number of ours to stand beside."""
-    found = []
-    for table in ("cw3", "cw6", "cw10_cw20"):
-        for row in rows(table):
-            found.append(
-                _cell(table.replace("_", "-"), row["sequence"].lower(), row["method"], row)
-            )
-    for row in rows("lambda"):
-        found.append(_cell("lambda", row["lambda"], "recall", row))
-    for row in rows("offline_online"):
-        found.append(_cell("replay", row["pair"], row["replay_mode"], row))
+    found = [
+        _cell(table.replace("_", "-"), row["sequence"].lower(), row["method"], row)
+        for table in ("cw3", "cw6", "cw10_cw20")
+        for row in rows(table)
+    ]
+    found += [_cell("lambda", row["lambda"], "recall", row) for row in rows("lambda")]
+    found += [
+        _cell("replay", row["pair"], row["replay_mode"], row) for row in rows("offline_online")
+    ]
     for row in rows("actor_critic_sharing"):
         setting = f"{row['actor']} actor, {row['critic']} critic"
         found.append(_cell("sharing", setting, row["task"], row))

@@ -20,7 +20,7 @@ def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
     # The clock starts at the first stop from step 600 on, which is 601.
     assert seen["steps_per_s"] * seen["seconds"] == pytest.approx(700 - 601)
     # A single process on a CPU never does both; what is left is counting and writing.
-    assert 0 < seen["learning"] and 0 < seen["waiting"] and seen["learning"] + seen["waiting"] <= 1
+    assert min(seen["learning"], seen["waiting"]) > 0 and seen["learning"] + seen["waiting"] <= 1
     assert 0 < seen["collecting"] + seen["evaluating"] <= 1
     assert picture.stat().st_size > 1000
 

@@ -33,7 +33,7 @@ def states(root: Path) -> list[str]:
 
 
 def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:
-    store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=12)  # in the second of three tasks
+    toy_run(tmp_path, seeds=(0, 1), stop_after=12)  # in the second of three tasks
     assert states(tmp_path) == ["done", "stopped", "waiting"] * 2
     [experiment], _ = read_status(tmp_path)
     last = experiment.segments[2]

@@ -26,7 +26,7 @@ def test_distributions() -> None:
     streams = Streams([3], 0, CPU)
     uniform = streams.uniform("u", (20_000,)).flatten()
     normal = streams.normal("n", (20_000,)).flatten()
-    assert 0 <= float(uniform.min()) and float(uniform.max()) < 1
+    assert float(uniform.min()) >= 0 and float(uniform.max()) < 1
     assert stats.kstest(uniform.numpy(), "uniform").pvalue > 1e-3
     assert stats.kstest(normal.numpy(), "norm").pvalue > 1e-3
     assert abs(float((normal[1:] * normal[:-1]).mean())) < 4 / 20_000**0.5

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from pytest import approx
 
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
@@ -29,8 +28,8 @@ def second_task(make_trainer: Make, name: str = "clonex", **options: object) -> 
 def test_old_behaviour_costs_nothing(make_trainer: Make) -> None:
     method = second_task(make_trainer, critic_coef=1.0)
     batch = method.sample_batch(16)
-    assert method.actor_penalty(batch).tolist() == approx([0, 0], abs=1e-4)
-    assert method.critic_penalty(batch).tolist() == approx([0, 0], abs=1e-6)
+    assert method.actor_penalty(batch).tolist() == pytest.approx([0, 0], abs=1e-4)
+    assert method.critic_penalty(batch).tolist() == pytest.approx([0, 0], abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "reduced"), [("clonex", 4), ("clonex-rr", 1)])
@@ -44,7 +43,9 @@ def test_penalty_of_a_shifted_mean(make_trainer: Make, name: str, reduced: int) 
         trainer.params["actor.4.bias"][1, 0, :4] += 0.3
     # KL of unit Gaussians is half the squared distance: 0.045 per dimension.
     expected = [0, 100 * reduced * 0.045]
-    assert method.actor_penalty(method.sample_batch(16)).tolist() == approx(expected, abs=1e-3)
+    assert method.actor_penalty(method.sample_batch(16)).tolist() == pytest.approx(
+        expected, abs=1e-3
+    )
 
 
 def test_penalty_of_a_wider_policy_depends_on_the_direction(make_trainer: Make) -> None:
@@ -56,14 +57,16 @@ def test_penalty_of_a_wider_policy_depends_on_the_direction(make_trainer: Make) 
             method.trainer.params["actor.4.weight"][:, 0, :, 4:] = 0
             method.trainer.params["actor.4.bias"][:, 0, 4:] = torch.tensor(2.0).log()
         penalty = method.actor_penalty(method.sample_batch(16))
-        assert penalty.tolist() == approx([4 * kl] * 2, rel=1e-4)
+        assert penalty.tolist() == pytest.approx([4 * kl] * 2, rel=1e-4)
 
 
 def test_values_are_cloned_when_asked_for(make_trainer: Make) -> None:
     method = second_task(make_trainer, critic_coef=2.0)
     with torch.no_grad():
         method.trainer.params["critic.4.bias"][:, 1, 0] += 0.5  # the second twin only
-    assert method.critic_penalty(method.sample_batch(16)).tolist() == approx([0.5] * 2, rel=1e-4)
+    assert method.critic_penalty(method.sample_batch(16)).tolist() == pytest.approx(
+        [0.5] * 2, rel=1e-4
+    )
 
 
 def test_first_task_is_plain(make_trainer: Make) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from pytest import approx
 from torch import tensor
 from torch.distributions import Normal, kl_divergence
 
@@ -23,8 +22,8 @@ BACKWARD = -math.log(2) + (4 + 1) / 2 - 1 / 2
 
 def test_kl_matches_textbook() -> None:
     zero, one, log_two = tensor(0.0), tensor(1.0), tensor(2.0).log()
-    assert gaussian_kl(zero, zero, one, log_two).item() == approx(FORWARD)
-    assert gaussian_kl(one, log_two, zero, zero).item() == approx(BACKWARD)
+    assert gaussian_kl(zero, zero, one, log_two).item() == pytest.approx(FORWARD)
+    assert gaussian_kl(one, log_two, zero, zero).item() == pytest.approx(BACKWARD)
 
 
 def test_kl_matches_torch_on_random_gaussians() -> None:
@@ -49,7 +48,7 @@ def test_policy_kl_knows_direction_and_reduction(
     # Two action dimensions; in the second both are of std 1, and their means differ by 1.
     old = tensor([0.0, 0.0, 0.0, 0.0]).view(1, 1, 4)
     new = tensor([1.0, 1.0, math.log(2), 0.0]).view(1, 1, 4)
-    assert policy_kl(new, old, direction=direction, reduce=reduce).item() == approx(expected)
+    assert policy_kl(new, old, direction=direction, reduce=reduce).item() == pytest.approx(expected)
 
 
 def test_extreme_policies_give_finite_gradients() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pytest import approx
 from scipy import stats
 
 from cwbench.envs.pointmass import PointMass
@@ -36,10 +35,10 @@ def memory(old: int, capacity: int) -> Replay:
 def test_published_shares_of_the_new_task(step: int, share: float) -> None:
     replay = memory(1_000_000, 1_000_000)
     replay.set_added(1, step)
-    assert step / (1_000_000 + step) == approx(share, rel=0.01)
+    assert step / (1_000_000 + step) == pytest.approx(share, rel=0.01)
     drawn = replay.sample_all(200_000).tasks.index
     # Four standard deviations of a binomial share.
-    assert (drawn == 1).float().mean().item() == approx(
+    assert (drawn == 1).float().mean().item() == pytest.approx(
         step / (1_000_000 + step), abs=4 * (share * (1 - share) / 200_000) ** 0.5
     )
 
@@ -73,7 +72,7 @@ def assert_rows_of(task: str, rows: torch.Tensor) -> None:
     place = rows[:, 17:19].double().numpy()
     distance = np.linalg.norm(place - env.goal, axis=1)
     expected = env.scale * ((distance < 0.15) - distance)
-    assert rows[:, 16].numpy() == approx(expected, rel=1e-3, abs=1e-3 * env.scale)
+    assert rows[:, 16].numpy() == pytest.approx(expected, rel=1e-3, abs=1e-3 * env.scale)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from pytest import approx
 from torch import Tensor
 
 from cwbench.learner.heads import Tasks
@@ -74,8 +73,10 @@ def test_statistics_follow_the_published_recursion() -> None:
             own = targets[0, head::2]
             mu[head] += beta * (own.mean().item() - mu[head])
             nu[head] += beta * ((own**2).mean().item() - nu[head])
-    assert mean[0].tolist() == approx(mu)
-    assert std[0].tolist() == approx([math.sqrt(n - m * m) for m, n in zip(mu, nu, strict=True)])
+    assert mean[0].tolist() == pytest.approx(mu)
+    assert std[0].tolist() == pytest.approx(
+        [math.sqrt(n - m * m) for m, n in zip(mu, nu, strict=True)]
+    )
 
 
 def stream(trainer: Trainer, mean: float, std: float, stats: str) -> tuple[float, float]:
@@ -92,13 +93,13 @@ def stream(trainer: Trainer, mean: float, std: float, stats: str) -> tuple[float
 def test_statistics_converge_to_those_of_the_targets(make_trainer: Make) -> None:
     mean, std = stream(make_trainer([0]), 200.0, 100.0, "raw")
     # The average of the last 1 / 0.01 batches of 64: a standard error near 1 on both.
-    assert mean == approx(200, abs=4) and std == approx(100, abs=4)
+    assert mean == pytest.approx(200, abs=4) and std == pytest.approx(100, abs=4)
 
 
 def test_normalized_statistics_converge_to_the_root(make_trainer: Make) -> None:
     mean, std = stream(make_trainer([0]), 200.0, 100.0, "normalized")
-    assert std == approx(math.sqrt(100), rel=0.03)
-    assert mean == approx(200 / (1 + math.sqrt(100)), rel=0.03)
+    assert std == pytest.approx(math.sqrt(100), rel=0.03)
+    assert mean == pytest.approx(200 / (1 + math.sqrt(100)), rel=0.03)
 
 
 def test_small_spread_around_a_large_mean_is_seen() -> None:
@@ -106,12 +107,14 @@ def test_small_spread_around_a_large_mean_is_seen() -> None:
     mean, std = torch.full((1, 1), 1e5), torch.ones(1, 1)
     targets = torch.tensor([[1e5 - 1, 1e5 + 1]])
     _, std = moved_statistics(mean, std, Tasks(torch.zeros(1, 2, dtype=torch.int64)), targets, 0.5)
-    assert std.item() == approx(1.0, rel=1e-5)
+    assert std.item() == pytest.approx(1.0, rel=1e-5)
 
 
 def test_std_stays_within_bounds() -> None:
     tasks = Tasks(torch.zeros(1, 2, dtype=torch.int64))
     mean, std = torch.zeros(1, 1), torch.full((1, 1), 1e-4)
-    assert moved_statistics(mean, std, tasks, torch.zeros(1, 2), 1.0)[1].item() == approx(1e-4)
+    assert moved_statistics(mean, std, tasks, torch.zeros(1, 2), 1.0)[1].item() == pytest.approx(
+        1e-4
+    )
     huge = torch.tensor([[-1e9, 1e9]])
-    assert moved_statistics(mean, std, tasks, huge, 1.0)[1].item() == approx(1e6)
+    assert moved_statistics(mean, std, tasks, huge, 1.0)[1].item() == pytest.approx(1e6)

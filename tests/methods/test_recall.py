@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pytest import approx
 
 from cwbench.learner.heads import Tasks
 from cwbench.learner.networks import squash
@@ -96,10 +95,10 @@ def test_distillation_by_hand(make_trainer: Make) -> None:
         trainer.params["actor.4.bias"][..., :4] = 0.5
     batch = method.sample_batch(8)
     # 1/8 per dimension, a mean over dimensions.
-    assert method.actor_penalty(batch).tolist() == approx([3 * 0.125] * 2)
+    assert method.actor_penalty(batch).tolist() == pytest.approx([3 * 0.125] * 2)
     with torch.no_grad():  # std 2: KL(now || old) = -ln 2 + (4 + 1/4) / 2 - 1/2
         trainer.params["actor.4.bias"][..., 4:] = torch.tensor(2.0).log()
-    assert method.actor_penalty(batch).tolist() == approx([3 * 0.931853] * 2, rel=1e-5)
+    assert method.actor_penalty(batch).tolist() == pytest.approx([3 * 0.931853] * 2, rel=1e-5)
 
 
 def test_distillation_reads_the_policy_of_its_own_states(make_trainer: Make) -> None:
@@ -125,7 +124,7 @@ def test_release_distils_on_few_states(make_trainer: Make) -> None:
     assert not first.trainer.replay.new_columns
     second = in_task(make_trainer, 1, "recall-release")
     second.load_state(first.state())
-    assert second.actor_penalty(second.sample_batch(8)).tolist() == approx([0, 0], abs=1e-5)
+    assert second.actor_penalty(second.sample_batch(8)).tolist() == pytest.approx([0, 0], abs=1e-5)
 
 
 def test_exploration(make_trainer: Make) -> None:

@@ -104,7 +104,7 @@ def test_vectors_are_uniform_draws_that_the_task_allows(task):
 
 
 @pytest.mark.parametrize(
-    "task, vector, problem",
+    ("task", "vector", "problem"),
     [
         ("push", [0, 0.7, 0.02, 0, 0.8, 0.02], "closer than push allows"),  # 0.10 m apart
         ("push", [0, 0.5, 0.02, 0, 0.8, 0.02], "outside push's box"),
@@ -184,7 +184,7 @@ def test_expert_solves_the_task(task):
 
 
 @pytest.mark.parametrize(
-    "task, expected, spread",
+    ("task", "expected", "spread"),
     [("hammer", 130e3, 15e3), ("push", 295e3, 28e3), ("stick-pull", 204e3, 72e3)],
 )
 def test_expert_return_has_the_measured_size(task, expected, spread):
