@@ -5,12 +5,14 @@ import itertools
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from statistics import fmean
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -60,7 +62,7 @@ class Pool:
         context = multiprocessing.get_context("spawn")  # fork is unsafe once torch has threads
         self.connections: list[Connection] = []
         self.processes = []
-        with _environment(THREADS):
+        with _environment(THREADS), _without_main():
             for number in range(workers):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -272,3 +274,17 @@ def _environment(values: Mapping[str, str]) -> Any:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started inside the block do not import the user's script.
+
+    Workers need nothing of it, and a script that trains at its top level would train again in them.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

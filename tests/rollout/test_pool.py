@@ -1,5 +1,7 @@
 """Worker processes: what they do first, what they wait for, and what they do meanwhile."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -238,3 +240,22 @@ def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str])
     pool.finish_evaluations()
     returns = [result.mean_return for result in sorted(results, key=lambda result: result.key)]
     assert returns[0] == returns[2] != returns[1]
+
+
+SCRIPT = """
+from cwbench.envs import pointmass
+from cwbench.rollout.pool import Pool
+
+print("begin", flush=True)
+with Pool(2, 4, pointmass.make) as pool:
+    pool.reset()  # every worker answers
+print("end")
+"""
+
+
+def test_a_script_may_start_workers_at_its_top_level(tmp_path: Path) -> None:
+    """Without `if __name__ == "__main__"`: workers do not import the script."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.stdout == "begin\nend\n", made.stderr
