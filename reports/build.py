@@ -53,7 +53,7 @@ def tables_of(
 ) -> Iterator[tuple[str, Scores, Table]]:
     """Name for files, scores and table, over all protocols; protocols are never mixed.
 
-    `paper` adds the tables that put printed cells beside ours.
+    `paper` adds the tables that put published cells next to ours.
     """
     for protocol in study.protocols:
         scores = Scores(study, protocol)

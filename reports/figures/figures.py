@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import comparison, metrics, names
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, matrices
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
-from cwbench.reports.tables.model import Setups, by_setup, main_setups, score_cell, slots, titles
+from cwbench.reports.tables.model import score_cell
 from cwbench.sequences import CW_TASKS
 
 Array = NDArray[np.float64]
@@ -58,7 +59,7 @@ def grid(
 ) -> list[Axes]:
     """Axes of a new figure. All sizes in inches; margin is left, bottom, right, top.
 
-    Placed by hand: matplotlib's own layout solver takes longer than the drawing.
+    Positions are computed here: matplotlib's layout solver takes longer than the drawing.
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)

@@ -18,7 +18,7 @@ Line = tuple[int, str, Group]  # place in the palette, title, runs
 
 
 def thin(values: Array, points: int = POINTS) -> NDArray[np.int64]:
-    """Indices of at most so many values, the last one included."""
+    """Indices of at most `points` values, the last one included."""
     return np.unique(np.linspace(0, len(values) - 1, points).astype(np.int64))
 
 

@@ -13,15 +13,15 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Protocol, Study
 from cwbench.reports.page.charts import Line, chart
 from cwbench.reports.page.runs import runs_section
 from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
-from cwbench.reports.tables.model import Block, Setups, Table, by_setup, main_setups, slots, titles
+from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.resources import count_text
 
 Tables = Sequence[tuple[str, Scores, Table]]
-HEADLINES = ("cw3", "cw6", "cw10-cw20", "other", "pairs")
 COLOURS = 8  # that the style sheet has
 KINDS = {"average": "average success", "current": "training success", "tasks": "per task"}
 
@@ -41,15 +41,15 @@ def render(
 ) -> str:
     """The page of a study.
 
-    `linked` are files of the report folder to point to, `lint` what is wrong in print (None: the
-    comparison with print was not asked for).
+    `linked` are files of the report folder to point to, `lint` what is impossible among the
+    published numbers (None: no comparison with them was asked for).
     """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     live = any(run.state in ("running", "pending") for run in runs)
     sections = dict(_sections(study, tables, Path(os.path.relpath(results, out)).as_posix()))
     if lint is not None:
-        sections["Comparison with print"] = _paper(tables, lint)
+        sections["Comparison with the published numbers"] = _paper(tables, lint)
     sections["Problems"] = _problems(study.problems)
     if linked:
         items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in linked)
@@ -111,21 +111,13 @@ def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str
         end = f" ({study.slug(protocol)})" if several else ""
         parts = {
             "Summary": _about(scores) + _summary(own),
-            "Tables": "".join(whole_table(t, name) for name, _, t in own if t.name in HEADLINES),
+            "Tables": _whole_tables(own, "headline"),
             "Matrices": _matrices(scores),
             "Curves": _curves(study, protocol),
             "Details": "".join(
-                _fold(name, table)
-                for name, _, table in own
-                if table.name not in HEADLINES
-                and not table.name.startswith("paper-")
-                and not table.name.endswith("-resources")
+                _fold(name, table) for name, _, table in own if table.section == "details"
             ),
-            "Resources": "".join(
-                whole_table(table, name)
-                for name, _, table in own
-                if table.name.endswith("-resources")
-            ),
+            "Resources": _whole_tables(own, "resources"),
             "Runs": runs_section(scores, results),
         }
         found += [(title + end, content) for title, content in parts.items() if content]
@@ -152,9 +144,14 @@ def _about(scores: Scores) -> str:
     return f'<p class="note">{escape(f"{text} {ends} {reference}")}</p>'
 
 
+def _whole_tables(tables: Tables, section: Section) -> str:
+    shown = [(name, table) for name, _, table in tables if table.section == section]
+    return "".join(whole_table(table, name) for name, table in shown)
+
+
 def _summary(tables: Tables) -> str:
     """A row per method with its means over each family of sequences."""
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     spans: list[tuple[str, int]] = []
     for _, _, table in tables:
         if table.name in ("cw3", "cw6", "other"):
@@ -172,15 +169,12 @@ def _summary(tables: Tables) -> str:
     return _summary_table(rows, spans) if rows else ""
 
 
-def _summary_table(rows: dict[str, dict[str, object]], spans: list[tuple[str, int]]) -> str:
-    from cwbench.reports.tables.model import Cell
-
+def _summary_table(rows: dict[str, dict[str, Cell]], spans: list[tuple[str, int]]) -> str:
     keys = list(dict.fromkeys(key for row in rows.values() for key in row))
     columns = tuple(names.METRICS[m].short for m in names.HEADLINE) * len(spans)
     body = []
     for title, row in rows.items():
-        cells = [row.get(key) for key in keys]
-        body.append((title, tuple(c if isinstance(c, Cell) else Cell() for c in cells)))
+        body.append((title, tuple(row.get(key, Cell()) for key in keys)))
     return block_table(Block("", "Method", columns, tuple(body), spans=tuple(spans)))
 
 
@@ -245,11 +239,11 @@ def _family_curves(setups: Setups, key: str, title: str) -> str:
 
 
 def _paper(tables: Tables, lint: Sequence[str]) -> str:
-    """Printed cells beside ours, and what is impossible in print."""
-    own = [whole_table(table, name) for name, _, table in tables if table.name.startswith("paper-")]
+    """Published cells next to ours, and which of them are impossible."""
+    own = _whole_tables(tables, "published")
     items = "".join(f"<li>{escape(line)}</li>" for line in lint)
-    wrong = f"<h3>Impossible in print</h3><ul class=problems>{items}</ul>" if lint else ""
-    return ("".join(own) or "<p>No run of ours has a printed counterpart.</p>") + wrong
+    wrong = f"<h3>Impossible among them</h3><ul class=problems>{items}</ul>" if lint else ""
+    return (own or "<p>No run here has a published counterpart.</p>") + wrong
 
 
 def _problems(problems: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.model import by_setup, titles
 
 
 def runs_section(scores: Scores, results: str) -> str:

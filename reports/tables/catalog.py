@@ -1,7 +1,7 @@
 """Every table of a protocol, by name, with caption and footer."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cwbench.reports.analysis import names
@@ -10,7 +10,8 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import details, paper_comparison
 from cwbench.reports.tables.formats import csv_text
-from cwbench.reports.tables.model import Block, Table, long_sequences, stacked
+from cwbench.reports.tables.headline import long_sequences, stacked
+from cwbench.reports.tables.model import Block, Section, Table
 from cwbench.reports.tables.resources import resources
 
 MORE = ("backward_transfer", "pooled_transfer")
@@ -26,6 +27,7 @@ class Entry:
     """How one table is made; nothing is computed until it is asked for."""
 
     name: str
+    section: Section
     families: tuple[str, ...]
     caption: str
     blocks: Callable[[], tuple[Block, ...]]
@@ -40,28 +42,37 @@ def entries(scores: Scores) -> Iterator[Entry]:
     if long := tuple(family for family in ("cw10", "cw20") if family in present):
         what = " and ".join(names.FAMILIES[family] for family in long)
         caption = f"Results of all the methods on {what}. {INTERVALS}"
-        yield Entry("cw10-cw20", long, caption, partial(long_sequences, scores))
+        yield Entry("cw10-cw20", "headline", long, caption, partial(long_sequences, scores))
     if "other" in present:
         yield _stacked(scores, "other")
     if "pairs" in present:
         caption = "Averages and counts of the pair matrices."
-        yield Entry("pairs", ("pairs",), caption, partial(details.pair_summary, scores))
+        yield Entry("pairs", "headline", ("pairs",), caption, partial(details.pair_summary, scores))
     for family in SEQUENCES:
         if family in present:
             yield from _details(scores, family)
     if "single" in present:
         caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
-        yield Entry("single", ("single",), caption, partial(details.single_tasks, scores))
+        yield Entry(
+            "single", "details", ("single",), caption, partial(details.single_tasks, scores)
+        )
     for family in present:
         title = names.FAMILIES[family]
         caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
-        yield Entry(f"{family}-resources", (family,), caption, partial(resources, scores, family))
+        yield Entry(
+            f"{family}-resources",
+            "resources",
+            (family,),
+            caption,
+            partial(resources, scores, family),
+        )
 
 
 def paper_entries(scores: Scores) -> Iterator[Entry]:
-    """Printed cells beside ours."""
+    """Published cells next to ours."""
     for name, families, blocks in paper_comparison.entries(scores):
-        yield Entry(f"paper-{name}", families, paper_comparison.caption(scores, name), blocks)
+        caption = paper_comparison.caption(scores, name)
+        yield Entry(f"paper-{name}", "published", families, caption, blocks)
 
 
 def find(scores: Scores, name: str) -> Entry | None:
@@ -73,7 +84,7 @@ def find(scores: Scores, name: str) -> Entry | None:
 def _stacked(scores: Scores, family: str) -> Entry:
     title = names.FAMILIES[family]
     caption = f"Average performance, forgetting and forward transfer on {title}. {INTERVALS}"
-    return Entry(family, (family,), caption, partial(stacked, scores, family))
+    return Entry(family, "headline", (family,), caption, partial(stacked, scores, family))
 
 
 def _details(scores: Scores, family: str) -> Iterator[Entry]:
@@ -114,14 +125,14 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             partial(details.comparisons, scores, family, metric),
         )
     for name, (caption, blocks) in found.items():
-        yield Entry(f"{family}-{name}", (family,), caption, blocks)
+        yield Entry(f"{family}-{name}", "details", (family,), caption, blocks)
 
 
 def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
     groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
-    table = Table(entry.name, entry.caption, entry.blocks())
-    return Table(entry.name, entry.caption, table.blocks, footer(scores, table, groups))
+    table = Table(entry.name, entry.caption, entry.blocks(), section=entry.section)
+    return replace(table, footer=footer(scores, table, groups))
 
 
 def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:

@@ -12,17 +12,9 @@ from cwbench.reports.analysis import comparison, metrics, names
 from cwbench.reports.analysis.intervals import Estimate, mean_estimate
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
+from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.model import (
-    Block,
-    Cell,
-    about,
-    by_setup,
-    main_setups,
-    mark_bold,
-    score_cell,
-    titles,
-)
+from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 
 Array = NDArray[np.float64]
 THRESHOLD = 0.8  # "learned", for the time it takes
@@ -71,7 +63,7 @@ def _per_task(
 
 
 def _task_score(scores: Scores, places: Places, metric: str) -> Cell:
-    cell = about([group for group, _ in places])
+    cell = empty_cell([group for group, _ in places])
     return replace(cell, score=scores.task_score(places, metric)) if places else cell
 
 
@@ -87,20 +79,20 @@ def _steps_to_threshold(places: Places) -> Cell:
     need = [metrics.evaluations_to_threshold(group.complete, THRESHOLD) for group, _ in places]
     evaluations = _known(places, need)
     if not len(evaluations):
-        return about([group for group, _ in places])
+        return empty_cell([group for group, _ in places])
     schedule = places[0][0].protocol.schedule
     middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
     steps = min(middle * schedule["eval_every"], schedule["steps_per_task"])
     reached = f"{np.isfinite(evaluations).sum()}/{len(evaluations)}"
     text = f"{steps / 1000:g}k ({reached})" if np.isfinite(middle) else f"never ({reached})"
-    return replace(about([group for group, _ in places]), text=text)
+    return replace(empty_cell([group for group, _ in places]), text=text)
 
 
 def _failures(scores: Scores, places: Places) -> Cell:
     failed = _known(
         places, [metrics.failed_to_learn(g.complete, scores.window, FAILED) for g, _ in places]
     )
-    cell = about([group for group, _ in places])
+    cell = empty_cell([group for group, _ in places])
     return replace(cell, text=f"{failed.sum():.0f} of {len(failed)}") if len(failed) else cell
 
 
@@ -111,7 +103,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
         places = [(group, 0)]
         area = metrics.area(group.complete)[:, 0]
         values, seeds = align([group], [area[None]])
-        cell, score = about([group]), scores.score([group], "average_performance")
+        cell, score = empty_cell([group]), scores.score([group], "average_performance")
         if seeds:
             rng = np.random.default_rng(SEED)
             got = mean_estimate(values, rng=rng, resamples=scores.resamples, bounds=(0, 1))
@@ -132,7 +124,7 @@ def pair_summary(scores: Scores) -> tuple[Block, ...]:
     setups = by_setup(scores.study.of(scores.protocol, "pairs"))
     rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
     for title, groups in zip(titles(setups), setups.values(), strict=True):
-        found, cell = matrices(scores, groups), about(groups)
+        found, cell = matrices(scores, groups), empty_cell(groups)
         counts = found.counts()
         cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]
         cells += [Cell(text=str(counts[name])) for name in (*counted, "forgetting above 0.1")]
@@ -231,7 +223,7 @@ def _versus(
     rng, sign = np.random.default_rng(SEED), names.METRICS[metric].sign
     gap = mean_estimate(differences, rng=rng, resamples=scores.resamples)
     better = float(comparison.probability_of_improvement(sign * b, sign * a))
-    count, keys = len(differences), about([*first, *second]).keys
+    count, keys = len(differences), empty_cell([*first, *second]).keys
     interval = (
         comparison.improvement_interval(sign * b, sign * a, np.random.default_rng(SEED), 1000)
         if count > 1
@@ -257,4 +249,6 @@ def _iqm(scores: Scores, groups: Sequence[Group]) -> Cell | None:
     middle, low, high = comparison.iqm_interval(values, np.random.default_rng(SEED), 1000)
     if (count := values.shape[1]) == 1:
         low = high = np.nan
-    return replace(about(groups), score=Score(Estimate(middle, low, high), count, one_seed(count)))
+    return replace(
+        empty_cell(groups), score=Score(Estimate(middle, low, high), count, one_seed(count))
+    )

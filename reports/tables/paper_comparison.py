@@ -1,4 +1,4 @@
-"""Tables with each printed cell beside ours and a verdict: `--compare paper`."""
+"""Tables with each published cell next to ours and a verdict: `--compare paper`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,8 +13,8 @@ from cwbench.reports.analysis.scores import SEED, Score, Scores, align, nothing,
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.model import Block, Cell, about
-from cwbench.reports.tables.paper_numbers import Printed
+from cwbench.reports.tables.model import Block, Cell, empty_cell
+from cwbench.reports.tables.paper_numbers import Published
 
 METHODS = ("finetuning", "ewc", "packnet", "clonex", "perfect_memory", "recall")
 TITLES = {
@@ -35,7 +35,7 @@ def caption(scores: Scores, table: str) -> str:
         for record in scores.study.segments.values()
     }
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
-    where = f"Printed / ours on {TITLES[table]}. Printed numbers are of Meta-World V1, ours of "
+    where = f"Published / ours on {TITLES[table]}. Published numbers are of Meta-World V1, ours of "
     where += f"metaworld {', '.join(sorted(versions)) or '?'}: orderings may be compared, and "
     where += "single numbers with that in mind."
     return where + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
@@ -59,15 +59,15 @@ def entries(
         yield "sharing", ("pairs",), partial(sharing, scores)
 
 
-def beside(
-    scores: Scores, cell: Printed, groups: list[Group], score: Score, error: float | None = None
+def compared(
+    scores: Scores, cell: Published, groups: list[Group], score: Score, error: float | None = None
 ) -> Cell:
     """`0.84 / 0.86 agrees`."""
     text = paper_numbers.verdict(score, cell, error)
     if paper_numbers.protocol_differences(scores.protocol, scores.window) and score.seeds:
         text = "protocol differs"
     ours = "–" if np.isnan(score.value) else number(score.value)
-    origin = about(groups) if groups else Cell()
+    origin = empty_cell(groups) if groups else Cell()
     return replace(origin, score=None, text=f"{number(cell.value)} / {ours} {text}")
 
 
@@ -88,7 +88,7 @@ def score_of(scores: Scores, groups: list[Group], metric: str, expected: int = 1
 
 
 def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
-    cells = {(c.row, c.column, c.metric): c for c in paper_numbers.printed() if c.table == family}
+    cells = {(c.row, c.column, c.metric): c for c in paper_numbers.published() if c.table == family}
     sequences = sorted({row for row, _, _ in cells if row != "mean"}, key=int)
     blocks = []
     for metric in names.HEADLINE:
@@ -104,7 +104,7 @@ def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
                     error = paper_numbers.mean_error(cells[s, method, metric] for s in sequences)
                 count = 1 if row != "mean" else len(sequences)
                 score = score_of(scores, groups, metric, count)
-                line.append(beside(scores, cells[row, method, metric], groups, score, error))
+                line.append(compared(scores, cells[row, method, metric], groups, score, error))
             table.append((row, tuple(line)))
         columns = tuple(names.METHODS[method] for method in METHODS)
         corner, title = names.FAMILIES[family], names.METRICS[metric].title
@@ -114,7 +114,7 @@ def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]:
     cells = {
-        (c.row, c.column, c.metric): c for c in paper_numbers.printed() if c.table == "cw10-cw20"
+        (c.row, c.column, c.metric): c for c in paper_numbers.published() if c.table == "cw10-cw20"
     }
     table = []
     for method in METHODS:
@@ -123,7 +123,7 @@ def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]
             groups = default_groups(scores, (family,), method)
             for metric in names.HEADLINE:
                 score = score_of(scores, groups, metric)
-                line.append(beside(scores, cells[family, method, metric], groups, score))
+                line.append(compared(scores, cells[family, method, metric], groups, score))
         table.append((names.METHODS[method], tuple(line)))
     columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE) * len(families)
     spans = tuple((names.FAMILIES[family], len(names.HEADLINE)) for family in families)
@@ -145,12 +145,12 @@ def weights(scores: Scores) -> tuple[Block, ...]:
         if group.sequence == "cw6-1" and names.method_key(group.method) == "recall"
     ]
     table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.printed() if cell.table == "lambda"):
+    for cell in (cell for cell in paper_numbers.published() if cell.table == "lambda"):
         same = [
             g for g in groups if option(scores, g, "method_options", "lambda_") == float(cell.row)
         ][:1]
         score = score_of(scores, same, cell.metric)
-        table.setdefault(cell.row, []).append(beside(scores, cell, same, score))
+        table.setdefault(cell.row, []).append(compared(scores, cell, same, score))
     columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE)
     return (Block("", "lambda", columns, tuple((k, tuple(v)) for k, v in table.items())),)
 
@@ -177,7 +177,7 @@ def memory_pairs(scores: Scores) -> list[Group]:
 def replay(scores: Scores) -> tuple[Block, ...]:
     """Perfect Memory with offline and online replay."""
     table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.printed() if cell.table == "replay"):
+    for cell in (cell for cell in paper_numbers.published() if cell.table == "replay"):
         same = [
             group
             for group in memory_pairs(scores)
@@ -187,7 +187,7 @@ def replay(scores: Scores) -> tuple[Block, ...]:
             and not unshared(scores, group, "critic")
         ][:1]
         score = pair_score(scores, same, "first" if cell.metric == "performance" else "forgetting")
-        table.setdefault(cell.row, []).append(beside(scores, cell, same, score))
+        table.setdefault(cell.row, []).append(compared(scores, cell, same, score))
     return (
         Block(
             "",
@@ -209,7 +209,7 @@ def sharing(scores: Scores) -> tuple[Block, ...]:
     """Perfect Memory on pair (5,0) with networks shared or not."""
     pairs = [group for group in memory_pairs(scores) if group.sequence == "pair-5-0"]
     table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.printed() if cell.table == "sharing"):
+    for cell in (cell for cell in paper_numbers.published() if cell.table == "sharing"):
         same = [
             group
             for group in pairs
@@ -217,14 +217,14 @@ def sharing(scores: Scores) -> tuple[Block, ...]:
             f"{'un' * unshared(scores, group, 'critic')}shared critic"
         ][:1]
         table.setdefault(cell.row, []).append(
-            beside(scores, cell, same, pair_score(scores, same, cell.column))
+            compared(scores, cell, same, pair_score(scores, same, cell.column))
         )
     rows = tuple((row, tuple(cells)) for row, cells in table.items())
     return (Block("", "Network setting", ("First task", "Second task"), rows),)
 
 
 def pair_averages(scores: Scores) -> tuple[Block, ...]:
-    """Averages and counts of the matrices; print gives no interval for them."""
+    """Averages and counts of the matrices; the paper gives no interval for them."""
     quoted = paper_numbers.pair_summary()
     counted = {
         "second_task_success_eq_0_count": "second task at zero",
@@ -244,9 +244,9 @@ def pair_averages(scores: Scores) -> tuple[Block, ...]:
             )
             score = found.averages[quantity] if found and len(groups) == 100 else nothing("not run")
             metric = "forgetting" if quantity == "forgetting" else "performance"
-            cell = Printed("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
-            # Print gives no interval here: assume that theirs are as certain as ours.
-            line.append(beside(scores, cell, groups, score, score.estimate.error))
+            cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
+            # The paper gives no interval here: assume that its error equals ours.
+            line.append(compared(scores, cell, groups, score, score.estimate.error))
         for key, name in counted.items():
             theirs = quoted.get((method, key))
             ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"

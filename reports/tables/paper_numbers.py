@@ -18,7 +18,7 @@ from cwbench.reports.analysis.scores import Score
 from cwbench.reports.analysis.study import Protocol
 
 SEEDS = 5
-ROUNDING = 0.005  # printed with two digits
+ROUNDING = 0.005  # published with two digits
 MARGIN = 0.1  # a difference surely smaller than this counts as agreement
 SETTINGS: dict[str, dict[str, Any]] = {
     "env": {"obs": "cw12", "reward": "cw_v1", "horizon": 200},
@@ -42,8 +42,8 @@ RANGES = {
 
 
 @dataclass(frozen=True)
-class Printed:
-    """One printed cell. `row` is what it stands for: a sequence, `mean`, or a setting."""
+class Published:
+    """One published cell. `row` is what it stands for: a sequence, `mean`, or a setting."""
 
     table: str
     row: str
@@ -59,7 +59,7 @@ class Printed:
 
     @property
     def error(self) -> float:
-        """Standard error behind a printed interval.
+        """Standard error behind a published interval.
 
         A percentile bootstrap of n seeds has the spread of s * sqrt((n - 1) / n) / sqrt(n).
         """
@@ -73,8 +73,8 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 @cache
-def printed() -> tuple[Printed, ...]:
-    """Every printed cell that has a number of ours to stand beside."""
+def published() -> tuple[Published, ...]:
+    """Every published cell that a run of ours can be compared with."""
     found = [
         _cell(table.replace("_", "-"), row["sequence"].lower(), row["method"], row)
         for table in ("cw3", "cw6", "cw10_cw20")
@@ -90,9 +90,9 @@ def printed() -> tuple[Printed, ...]:
     return tuple(found)
 
 
-def _cell(table: str, row: str, column: str, content: dict[str, str]) -> Printed:
+def _cell(table: str, row: str, column: str, content: dict[str, str]) -> Published:
     low, high = (float(content[key]) if content[key] else math.nan for key in ("ci_low", "ci_high"))
-    return Printed(table, row, column, content["metric"], float(content["mean"]), low, high)
+    return Published(table, row, column, content["metric"], float(content["mean"]), low, high)
 
 
 def pair_summary() -> dict[tuple[str, str], float]:
@@ -105,8 +105,8 @@ def pair_summary() -> dict[tuple[str, str], float]:
 # What cannot be -------------------------------------------------------------------------------
 
 
-def impossible(cell: Printed) -> str:
-    """Why a printed cell cannot be right, or nothing."""
+def impossible(cell: Published) -> str:
+    """Why a published cell cannot be right, or nothing."""
     low, high = RANGES[cell.metric]
     if not low <= cell.value <= high:
         return f"{cell.value:.2f} is outside [{low:g}, {high:g}]"
@@ -118,10 +118,10 @@ def impossible(cell: Printed) -> str:
 
 
 def lint() -> list[str]:
-    """Everything printed that cannot be right, cell by cell and between cells."""
-    found = [f"{cell.name}: {why}" for cell in printed() if (why := impossible(cell))]
-    groups: dict[tuple[str, str, str], dict[str, Printed]] = {}
-    for cell in printed():
+    """Every published number that cannot be right, cell by cell and between cells."""
+    found = [f"{cell.name}: {why}" for cell in published() if (why := impossible(cell))]
+    groups: dict[tuple[str, str, str], dict[str, Published]] = {}
+    for cell in published():
         if cell.table in ("cw3", "cw6"):
             groups.setdefault((cell.table, cell.column, cell.metric), {})[cell.row] = cell
     for cells in groups.values():
@@ -130,8 +130,8 @@ def lint() -> list[str]:
         rounded = sum(own) / len(own)
         if abs(mean.value - rounded) > 2 * ROUNDING + 1e-9:  # of the rows and of the mean itself
             found.append(f"{mean.name}: {mean.value:.2f}, but its rows average {rounded:.3f}")
-    ours = {(c.row, c.column, c.metric): c for c in printed() if c.table == "cw6"}
-    for cell in printed():
+    ours = {(c.row, c.column, c.metric): c for c in published() if c.table == "cw6"}
+    for cell in published():
         if cell.table == "lambda" and cell.row == "10":  # the default: the same runs as CW6-1
             twin = ours["1", "recall", cell.metric]
             if (cell.value, cell.low, cell.high) != (twin.value, twin.low, twin.high):
@@ -144,7 +144,7 @@ def lint() -> list[str]:
     return found
 
 
-# Ours beside theirs ---------------------------------------------------------------------------
+# Our numbers and the published ones ------------------------------------------------------------
 
 
 def protocol_differences(protocol: Protocol, window: int) -> list[str]:
@@ -162,13 +162,13 @@ def protocol_differences(protocol: Protocol, window: int) -> list[str]:
     return found
 
 
-def mean_error(cells: Iterable[Printed]) -> float:
-    """Standard error of a printed mean row, which has no interval, from the rows above it."""
+def mean_error(cells: Iterable[Published]) -> float:
+    """Standard error of a published mean row, which has no interval, from the rows above it."""
     errors = [cell.error for cell in cells]
     return math.hypot(*errors) / len(errors)
 
 
-def verdict(ours: Score, cell: Printed, error: float | None = None) -> str:
+def verdict(ours: Score, cell: Published, error: float | None = None) -> str:
     """agrees, differs, cannot tell at this n, or why there is nothing to compare.
 
     A 90 % Welch interval of the difference decides: without 0 the numbers differ, inside the
@@ -177,7 +177,7 @@ def verdict(ours: Score, cell: Printed, error: float | None = None) -> str:
     if math.isnan(ours.value):
         return "no number of ours"
     if impossible(cell):
-        return "print is impossible"
+        return "published cell is impossible"
     theirs = cell.error if error is None else error
     if ours.seeds < 2 or math.isnan(theirs) or math.isnan(ours.estimate.error):
         return "cannot tell at this n"

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.model import Block, Cell, by_setup, titles
+from cwbench.reports.tables.model import Block, Cell
 
 # column -> (counter, how segments combine, unit)
 COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {

@@ -1,4 +1,4 @@
-"""What docs/results shows is what the runs shipped beside it give."""
+"""The tables in docs/results follow from the runs shipped with them."""
 
 import tarfile
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_tables_follow_from_the_runs(
 
 
 def test_the_page_shows_the_tables() -> None:
-    """Every pair of a printed number and ours, and every interval."""
+    """Every pair of a published number and ours, and every interval."""
     page = (RESULTS / "cw3-1.md").read_text().splitlines()
     cells = [cell.strip() for line in page if line.startswith("|") for cell in line.split("|")]
     pairs = [cell for cell in cells if " / " in cell]

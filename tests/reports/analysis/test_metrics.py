@@ -1,4 +1,4 @@
-"""Metrics against numbers worked out by hand, and identities over many inputs."""
+"""Metrics against known answers, and identities over many inputs."""
 
 import numpy as np
 import pytest

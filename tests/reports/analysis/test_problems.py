@@ -12,7 +12,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
-from cwbench.reports.tables.model import stacked
+from cwbench.reports.tables.headline import stacked
 from cwbench.spec.config import EnvConfig
 from cwbench.store.results import SegmentFolder
 

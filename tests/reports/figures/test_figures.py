@@ -11,8 +11,8 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import main_setups
 from cwbench.reports.figures import figures
-from cwbench.reports.tables.model import main_setups
 
 PAIRS = ("pair-0-1", "pair-1-0", "pair-2-2")
 

@@ -14,7 +14,8 @@ from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.tables import catalog, formats
-from cwbench.reports.tables.model import Block, Cell, Table, mark_bold, stacked
+from cwbench.reports.tables.headline import stacked
+from cwbench.reports.tables.model import Block, Cell, Table, mark_bold
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -63,8 +64,8 @@ def published(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_bold_rule_against_the_marks_in_print():
-    """222 of 228: no rule gives all, since they were set by hand."""
+def test_bold_rule_against_the_paper_marks():
+    """222 of 228: no simple rule gives all of them."""
     marks = {
         (row["table"], row["sequence"], row["method"], row["metric"]): row["bold"] == "1"
         for row in published("bold_marks.csv")

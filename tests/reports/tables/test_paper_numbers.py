@@ -1,4 +1,4 @@
-"""The printed numbers, what is wrong with them, and verdicts on known cases."""
+"""The published numbers, what is wrong with them, and verdicts on known cases."""
 
 import csv
 from dataclasses import replace
@@ -14,13 +14,13 @@ from cwbench.reports import build
 from cwbench.reports.analysis.intervals import mean_estimate
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.tables import paper_comparison, paper_numbers
-from cwbench.reports.tables.paper_numbers import Printed
+from cwbench.reports.tables.paper_numbers import Published
 
 
-def printed(table: str, row: str, column: str, metric: str) -> Printed:
+def published(table: str, row: str, column: str, metric: str) -> Published:
     [cell] = [
         c
-        for c in paper_numbers.printed()
+        for c in paper_numbers.published()
         if (c.table, c.row, c.column, c.metric) == (table, row, column, metric)
     ]
     return cell
@@ -31,13 +31,12 @@ def score(values: list[float]) -> Score:
 
 
 def test_known_cells():
-    assert printed("cw3", "1", "recall", "average_performance").value == 0.90
-    assert printed("cw10-cw20", "cw20", "perfect_memory", "forward_transfer").low == -1.44
-    assert printed("lambda", "100", "recall", "forward_transfer").value == 0.18
-    assert printed("replay", "(4,3)", "online", "forgetting").value == -0.15
-    assert (
-        printed("sharing", "shared actor, unshared critic", "second", "final_success").high == 0.95
-    )
+    assert published("cw3", "1", "recall", "average_performance").value == 0.90
+    assert published("cw10-cw20", "cw20", "perfect_memory", "forward_transfer").low == -1.44
+    assert published("lambda", "100", "recall", "forward_transfer").value == 0.18
+    assert published("replay", "(4,3)", "online", "forgetting").value == -0.15
+    sharing = published("sharing", "shared actor, unshared critic", "second", "final_success")
+    assert sharing.high == 0.95
 
 
 def test_lint_finds_the_one_impossible_cell():
@@ -55,7 +54,7 @@ def test_lint_finds_the_one_impossible_cell():
     ],
 )
 def test_lint_sees_each_kind_of_mistake(change: dict[str, float], words: str):
-    cell = replace(printed("cw3", "1", "recall", "average_performance"), **change)
+    cell = replace(published("cw3", "1", "recall", "average_performance"), **change)
     assert words in paper_numbers.impossible(cell)
 
 
@@ -64,9 +63,9 @@ def test_lint_sees_a_mean_that_its_rows_cannot_give(monkeypatch: pytest.MonkeyPa
         replace(c, value=c.value + 0.03)
         if (c.table, c.row, c.column, c.metric) == ("cw6", "mean", "ewc", "forgetting")
         else c
-        for c in paper_numbers.printed()
+        for c in paper_numbers.published()
     )
-    monkeypatch.setattr(paper_numbers, "printed", lambda: cells)
+    monkeypatch.setattr(paper_numbers, "published", lambda: cells)
     assert any("cw6, row mean, ewc, forgetting" in line for line in paper_numbers.lint())
 
 
@@ -77,12 +76,12 @@ def test_the_error_behind_a_printed_interval():
     for _ in range(400):
         sample = rng.normal(0.5, 0.1, 5)
         got = mean_estimate(sample, rng=rng, resamples=500)
-        cell = Printed("cw3", "1", "ewc", "forgetting", got.value, got.low, got.high)
+        cell = Published("cw3", "1", "ewc", "forgetting", got.value, got.low, got.high)
         ratios.append(cell.error / stats.sem(sample))
     assert np.median(ratios) == pytest.approx(1, abs=0.05)
 
 
-CELL = Printed("cw3", "1", "ewc", "average_performance", 0.80, 0.79, 0.81)
+CELL = Published("cw3", "1", "ewc", "average_performance", 0.80, 0.79, 0.81)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +98,8 @@ def test_verdicts(values: list[float], verdict: str):
 
 
 def test_an_impossible_cell_is_no_target():
-    cell = printed("cw3", "8", "clonex", "forward_transfer")
-    assert paper_numbers.verdict(score([0.3] * 5), cell) == "print is impossible"
+    cell = published("cw3", "8", "clonex", "forward_transfer")
+    assert paper_numbers.verdict(score([0.3] * 5), cell) == "published cell is impossible"
 
 
 def test_a_protocol_difference_is_named(triplets: Path):
@@ -115,7 +114,7 @@ def test_a_protocol_difference_is_named(triplets: Path):
     assert all(cell.text.endswith("protocol differs") for cell in cells)
 
 
-def test_every_printed_cell_stands_beside_ours(tmp_path: Path):
+def test_every_published_cell_is_shown_next_to_ours(tmp_path: Path):
     settings = [Setting("recall"), Setting("ewc")]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
     study = build.read(tmp_path)

@@ -1,0 +1,49 @@
+"""Settings: the groups of one setup on several sequences, their titles, order and colours."""
+
+from collections.abc import Sequence
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.study import Group
+
+Setups = dict[str, list[Group]]  # setup -> its groups, one per sequence
+
+
+def by_setup(groups: Sequence[Group]) -> Setups:
+    """Setup -> its groups, in the order of the study."""
+    found: Setups = {}
+    for group in sorted(groups, key=lambda g: (names.method_order(g.method), g.label != g.method)):
+        found.setdefault(group.setup, []).append(group)
+    return found
+
+
+def main_setups(groups: Sequence[Group]) -> Setups:
+    """Of each method the default options; all its settings if the defaults were not run."""
+    setups = by_setup(groups)
+    defaults = {g.method for g in groups if g.label == g.method}
+    return {
+        setup: rows
+        for setup, rows in setups.items()
+        if rows[0].label == rows[0].method or rows[0].method not in defaults
+    }
+
+
+def titles(setups: Setups) -> tuple[str, ...]:
+    """Column titles; settings that would read the same get the start of their fingerprint."""
+    plain = [rows[0].title for rows in setups.values()]
+    return tuple(
+        title if plain.count(title) == 1 else f"{title} ({setup[:4]})"
+        for title, setup in zip(plain, setups, strict=True)
+    )
+
+
+def slots(setups: Setups) -> list[int]:
+    """Place of each setting in the palette: a method keeps its own in every figure."""
+    free = iter(range(len(names.METHODS), 1000))
+    taken: set[int] = set()
+    found = []
+    for groups in setups.values():
+        own = names.method_order(groups[0].method)[0]
+        place = own if own < len(names.METHODS) and own not in taken else next(free)
+        taken.add(place)
+        found.append(place)
+    return found

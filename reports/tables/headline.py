@@ -1,0 +1,70 @@
+"""The headline tables, in the paper's layout."""
+
+from collections.abc import Sequence
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import main_setups, titles
+from cwbench.reports.tables.model import Block, mark_bold, score_cell
+
+
+def stacked(
+    scores: Scores, family: str, metrics: Sequence[str] = names.HEADLINE
+) -> tuple[Block, ...]:
+    """One block per metric; a row per sequence and their mean, a column per method."""
+    groups = scores.study.of(scores.protocol, family)
+    setups = main_setups(groups)
+    sequences = list(dict.fromkeys(group.sequence for group in groups))
+    blocks = []
+    for metric in metrics:
+        sign = names.METRICS[metric].sign
+        rows = []
+        for sequence in sequences:
+            cells = tuple(
+                score_cell(scores, [g for g in column if g.sequence == sequence], metric)
+                for column in setups.values()
+            )
+            # As in the paper: forgetting of single sequences is not marked, only its mean.
+            rows.append((row_name(sequence), cells if sign < 0 else mark_bold(cells, sign)))
+        if len(sequences) > 1:
+            means = [score_cell(scores, g, metric, len(sequences)) for g in setups.values()]
+            rows.append(("mean", mark_bold(means, sign)))
+        blocks.append(
+            Block(
+                title=names.METRICS[metric].title,
+                corner=names.FAMILIES[family] if family in ("cw3", "cw6") else "Sequence",
+                columns=titles(setups),
+                rows=tuple(rows),
+                mean=len(sequences) > 1,
+            )
+        )
+    return tuple(blocks)
+
+
+def row_name(sequence: str) -> str:
+    """`cw3-4` is row 4 of its table, others go by their names."""
+    return sequence.split("-")[1] if names.family(sequence) in ("cw3", "cw6") else sequence
+
+
+def long_sequences(scores: Scores) -> tuple[Block, ...]:
+    """CW10 and CW20 side by side, a row per method: the paper's third table."""
+    families = [name for name in ("cw10", "cw20") if scores.study.of(scores.protocol, name)]
+    groups = [g for name in families for g in scores.study.of(scores.protocol, name)]
+    setups = main_setups(groups)
+    columns = []
+    for name in families:
+        for metric in names.HEADLINE:
+            cells = [
+                score_cell(scores, [g for g in rows if g.family == name], metric)
+                for rows in setups.values()
+            ]
+            columns.append(mark_bold(cells, names.METRICS[metric].sign))
+    return (
+        Block(
+            title="",
+            corner="Method",
+            columns=tuple(names.METRICS[m].short for m in names.HEADLINE) * len(families),
+            rows=tuple(zip(titles(setups), zip(*columns, strict=True), strict=True)),
+            spans=tuple((names.FAMILIES[name], len(names.HEADLINE)) for name in families),
+        ),
+    )
