@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from cwbench.sequences.cw import PUBLISHED
-from cwbench.spec.tasks import CW_TASKS
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
 __all__ = ["CW_TASKS", "Sequence", "closest", "expand", "get", "names", "pair"]
 
@@ -32,10 +32,10 @@ def pair(first: int, second: int) -> Sequence:
     return Sequence(f"pair-{first}-{second}", (CW_TASKS[first], CW_TASKS[second]))
 
 
-def expand(text: str, known_tasks: Collection[str] = CW_TASKS) -> list[Sequence]:
+def expand(text: str) -> list[Sequence]:
     """The sequences that `text` names; `*` stands for anything in a name: `cw3-*`, `pair-5-*`."""
     if "*" not in text:
-        return [get(text, known_tasks)]
+        return [get(text)]
     ids = range(len(CW_TASKS))
     pairs = [f"pair-{first}-{second}" for first, second in product(ids, repeat=2)]
     every = [*PUBLISHED, *pairs, *(f"single-{task}" for task in CW_TASKS)]
@@ -50,7 +50,7 @@ def closest(word: str, known: Collection[str]) -> str:
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
-def get(text: str, known_tasks: Collection[str] = CW_TASKS) -> Sequence:
+def get(text: str) -> Sequence:
     """The sequence that `text` names: a published one, a pair, a single task, a list or a file."""
     if text in PUBLISHED:
         return Sequence(text, PUBLISHED[text])
@@ -61,28 +61,30 @@ def get(text: str, known_tasks: Collection[str] = CW_TASKS) -> Sequence:
         return pair(first, second)
     if text.startswith("single-"):
         task = text.removeprefix("single-")
-        return Sequence(text, _checked((task,), known_tasks))
+        return Sequence(text, _checked((task,)))
     if text.endswith(".toml"):
-        return _from_file(Path(text), known_tasks)
-    if "," in text or text in known_tasks:
+        return _from_file(Path(text))
+    if "," in text or text in METAWORLD_TASKS:
         tasks = tuple(part.strip() for part in text.split(","))
-        return Sequence("-".join(tasks), _checked(tasks, known_tasks))
-    hint = closest(text, [*PUBLISHED, *known_tasks, *(f"single-{task}" for task in known_tasks)])
+        return Sequence("-".join(tasks), _checked(tasks))
+    hint = closest(
+        text, [*PUBLISHED, *METAWORLD_TASKS, *(f"single-{task}" for task in METAWORLD_TASKS)]
+    )
     raise ValueError(
         f"unknown sequence {text!r}{hint} A sequence is one of `cwbench sequences`, pair-I-J, "
         "single-TASK, tasks joined by commas, or a .toml file"
     )
 
 
-def _checked(tasks: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
+def _checked(tasks: tuple[str, ...]) -> tuple[str, ...]:
     for task in tasks:
-        if task not in known:
-            hint = closest(task, known)
-            raise ValueError(f"unknown task {task!r}{hint} `cwbench tasks` lists all {len(known)}")
+        if task not in METAWORLD_TASKS:
+            hint, count = closest(task, METAWORLD_TASKS), len(METAWORLD_TASKS)
+            raise ValueError(f"unknown task {task!r}{hint} `cwbench tasks` lists all {count}")
     return tasks
 
 
-def _from_file(path: Path, known: Collection[str]) -> Sequence:
+def _from_file(path: Path) -> Sequence:
     """A file holds `tasks = ["push", ...]` and, if wanted, `name = "..."`."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -100,4 +102,4 @@ def _from_file(path: Path, known: Collection[str]) -> Sequence:
         raise ValueError(f"sequence file {path}: `name` may hold letters, digits and . + - _ only")
     if name in PUBLISHED and tuple(tasks) != PUBLISHED[name]:
         raise ValueError(f"sequence file {path}: {name!r} is the name of a published sequence")
-    return Sequence(name, _checked(tuple(tasks), known))
+    return Sequence(name, _checked(tuple(tasks)))

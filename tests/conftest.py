@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench import methods
-from cwbench.envs import pointmass
+from cwbench import envs, methods
 from cwbench.fleet import snapshot
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.runner import Outcome, Runner
@@ -19,7 +18,13 @@ from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.plan import Plan, Run, make_plan, split_evenly
 from cwbench.rollout.pool import Pool
-from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Setup, path
 from cwbench.store.results import Store
@@ -86,7 +91,7 @@ def make_trainer() -> Callable[..., Trainer]:
 
 @pytest.fixture(scope="session")
 def toy_pool() -> Iterator[Pool]:
-    with Pool(2, 4, pointmass.make) as pool:
+    with Pool(2) as pool:
         yield pool
 
 
@@ -134,7 +139,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
                 resolve(kind.config_class, *layers),
                 sac=resolve(SACConfig, *layers),
                 network=resolve(NetworkConfig, *layers),
-                env=resolve(EnvConfig, *layers),
+                env=resolve(PointMassConfig, *layers),
                 schedule=schedule,
                 source=entry.source,
             )
@@ -160,7 +165,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
             store,
             {base: kind},
             torch.device("cpu"),
-            lambda env: 12,
+            envs.sizes,
             turns=lambda fleet: split_evenly(fleet, min(halves, len(fleet))),
             compiled=False,
             snapshot_seconds=snapshot_seconds,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cwbench.methods import METHODS
 from cwbench.spec.config import (
     GROUPS,
-    EnvConfig,
+    MetaWorldConfig,
     MethodConfig,
     NetworkConfig,
     SACConfig,
@@ -23,7 +23,9 @@ from cwbench.spec.segment import Segment, Setup
 from cwbench.store import checkpoint
 from cwbench.store.results import Store
 
-SETUP = Setup("x", MethodConfig(), SACConfig(), NetworkConfig(), EnvConfig(), ScheduleConfig())
+SETUP = Setup(
+    "x", MethodConfig(), SACConfig(), NetworkConfig(), MetaWorldConfig(), ScheduleConfig()
+)
 
 
 def ends(store: Store, segments: list[Segment]) -> list[dict[str, torch.Tensor]]:

@@ -19,6 +19,7 @@ from cwbench.planning.estimate import Costs, estimate
 from cwbench.planning.plan import Run, Turns, in_turns, make_plan, no_turns
 from cwbench.rollout.pool import Pool
 from cwbench.spec.segment import Setup, path
+from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
 
 GIB = 1 << 30
@@ -184,11 +185,11 @@ def fleet_speed(
     turns: Turns | None = None,
 ) -> tuple[dict[str, float], list[Span]]:
     """Train so many runs on different tasks; what their last task was like (see `Timeline`)."""
-    count = len(envs.TASKS)
+    count = len(CW_TASKS)
     wanted = []
     for number in range(runs):
         stride = 1 + number // count  # all tasks are first ones, and all pairs beginnings
-        tasks = tuple(envs.TASKS[(number + place * stride) % count] for place in range(length))
+        tasks = tuple(CW_TASKS[(number + place * stride) % count] for place in range(length))
         segments = path(
             setup,
             number // count ** min(length, 2),
@@ -198,13 +199,13 @@ def fleet_speed(
         )
         wanted.append(Run("bench", tasks, setup.method, "", tuple(segments)))
     cuda = device.type == "cuda"
-    with tempfile.TemporaryDirectory() as folder, Pool(workers, envs.ACTION_DIM) as pool:
+    with tempfile.TemporaryDirectory() as folder, Pool(workers) as pool:
         store = Store(Path(folder))
         runner = Runner(
             store,
             {setup.method: method},
             device,
-            envs.obs_dim,
+            envs.sizes,
             turns=turns or (in_turns if cuda else no_turns),
             compiled=compiled,
             snapshot_seconds=float("inf"),
@@ -217,7 +218,7 @@ def fleet_speed(
             raise RuntimeError(next(iter(outcome.failed.values())))
         seen = timeline.summary()
         if cuda:
-            costs = Costs({setup.method: method}, envs.obs_dim, device, compiled=compiled)
+            costs = Costs({setup.method: method}, device, compiled=compiled)
             planned = estimate(plan, costs, workers, turns=runner.turns, measure=False)
             seen |= {
                 "device_gib": timeline.device_bytes / GIB,

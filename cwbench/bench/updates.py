@@ -10,12 +10,18 @@ from typing import Any
 
 import torch
 
+from cwbench import envs
 from cwbench.bench import baselines
-from cwbench.envs import obs_dim
 from cwbench.learner.method import Method
 from cwbench.planning.estimate import seconds_per_call
 from cwbench.planning.rehearsal import Rehearsal
-from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MetaWorldConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.segment import Setup, path
 from cwbench.spec.tasks import CW_TASKS
 
@@ -28,7 +34,12 @@ Contenders = dict[tuple[str, int], baselines.Updates]  # by name and number of r
 
 def plain_sac(batch_size: int) -> tuple[Setup, type[Method[Any]]]:
     """With the published networks."""
-    groups = (SACConfig(batch_size=batch_size), NetworkConfig(), EnvConfig(), ScheduleConfig())
+    groups = (
+        SACConfig(batch_size=batch_size),
+        NetworkConfig(),
+        MetaWorldConfig(),
+        ScheduleConfig(),
+    )
     return Setup("finetuning", MethodConfig(), *groups), Method
 
 
@@ -42,10 +53,10 @@ def fleet_updates(
     length: int = 1,
 ) -> baselines.Updates:
     """Updates of a fleet in the last of so many tasks, on made-up transitions."""
-    width = obs_dim(setup.env)
+    dims = envs.sizes(setup.env)
     names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.joint}
     fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
-    return Rehearsal(fleet, kind, width, device, compiled=compiled).train
+    return Rehearsal(fleet, kind, dims, device, compiled=compiled).train
 
 
 def update_speed(train: baselines.Updates, device: torch.device, seconds: float) -> float:

@@ -21,16 +21,14 @@ def bench() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
     """Environment steps per second, ours against stock Meta-World, resets included."""
-    from cwbench import envs
     from cwbench.cli.lists import show
     from cwbench.envs.speed import bench as measure
+    from cwbench.spec.tasks import CW_TASKS
 
-    names = tasks.split(",") if tasks else list(envs.TASKS)
+    names = tasks.split(",") if tasks else list(CW_TASKS)
     for name in names:
-        if name not in envs.TASKS:
-            raise click.UsageError(
-                f"no fast environment {name!r}; the ten: {', '.join(envs.TASKS)}"
-            )
+        if name not in CW_TASKS:
+            raise click.UsageError(f"no fast environment {name!r}; the ten: {', '.join(CW_TASKS)}")
     table = measure(names, seconds)
     if as_json:
         click.echo(json.dumps(table, indent=1))

@@ -42,11 +42,10 @@ def sequences() -> None:
 @click.command()
 def tasks() -> None:
     """List the tasks: the ten of Continual World with their ids, then Meta-World's others."""
-    from cwbench import envs
-    from cwbench.sequences import CW_TASKS
+    from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
     ids = {task: str(number) for number, task in enumerate(CW_TASKS)}
-    show([(ids.get(task, ""), task) for task in envs.all_tasks()], "id", "task")
+    show([(ids.get(task, ""), task) for task in METAWORLD_TASKS], "id", "task")
 
 
 @click.command()

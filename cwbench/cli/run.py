@@ -74,13 +74,11 @@ def run(
     **given: Any,
 ) -> None:
     """Train a method on a sequence. The same command again continues where it stopped."""
-    from cwbench import envs
-
     execution = Execution.take(given)
     parse_protocol(protocol)
     method, entry = load_method(name)
     try:
-        wanted = [one for text in sequence for one in sequences.expand(text, envs.all_tasks())]
+        wanted = [one for text in sequence for one in sequences.expand(text)]
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     wanted = list(dict.fromkeys(wanted))

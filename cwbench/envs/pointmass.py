@@ -1,6 +1,6 @@
-"""A point in the plane that must reach a place: tasks that train in seconds, for tests and tries.
+"""A point in the plane that must reach a goal: tasks that train in seconds, for demos and tests.
 
-A task's name is `reach-GOAL-SCALE`: the goal is one of eight places on a circle, numbered from the
+A task's name is `reach-GOAL-SCALE`: the goal is one of eight points on a circle, numbered from the
 right, counter-clockwise; rewards are multiplied by the scale. The goal is not observed, so two
 tasks want different actions in the same states and only the head tells them apart.
 """
@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.spec.config import EnvConfig
+from cwbench.envs.suite import Suite
+from cwbench.spec.config import PointMassConfig
 
 Floats = NDArray[np.float32]
 
 
 class PointMass:
-    """Same interface as `cwbench.envs.Env`; only the first two entries of an action count."""
+    """Observations and actions are as wide as Meta-World's; only their first two numbers matter."""
 
-    def __init__(self, task: str, config: EnvConfig) -> None:
+    def __init__(self, task: str, config: PointMassConfig) -> None:
         _, goal, scale = task.split("-")
         angle = 2 * math.pi * int(goal) / 8
         self.goal = 0.7 * np.array([math.cos(angle), math.sin(angle)])
@@ -38,7 +39,7 @@ class PointMass:
         obs[:2] = self.place
         return obs
 
-    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, bool]:
         if self.time >= self.horizon:
             raise ValueError("the episode is over; call reset")
         self.place = np.clip(self.place + 0.1 * action[:2].astype(float), -1, 1)
@@ -49,6 +50,7 @@ class PointMass:
             self._observe(),
             self.scale * (success - distance),
             success,
+            False,
             self.time == self.horizon,
         )
 
@@ -59,5 +61,8 @@ class PointMass:
         self.place, self.time = np.array(state["place"]), int(state["time"])
 
 
-def make(task: str, config: EnvConfig) -> PointMass:
-    return PointMass(task, config)
+def tasks() -> list[str]:
+    return [f"reach-{goal}-1" for goal in range(8)]
+
+
+SUITE = Suite(PointMassConfig, tasks, PointMass, lambda config: (12, 4))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cwbench.envs import ACTION_DIM, make
-from cwbench.envs.metaworld.env import CW12, Vector
+from cwbench.envs.metaworld import make
+from cwbench.envs.metaworld.env import ACTION_DIM, CW12, Vector
 from cwbench.envs.metaworld.stock import show_goal
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 
 Step = Callable[[Vector], object]
 
@@ -26,7 +26,7 @@ def bench(tasks: Sequence[str], seconds: float = 4.0) -> dict[str, Any]:
 
 
 def _compare(task: str, seconds: float) -> dict[str, float]:
-    config = EnvConfig()
+    config = MetaWorldConfig()
     rng = np.random.default_rng(0)
     env = make(task, config)
     stock = _stock(task, config.horizon)

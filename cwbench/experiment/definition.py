@@ -168,9 +168,7 @@ def _seeds(value: Any) -> list[int]:
 
 
 def _sequences(written: Sequence[str]) -> tuple[sequences.Sequence, ...]:
-    from cwbench import envs
-
-    found = [one for text in written for one in sequences.expand(text, envs.all_tasks())]
+    found = [one for text in written for one in sequences.expand(text)]
     return tuple(dict.fromkeys(found))
 
 

@@ -90,12 +90,9 @@ class Work:
 
     @cached_property
     def costs(self) -> Any:
-        from cwbench import envs
         from cwbench.planning.estimate import Costs
 
-        return Costs(
-            self.methods, envs.obs_dim, self.device, compiled=bool(self.execution.compiled)
-        )
+        return Costs(self.methods, self.device, compiled=bool(self.execution.compiled))
 
     @property
     def turns(self) -> Any:
@@ -223,7 +220,7 @@ def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
         work.store,
         work.methods,
         work.device,
-        envs.obs_dim,
+        envs.sizes,
         turns=work.turns,
         compiled=bool(execution.compiled),
         snapshot_seconds=60 * execution.snapshot_minutes,
@@ -231,7 +228,7 @@ def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
     )
     total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
     with (
-        Pool(work.workers(plan), envs.ACTION_DIM) as pool,
+        Pool(work.workers(plan)) as pool,
         make_progress(total, console, quiet=execution.quiet) as shown,
     ):
         outcome = runner.run(plan, pool, shown)

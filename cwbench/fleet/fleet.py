@@ -25,8 +25,6 @@ from cwbench.spec.segment import Segment, Setup
 from cwbench.store import checkpoint
 from cwbench.store.results import EVAL_COLUMNS, TRAIN_COLUMNS, Store
 
-ACTION_DIM = 4
-
 
 class Fleet:
     def __init__(
@@ -37,7 +35,7 @@ class Fleet:
         store: Store,
         pool: Pool,
         device: torch.device,
-        obs_dim: int,
+        dims: tuple[int, int],
         place: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         check_stop: Callable[[], None] = lambda: None,
@@ -49,7 +47,7 @@ class Fleet:
         self.trainer = Trainer(
             [segment.seed for segment in segments],
             self.position,
-            dims=(obs_dim, ACTION_DIM),
+            dims=dims,
             sac=self.setup.sac,
             network=self.setup.network,
             schedule=self.setup.schedule,
@@ -254,7 +252,7 @@ class Fleet:
             if episode.lane == 0:
                 count = self.state.runs[episode.run].counts
                 count.episodes += 1
-                count.successes += episode.success
+                count.successes += episode.score
                 count.returns += episode.total
 
     def flat_policy(self, position: int) -> Tensor:

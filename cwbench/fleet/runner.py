@@ -96,7 +96,7 @@ class Runner:
     store: Store
     methods: Mapping[str, type[Method[Any]]]
     device: torch.device
-    obs_dim: Callable[[Any], int]  # env config -> width of an observation
+    dims: Callable[[Any], tuple[int, int]]  # env config -> numbers in an observation, in an action
     turns: Turns
     compiled: bool
     snapshot_seconds: float
@@ -194,7 +194,7 @@ class Runner:
                 store=self.store,
                 pool=pool,
                 device=self.device,
-                obs_dim=self.obs_dim(setup.env),
+                dims=self.dims(setup.env),
                 place=place,
                 compiled=self.compiled,
                 check_stop=stop.check,

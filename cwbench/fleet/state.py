@@ -14,7 +14,7 @@ class Counts:
     extra_steps: int = 0  # of environments besides the task's own
 
     episodes: int = 0  # training episodes since the last evaluation
-    successes: int = 0
+    successes: float = 0
     returns: float = 0.0
 
 

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from cwbench.envs import step_cost
+from cwbench import envs
 from cwbench.learner.method import Method
 from cwbench.learner.networks import make_critic, make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.plan import Plan, Turns, no_turns
-from cwbench.planning.rehearsal import ACTION_DIM, Rehearsal, run_bytes
+from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.actor_layout import ActorLayout
-from cwbench.spec.config import EnvConfig
 from cwbench.spec.schedule import count_evaluations, count_updates, longest_share
 from cwbench.spec.segment import Segment
 
@@ -35,6 +34,8 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 SCRATCH_BYTES = 32 << 20  # cuBLAS's, for each fleet that works beside others; on Hopper
 CHUNK = 50  # steps between two looks at the clock
+
+Dims = tuple[int, int]  # numbers in an observation and in an action
 
 
 @dataclass(frozen=True)
@@ -63,27 +64,27 @@ class Estimate:
         )
 
 
-def parameter_counts(segment: Segment, obs_dim: int) -> tuple[int, int]:
+def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
     """Parameters of the actor and of both critics, all heads included."""
     network, tasks = segment.setup.network, len(segment.tasks)
-    shape = (obs_dim, ACTION_DIM, network.width, network.layers)
+    shape = (*dims, network.width, network.layers)
     actor = make_policy(*shape, network.actor_head_layers).network
     critic = make_critic(*shape, network.critic_head_layers)
     return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
 
 
-def row_bytes(obs_dim: int) -> int:
-    return 4 * (2 * obs_dim + ACTION_DIM + 1)
+def row_bytes(dims: Dims) -> int:
+    return 4 * (2 * dims[0] + dims[1] + 1)
 
 
-def replay_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int) -> int:
+def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -> int:
     """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
     first, size = segments[0], segments[0].setup.sac.buffer_size
     lanes = method.lanes(first.position)
     horizon = first.setup.env.horizon
     share = max(longest_share(first.steps, len(lane), horizon) for lane in lanes)
     live = {position for lane in lanes for position in lane}
-    own = len(segments) * len(live) * min(size, share) * row_bytes(obs_dim)
+    own = len(segments) * len(live) * min(size, share) * row_bytes(dims)
     ancestors = set()
     if method.keeps_data:
         for segment in segments:
@@ -92,13 +93,13 @@ def replay_bytes(segments: Sequence[Segment], method: Method[Any], obs_dim: int)
                 if parent.position not in live:
                     ancestors.add(parent.id)
                 parent = parent.parent
-    return own + len(ancestors) * kept_bytes(first, method, obs_dim)
+    return own + len(ancestors) * kept_bytes(first, method, dims)
 
 
-def kept_bytes(segment: Segment, method: Method[Any], obs_dim: int) -> int:
+def kept_bytes(segment: Segment, method: Method[Any], dims: Dims) -> int:
     """What a finished task leaves for later ones."""
     rows = min(segment.setup.sac.buffer_size, segment.steps)
-    return rows * (row_bytes(obs_dim) + 4 * method.note_width)
+    return rows * (row_bytes(dims) + 4 * method.note_width)
 
 
 class Costs:
@@ -113,18 +114,17 @@ class Costs:
     def __init__(
         self,
         methods: Mapping[str, type[Method[Any]]],
-        obs_dim: Callable[[EnvConfig], int],
         device: torch.device,
         *,
         compiled: bool = False,
     ) -> None:
-        self.methods, self.obs_dim, self.device = methods, obs_dim, device
+        self.methods, self.device = methods, device
         self.share = COMPILED_SHARE if compiled and device.type == "cuda" else 1.0
         self._bytes: dict[tuple[Any, ...], int] = {}
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
 
-    def method(self, segment: Segment) -> tuple[type[Method[Any]], int]:
-        return self.methods[segment.setup.method], self.obs_dim(segment.setup.env)
+    def method(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
+        return self.methods[segment.setup.method], envs.sizes(segment.setup.env)
 
     def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
         """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
@@ -133,9 +133,9 @@ class Costs:
         return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
 
     def replay_bytes(self, fleet: Sequence[Segment]) -> int:
-        kind, width = self.method(fleet[0])
-        method = kind(fleet[0].setup.options, bare_trainer(fleet, width))
-        return replay_bytes(fleet, method, width)
+        kind, dims = self.method(fleet[0])
+        method = kind(fleet[0].setup.options, bare_trainer(fleet, dims))
+        return replay_bytes(fleet, method, dims)
 
     def _run_bytes(self, segment: Segment) -> float:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
@@ -156,13 +156,16 @@ class Costs:
         for size, known in self._times.setdefault(key, {}).items():
             if 0.7 < size / runs < 1.4:  # near enough to be measured once
                 return replace(known, update=known.update * runs / size)
-        kind, width = self.method(first)
-        trainer = Rehearsal([first] * runs, kind, width, self.device)
+        kind, dims = self.method(first)
+        trainer = Rehearsal([first] * runs, kind, dims, self.device)
         update = seconds_per_call(partial(trainer.train, 1), 0.5)
         step = seconds_per_call(_stepper(first, trainer), 0.2) / CHUNK
         episodes = trainer.selection_episodes
         times = Times(
-            update, step / step_cost(first.tasks[-1]), trainer.count_retraining(), episodes
+            update,
+            step / envs.step_cost(first.tasks[-1], first.setup.env),
+            trainer.count_retraining(),
+            episodes,
         )
         self._times[key][runs] = times
         return times
@@ -211,8 +214,8 @@ def _estimate_fleet(
 ) -> Estimate:
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
-    kind, width = costs.method(first)
-    method = kind(first.setup.options, bare_trainer(fleet, width))
+    kind, dims = costs.method(first)
+    method = kind(first.setup.options, bare_trainer(fleet, dims))
     lanes = len(method.lanes(first.position))
     updates = count_updates(schedule, first.steps)
     episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
@@ -222,11 +225,11 @@ def _estimate_fleet(
         times = costs.times(fleet)
         updates += round(times.retraining)
         steps = lanes * first.steps + evals + times.selection * horizon
-        slow = fmean(step_cost(segment.tasks[-1]) for segment in fleet)
+        slow = fmean(envs.step_cost(segment.tasks[-1], first.setup.env) for segment in fleet)
         seconds = updates * times.update
         seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
-    actor, critic = parameter_counts(first, width)
-    kept = kept_bytes(first, method, width) if method.keeps_data else 0
+    actor, critic = parameter_counts(first, dims)
+    kept = kept_bytes(first, method, dims) if method.keeps_data else 0
     return Estimate(
         steps=runs * first.steps,
         eval_steps=runs * evals,
@@ -238,13 +241,13 @@ def _estimate_fleet(
     )
 
 
-def bare_trainer(fleet: Sequence[Segment], obs_dim: int) -> Trainer:
+def bare_trainer(fleet: Sequence[Segment], dims: Dims) -> Trainer:
     """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
     setup = fleet[0].setup
     return Trainer(
         [fleet[0].seed],
         fleet[0].position,
-        dims=(obs_dim, ACTION_DIM),
+        dims=dims,
         sac=setup.sac,
         network=setup.network,
         schedule=setup.schedule,
@@ -315,15 +318,13 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     """What a worker does for a run: environment and policy, CHUNK steps a call."""
-    from cwbench import envs
-
     network = segment.setup.network
     shapes = trainer.policy.network.shapes(trainer.tasks)
     layout = ActorLayout(shapes, network.layers, network.actor_head_layers)
     actor = Actor(layout, np.zeros(layout.size, np.float32))
     cycle = ((segment.position, segment.tasks[-1]),)
     spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
-    lane = Lane(spec, Envs(envs.make, segment.setup.env), actor, ACTION_DIM)
+    lane = Lane(spec, Envs(segment.setup.env), actor)
     rows = np.zeros((CHUNK, trainer.replay.width), np.float32)
 
     def step() -> None:

@@ -18,7 +18,6 @@ from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.segment import Segment
 
-ACTION_DIM = 4
 ROWS = 2000  # made-up transitions of each task
 
 
@@ -29,7 +28,7 @@ class Rehearsal(Trainer):
         self,
         fleet: Sequence[Segment],
         kind: type[Method[Any]],
-        obs_dim: int,
+        dims: tuple[int, int],
         device: torch.device,
         *,
         compiled: bool = False,
@@ -38,7 +37,7 @@ class Rehearsal(Trainer):
         super().__init__(
             [segment.seed for segment in fleet],
             first.position,
-            dims=(obs_dim, ACTION_DIM),
+            dims=dims,
             sac=first.setup.sac,
             network=first.setup.network,
             schedule=first.setup.schedule,
@@ -132,9 +131,9 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now -= size
 
 
-def run_bytes(segment: Segment, kind: type[Method[Any]], obs_dim: int) -> tuple[int, int]:
+def run_bytes(segment: Segment, kind: type[Method[Any]], dims: tuple[int, int]) -> tuple[int, int]:
     """Memory of one run of a fleet beside its replay: what it holds, and what an update needs."""
-    trainer = Rehearsal([segment], kind, obs_dim, torch.device("cpu"))
+    trainer = Rehearsal([segment], kind, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments
     with PeakBytes() as working:
         trainer.train(1)

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbench import envs
+from cwbench.envs import Env
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import EnvConfig
 
 PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
 
-Make = Callable[[str, EnvConfig], Any]
+Make = Callable[[str, Any], Env]
 
 
 def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
@@ -45,39 +47,41 @@ class Episode:
 
     run: int
     lane: int
-    success: bool
+    score: float
     total: float
 
 
 class Envs:
     """Environments of one process, reused: building one costs more than resetting it."""
 
-    def __init__(self, make: Make, config: EnvConfig) -> None:
+    def __init__(self, config: EnvConfig, make: Make = envs.make) -> None:
         self.make, self.config = make, config
-        self.idle: dict[str, list[Any]] = {}
+        self.action_dim = envs.sizes(config)[1]
+        self.idle: dict[str, list[Env]] = {}
 
-    def take(self, task: str) -> Any:
+    def take(self, task: str) -> Env:
         idle = self.idle.get(task)
         return idle.pop() if idle else self.make(task, self.config)
 
-    def give(self, task: str, env: Any) -> None:
+    def give(self, task: str, env: Env) -> None:
         self.idle.setdefault(task, []).append(env)
 
 
 class Lane:
     """Rolls one run's training episodes, chunk by chunk."""
 
-    def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor, action_dim: int) -> None:
-        self.spec, self.envs, self.actor, self.action_dim = spec, envs, actor, action_dim
+    def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor) -> None:
+        self.spec, self.envs, self.actor, self.action_dim = spec, envs, actor, envs.action_dim
         self.step = 0  # of the segment
         self.episode = -1
         self.time = 0  # in the episode
-        self.total, self.success = 0.0, False
+        self.total = 0.0
+        self.score: float = False  # stays a count where scores are successes
         self.tried = np.zeros((2, len(spec.explore_heads)))  # episodes, returns of each head
         self.choice = 0  # which of the exploration heads acts
         self.env: Any = None
         self.head, self.task = 0, ""
-        self.noise = self.uniform = np.empty((0, action_dim), np.float32)
+        self.noise = self.uniform = np.empty((0, self.action_dim), np.float32)
         self.obs: Floats = np.empty(0, np.float32)
 
     def begin_episode(self) -> None:
@@ -86,7 +90,7 @@ class Lane:
         self.obs = self.env.reset(
             generator(spec.seed, "reset", spec.position, spec.lane, self.episode)
         )
-        self.time, self.total, self.success = 0, 0.0, False
+        self.time, self.total, self.score = 0, 0.0, False
         if spec.explore_heads:
             episodes, returns = self.tried
             untried = np.flatnonzero(episodes == 0)
@@ -125,17 +129,18 @@ class Lane:
         obs_dim, act_dim = len(self.obs), self.action_dim
         for row in out:
             action = self.action()
-            obs, reward, success, truncated = self.env.step(action)
+            obs, reward, score, terminated, truncated = self.env.step(action)
             row[:obs_dim] = self.obs
             row[obs_dim : obs_dim + act_dim] = action
             row[obs_dim + act_dim] = reward
             row[obs_dim + act_dim + 1 :] = obs
             self.obs = obs
             self.total += reward
-            self.success |= success
+            if score > self.score:
+                self.score = score
             self.step += 1
             self.time += 1
-            if truncated:
+            if terminated or truncated:
                 finished.append(self.end_episode())
                 self.begin_episode()
         return finished
@@ -143,19 +148,19 @@ class Lane:
     def end_episode(self) -> Episode:
         if self.spec.explore_heads:
             self.tried[:, self.choice] += 1, self.total
-        return Episode(self.spec.run, self.spec.lane, self.success, self.total)
+        return Episode(self.spec.run, self.spec.lane, self.score, self.total)
 
     def save(self) -> dict[str, NDArray[Any]]:
         state = {f"env.{key}": value for key, value in self.env.save().items()}
-        numbers = [self.step, self.episode, self.time, self.total, self.success, self.choice]
+        numbers = [self.step, self.episode, self.time, self.total, self.score, self.choice]
         return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        step, episode, time, total, success, choice = state["numbers"].tolist()
+        step, episode, time, total, score, choice = state["numbers"].tolist()
         self._enter(int(episode))
         self.env.load({k[4:]: v for k, v in state.items() if k.startswith("env.")})
         self.step, self.time, self.total = int(step), int(time), total
-        self.success, self.choice = bool(success), int(choice)
+        self.score, self.choice = int(score) if score in (0, 1) else score, int(choice)
         self.obs, self.tried = state["obs"].astype(np.float32), state["tried"].copy()
 
 
@@ -184,7 +189,7 @@ class EvalJob:
 @dataclass(frozen=True)
 class EvalResult:
     key: int
-    successes: int
+    successes: float  # the sum of the episodes' scores
     mean_return: float
     steps: int
     seconds: float  # of the worker's time
@@ -193,11 +198,11 @@ class EvalResult:
 class Evaluation:
     """A job under way: all its episodes step together, so that the policy sees one batch."""
 
-    def __init__(self, job: EvalJob, envs: Envs, action_dim: int) -> None:
-        self.job, self.envs, self.action_dim = job, envs, action_dim
+    def __init__(self, job: EvalJob, envs: Envs) -> None:
+        self.job, self.envs, self.action_dim = job, envs, envs.action_dim
         self.totals = np.zeros(job.episodes)
-        self.success = np.zeros(job.episodes, bool)
-        self.seconds = 0.0
+        self.scores: list[float] = [False] * job.episodes
+        self.steps, self.seconds = 0, 0.0
         self._moves = self._play()
 
     def advance(self) -> EvalResult | None:
@@ -207,8 +212,8 @@ class Evaluation:
         self.seconds += time.monotonic() - start
         if not over:
             return None
-        steps, mean = self.envs.config.horizon * self.job.episodes, float(self.totals.mean())
-        return EvalResult(self.job.key, int(self.success.sum()), mean, steps, self.seconds)
+        mean = float(self.totals.mean())
+        return EvalResult(self.job.key, sum(self.scores), mean, self.steps, self.seconds)
 
     def _play(self) -> Iterator[bool]:
         """Yields after every reset and every step of an environment; True when all is over."""
@@ -221,13 +226,16 @@ class Evaluation:
             first.append(fleet[episode].reset(rng))
             draws.append(rng.standard_normal(shape, np.float32))
             yield False
-        obs = np.stack(first)
+        obs, going = np.stack(first), list(range(job.episodes))
         for noise in np.stack(draws, 1):
             actions = np.nan_to_num(actor.act(obs, job.head, noise))
-            for episode, env in enumerate(fleet):
-                obs[episode], reward, success, _ = env.step(actions[episode])
+            for episode in tuple(going):
+                obs[episode], reward, score, *ends = fleet[episode].step(actions[episode])
                 self.totals[episode] += reward
-                self.success[episode] |= success
+                self.scores[episode] = max(self.scores[episode], score)
+                self.steps += 1
+                if any(ends):
+                    going.remove(episode)
                 yield False
         for env in fleet:
             self.envs.give(job.task, env)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.envs import step_cost
+from cwbench import envs
 from cwbench.rollout.balance import deal
 from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, Make
 from cwbench.rollout.worker import FleetSpec, work
@@ -58,7 +58,7 @@ class SharedArray:
 class Pool:
     """Worker processes. One pool serves every fleet of a command."""
 
-    def __init__(self, workers: int, action_dim: int, make: Make | None = None) -> None:
+    def __init__(self, workers: int, make: Make = envs.make) -> None:
         context = multiprocessing.get_context("spawn")  # fork is unsafe once torch has threads
         self.connections: list[Connection] = []
         self.processes = []
@@ -67,7 +67,7 @@ class Pool:
                 ours, theirs = context.Pipe()
                 process = context.Process(
                     target=work,
-                    args=(theirs, make, action_dim),
+                    args=(theirs, make),
                     name=f"cwbench-{number}",
                     daemon=True,
                 )
@@ -218,7 +218,7 @@ class Collector:
 
     def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
         """Lanes for each worker. Which worker steps a lane changes no number."""
-        costs = [fmean(step_cost(task) for _, task in lane.cycle) for lane in lanes]
+        costs = [fmean(envs.step_cost(task, self.env) for _, task in lane.cycle) for lane in lanes]
         shares = deal(costs, self.pool.load)
         self._load = [sum(costs[slot] for slot in share) for share in shares]
         self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]

@@ -67,8 +67,8 @@ class Request:
 
 
 class Worker:
-    def __init__(self, connection: Connection, make: Make, action_dim: int) -> None:
-        self.connection, self.make, self.action_dim = connection, make, action_dim
+    def __init__(self, connection: Connection, make: Make) -> None:
+        self.connection, self.make = connection, make
         self.envs: dict[EnvConfig, Envs] = {}
         self.fleets: dict[int, OpenFleet] = {}
         self.requests: dict[int, Request] = {}  # by fleet
@@ -122,14 +122,14 @@ class Worker:
             self.connection.send(("evaluated", result))
 
     def _envs(self, config: EnvConfig) -> Envs:
-        return self.envs.setdefault(config, Envs(self.make, config))
+        return self.envs.setdefault(config, Envs(config, self.make))
 
     def open(self, spec: FleetSpec) -> None:
         weights = np.memmap(spec.weights, np.float32, "r", shape=spec.shapes[0])
         chunks = np.memmap(spec.chunks, np.float32, "r+", shape=spec.shapes[1])
         envs = self._envs(spec.env)
         lanes = [
-            Lane(lane, envs, Actor(spec.layout, np.asarray(weights)[lane.run]), self.action_dim)
+            Lane(lane, envs, Actor(spec.layout, np.asarray(weights)[lane.run]))
             for lane in spec.lanes
         ]
         for lane, state in zip(lanes, spec.states, strict=True):
@@ -144,7 +144,7 @@ class Worker:
         self.requests[key] = Request(self.fleets[key], steps, version)
 
     def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
-        self.evaluations.append(Evaluation(job, self._envs(env), self.action_dim))
+        self.evaluations.append(Evaluation(job, self._envs(env)))
 
     def save(self, key: int) -> None:
         lanes = self.fleets[key].lanes
@@ -165,17 +165,13 @@ class Worker:
                 lane.envs.give(lane.task, lane.env)
 
 
-def work(connection: Connection, make: Make | None, action_dim: int) -> None:
+def work(connection: Connection, make: Make) -> None:
     """The body of a worker process."""
     # Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a
     # job; the parent decides when workers end, after it has asked them for their state.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     try:
-        if make is None:
-            from cwbench import envs
-
-            make = envs.make
-        Worker(connection, make, action_dim).serve()
+        Worker(connection, make).serve()
     except (EOFError, ConnectionError):
         return  # the parent is gone

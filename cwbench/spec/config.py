@@ -1,9 +1,10 @@
 """Option groups that every method shares, and the protocols that set them."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
 
-from cwbench.spec.options import option
+from cwbench.spec.options import from_record, option
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,43 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class EnvConfig:
+    """Options of an environment suite: each suite of `cwbench.envs` has its own subclass."""
+
+    suite: ClassVar[str]
+
+    horizon: int = option(200, "Steps per episode.", minimum=1)
+
+    def record(self) -> dict[str, Any]:
+        """What decides numbers. Meta-World's records name no suite: ids are older than suites."""
+        named = {} if self.suite == MetaWorldConfig.suite else {"suite": self.suite}
+        return named | asdict(self)
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> "EnvConfig":
+        values = dict(record)
+        return from_record(ENV_CONFIGS[values.pop("suite", MetaWorldConfig.suite)], values)
+
+
+@dataclass(frozen=True)
+class MetaWorldConfig(EnvConfig):
+    suite = "metaworld"
+
     obs: Literal["cw12", "full39"] = option("cw12", "Observation layout.")
     reward: Literal["cw_v1", "v2", "stock_v1"] = option("cw_v1", "Reward version.")
     push_back_shaping: bool = option(False, "Pay push-back's approach from above, as V1 did.")
-    horizon: int = option(200, "Steps per episode.", minimum=1)
     hammer_nail: bool = option(True, "Show hammer's nail in cw12; Continual World had zeros there.")
+
+
+@dataclass(frozen=True)
+class PointMassConfig(EnvConfig):
+    suite = "pointmass"
+
+    horizon: int = option(25, "Steps per episode.", minimum=1)
+
+
+ENV_CONFIGS: dict[str, type[EnvConfig]] = {
+    config.suite: config for config in (MetaWorldConfig, PointMassConfig)
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +93,7 @@ class ScheduleConfig:
 GROUPS: dict[str, type] = {
     "sac": SACConfig,
     "network": NetworkConfig,
-    "env": EnvConfig,
+    "env": MetaWorldConfig,
     "schedule": ScheduleConfig,
 }
 

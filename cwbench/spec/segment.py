@@ -45,17 +45,20 @@ class Setup:
             "method_options": asdict(self.options),
             "sac": asdict(self.sac),
             "network": asdict(self.network),
-            "env": asdict(self.env),
+            "env": self.env.record(),
             "schedule": asdict(self.schedule),
         }
 
     @staticmethod
     def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Setup":
         groups: dict[str, Any] = {
-            name: from_record(group, record[name]) for name, group in GROUPS.items()
+            name: from_record(group, record[name])
+            for name, group in GROUPS.items()
+            if name != "env"
         }
         own = from_record(options_class, record["method_options"])
-        return Setup(record["method"], own, source=record["source"], **groups)
+        env = EnvConfig.from_record(record["env"])
+        return Setup(record["method"], own, env=env, source=record["source"], **groups)
 
     def shape(self) -> dict[str, Any]:
         """What the runs of one fleet have in common: all but the values of per-run options.

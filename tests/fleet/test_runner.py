@@ -9,16 +9,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cwbench import envs
-from cwbench.envs import pointmass
+from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import LaneSpec
 from cwbench.rollout.pool import Collector, Pool, SharedArray, WorkerError
 from cwbench.spec.actor_layout import ActorLayout
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
+from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import load_runs
 
 
@@ -96,8 +96,8 @@ def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
     weights = SharedArray((1, layout.size))
     job = {"seed": 0, "purpose": "evaluate", "place": (0,), "head": 0, "episodes": 1}
     job |= {"layout": layout, "weights": weights.path, "row": 0}
-    with Pool(1, 4, pointmass.make) as pool:
-        pool.evaluate(job | {"task": "reach-x-1"}, EnvConfig(), lambda result: None)
+    with Pool(1) as pool:
+        pool.evaluate(job | {"task": "reach-x-1"}, PointMassConfig(), lambda result: None)
         with pytest.raises(WorkerError, match="invalid literal"):
             pool.finish_evaluations()
         pool.finish_evaluations()  # nothing is left waiting
@@ -106,7 +106,7 @@ def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
 
 
 def test_a_killed_worker_is_named() -> None:
-    with Pool(1, 4, pointmass.make) as pool:
+    with Pool(1) as pool:
         pool.processes[0].kill()
         pool._waiting[0] = lambda result: None
         with pytest.raises(WorkerError, match="worker 0 ended with exit code -9"):
@@ -169,9 +169,9 @@ def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]
     shape = {"runs": 3, "longest": 5, "width": 29, "states": {}}
-    with Pool(4, 4, pointmass.make) as pool:
+    with Pool(4) as pool:
         fleets = [
-            Collector(pool, lanes, ActorLayout(shapes, 0, 0), EnvConfig(), **shape)
+            Collector(pool, lanes, ActorLayout(shapes, 0, 0), PointMassConfig(), **shape)
             for _ in range(2)
         ]
         assert pool.load == [2, 2, 1, 1]
@@ -183,12 +183,12 @@ def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
 def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
     """Ten tasks on two workers by number could differ by a fifth; by cost they hardly do."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
-    order = sorted(envs.TASKS, key=envs.step_cost)
+    order = sorted(CW_TASKS, key=step_cost)
     names = [*order[::2], *order[1::2]]
     lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
     shape = {"runs": 10, "longest": 5, "width": 29, "states": {}}
-    with Pool(2, 4) as pool:
-        fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), EnvConfig(), **shape)
-        total = sum(map(envs.step_cost, envs.TASKS))
+    with Pool(2) as pool:
+        fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), MetaWorldConfig(), **shape)
+        total = sum(map(step_cost, CW_TASKS))
         assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
         fleet.close()

@@ -15,7 +15,7 @@ import numpy as np
 from cwbench import sequences
 from cwbench.spec.config import (
     PROTOCOLS,
-    EnvConfig,
+    MetaWorldConfig,
     MethodConfig,
     NetworkConfig,
     SACConfig,
@@ -56,7 +56,7 @@ class Setting:
     method: str
     coef: float = 10.0
     protocol: str = "paper"
-    env: EnvConfig = field(default_factory=EnvConfig)
+    env: MetaWorldConfig = field(default_factory=MetaWorldConfig)
     schedule: dict[str, Any] = field(default_factory=dict)
 
     @property

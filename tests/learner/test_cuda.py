@@ -26,7 +26,13 @@ from cwbench.methods import METHODS
 from cwbench.planning.plan import Run, make_plan, split_evenly
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.pool import Pool, SharedArray
-from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, path
 from cwbench.store.results import Store, load_runs
@@ -164,7 +170,7 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -> None:
-    from cwbench.envs import pointmass
+    from cwbench import envs
 
     base, entry = methods.load(name)
     small = {"batch_size": 8, "width": 16, "horizon": 20}
@@ -175,7 +181,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         resolve(entry.method.config_class, *layers),
         resolve(SACConfig, *layers),
         resolve(NetworkConfig, *layers),
-        resolve(EnvConfig, *layers),
+        resolve(PointMassConfig, *layers),
         schedule,
     )
     tasks = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -192,10 +198,10 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         return snapshot.step_of(store.folder(segment).snapshot)
 
     runner = Runner(
-        store, {base: kind}, CUDA, lambda env: 12, turns=lambda fleet: split_evenly(fleet, 2),
+        store, {base: kind}, CUDA, envs.sizes, turns=lambda fleet: split_evenly(fleet, 2),
         compiled=False, snapshot_seconds=0, about=lambda segment: {},
     )  # fmt: skip
-    with Pool(2, 4, pointmass.make) as pool:
+    with Pool(2) as pool:
         outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()

@@ -18,7 +18,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods.multitask import Multitask
 from cwbench.methods.perfect_memory import PerfectMemory, PerfectMemoryConfig
 from cwbench.rollout.episodes import generator
-from cwbench.spec.config import EnvConfig, SACConfig
+from cwbench.spec.config import PointMassConfig, SACConfig
 from cwbench.store import checkpoint
 
 HORIZON = 20
@@ -68,7 +68,7 @@ def test_old_temperatures_learn(make_trainer: Callable[..., Trainer]) -> None:
 
 def assert_rows_of(task: str, rows: torch.Tensor) -> None:
     """Rewards are those of this task, which has its own goal and scale."""
-    env = PointMass(task, EnvConfig(horizon=HORIZON))
+    env = PointMass(task, PointMassConfig(horizon=HORIZON))
     place = rows[:, 17:19].double().numpy()
     distance = np.linalg.norm(place - env.goal, axis=1)
     expected = env.scale * ((distance < 0.15) - distance)

@@ -50,12 +50,12 @@ def test_replay_takes_what_the_plan_says(
         method = methods.load(name)[1].method(segment.setup.options, trainer)
         folder = store.folder(segment)
         status = json.loads((folder.path / "status.json").read_text())
-        assert status["resources"]["replay_bytes"] == replay_bytes([segment], method, 12)
+        assert status["resources"]["replay_bytes"] == replay_bytes([segment], method, (12, 4))
         if method.keeps_data:
             files = list(folder.replay.glob("*.npy"))
             headers = 128 * len(files)  # of the format
             on_disk = sum(file.stat().st_size for file in files) - headers
-            assert on_disk == kept_bytes(segment, method, 12)
+            assert on_disk == kept_bytes(segment, method, (12, 4))
 
 
 MEASURE = """
@@ -75,10 +75,10 @@ def resident(name):
 torch.set_num_threads(1)
 torch.backends.mkldnn.enabled = False
 fleet, kind = fleet_of(sys.argv[1])
-costs = Costs({fleet[0].setup.method: kind}, lambda env: 12, torch.device("cpu"))
+costs = Costs({fleet[0].setup.method: kind}, torch.device("cpu"))
 predicted = costs.fleet_bytes(fleet)  # also loads all that an update needs
 before = resident("VmRSS")
-trainer = Rehearsal(fleet, kind, 12, torch.device("cpu"))
+trainer = Rehearsal(fleet, kind, (12, 4), torch.device("cpu"))
 old = {}
 if kind.keeps_data or trainer.method.keeps_data:
     names = {name: x.shape[1] for name, x in trainer.replay.columns.items()}
@@ -133,7 +133,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
 ) -> None:
     """Planned as for a GPU; the free memory of both is made up, what a fleet needs is not."""
     fleet, kind = fleet_of("finetuning")
-    costs = estimate.Costs({"finetuning": kind}, lambda env: 12, torch.device("cuda"))
+    costs = estimate.Costs({"finetuning": kind}, torch.device("cuda"))
     replay = costs.replay_bytes(fleet[:1])
     tensors = costs.fleet_bytes(fleet[:1]) - replay
     assert replay == ROWS * 116  # 29 numbers of 4 bytes

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cwbench import envs
+from cwbench.envs.metaworld import step_cost
 from cwbench.rollout.balance import deal
+from cwbench.spec.tasks import CW_TASKS
 
 
 def loads(costs: list[float], shares: list[list[int]]) -> list[float]:
@@ -21,7 +22,7 @@ def unevenness(costs: list[float], shares: list[list[int]], others: list[float])
 
 def test_two_halves_of_a_hundred_runs_on_sixteen_workers() -> None:
     """Largest first alone leaves two workers a fifth above the mean, for both halves the same."""
-    costs = [envs.step_cost(task) for task in envs.TASKS] * 5
+    costs = [step_cost(task) for task in CW_TASKS] * 5
     others = [0.0] * 16
     for _ in range(2):
         own = loads(costs, deal(costs, others))
@@ -74,5 +75,5 @@ def test_workers_without_lanes() -> None:
 
 @pytest.mark.parametrize("runs", [3, 10, 15])
 def test_few_lanes_go_to_workers_of_their_own(runs: int) -> None:
-    costs = [envs.step_cost(task) for task in (envs.TASKS * 2)[:runs]]
+    costs = [step_cost(task) for task in (CW_TASKS * 2)[:runs]]
     assert max(map(len, deal(costs, [0.0] * 16))) == 1

@@ -20,12 +20,18 @@ from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, Lane
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Collector, Pool, SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
-from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.segment import Segment, Setup
 from cwbench.store.results import Store, load_runs
 
 LAYOUT = ActorLayout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
-ENV = EnvConfig(horizon=20)
+ENV = PointMassConfig(horizon=20)
 CPU = torch.device("cpu")
 
 
@@ -44,7 +50,7 @@ def actions(chunk: Floats) -> Floats:
 @pytest.fixture
 def pool() -> Iterator[Pool]:
     """One worker, so that whatever it does has an order."""
-    with Pool(1, 4, pointmass.make) as pool:
+    with Pool(1) as pool:
         yield pool
 
 
@@ -170,7 +176,7 @@ class Counted(pointmass.PointMass):
         Counted.moves += 1
         return super().reset(rng)
 
-    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, bool]:
         Counted.moves += 1
         return super().step(action)
 
@@ -178,7 +184,7 @@ class Counted(pointmass.PointMass):
 def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..., str]) -> None:
     rng, episodes = np.random.default_rng(0), 3
     weights = rng.standard_normal(LAYOUT.size, np.float32)
-    evaluation = Evaluation(EvalJob(key=7, **job(shared(weights))), Envs(Counted, ENV), 4)
+    evaluation = Evaluation(EvalJob(key=7, **job(shared(weights))), Envs(ENV, Counted))
     result, calls, before = None, 0, Counted.moves
     while result is None:
         result = evaluation.advance()
@@ -187,13 +193,13 @@ def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..
     assert Counted.moves - before == episodes * (1 + ENV.horizon)
 
     rngs = [generator(0, "evaluate", 0, 0, 0, episode) for episode in range(episodes)]
-    fleet = [pointmass.make("reach-0-1", ENV) for _ in rngs]
+    fleet = [pointmass.PointMass("reach-0-1", ENV) for _ in rngs]
     obs = np.stack([env.reset(rng) for env, rng in zip(fleet, rngs, strict=True)])
     noise = np.stack([rng.standard_normal((ENV.horizon, 4), np.float32) for rng in rngs], 1)
     totals, success = np.zeros(episodes), np.zeros(episodes, bool)
     for time in range(ENV.horizon):
         for index, action in enumerate(Actor(LAYOUT, weights).act(obs, 0, noise[time])):
-            obs[index], reward, reached, _ = fleet[index].step(action)
+            obs[index], reward, reached, _, _ = fleet[index].step(action)
             totals[index] += reward
             success[index] |= reached
     assert (result.key, result.steps) == (7, episodes * ENV.horizon)
@@ -209,7 +215,7 @@ def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
     for segment in segments:
         store.folder(segment).create(segment, {})
     method = methods.METHODS["finetuning"].method
-    return Fleet(segments, method, store=store, pool=pool, device=CPU, obs_dim=12)
+    return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=(12, 4))
 
 
 def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:

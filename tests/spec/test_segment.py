@@ -7,12 +7,18 @@ import pytest
 
 from cwbench import sequences
 from cwbench.planning.plan import Run, TooLarge, _split, in_turns, make_plan
-from cwbench.spec.config import EnvConfig, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MetaWorldConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.segment import Segment, Setup, path
 from cwbench.store.results import Store
 
 SETUP = Setup(
-    "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), EnvConfig(), ScheduleConfig()
+    "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), MetaWorldConfig(), ScheduleConfig()
 )
 
 
@@ -46,7 +52,7 @@ def test_everything_that_changes_numbers_changes_the_id() -> None:
         replace(base, setup=replace(SETUP, method="ewc")),
         replace(base, setup=replace(SETUP, sac=SACConfig(lr=2e-3))),
         replace(base, setup=replace(SETUP, network=NetworkConfig(width=64))),
-        replace(base, setup=replace(SETUP, env=EnvConfig(reward="v2"))),
+        replace(base, setup=replace(SETUP, env=MetaWorldConfig(reward="v2"))),
         replace(base, setup=replace(SETUP, schedule=ScheduleConfig(eval_every=10))),
         replace(base, setup=replace(SETUP, source="abc")),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 
 Vector = NDArray[Any]
 Observation = NDArray[np.float32]
@@ -20,14 +20,14 @@ class RejectedError(ValueError):
     """Object and goal of a random vector are too close for the task."""
 
 
-class Env:
+class MetaWorldEnv:
     """Holds no random generator: the caller passes one to every reset.
 
     `sim` is a Meta-World object with two more methods, `begin(rand_vec)` and `advance(action)`;
     `lean.py` and `stock.py` make them. Observations are new arrays that the caller may keep.
     """
 
-    def __init__(self, task: str, config: EnvConfig, sim: Any) -> None:
+    def __init__(self, task: str, config: MetaWorldConfig, sim: Any) -> None:
         self.task = task
         self.config = config
         self.sim = sim
@@ -69,8 +69,8 @@ class Env:
         self._steps = 0
         return self._layout(obs)
 
-    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool]:
-        """Observation [O], reward, success at this step, whether the horizon is reached."""
+    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, bool]:
+        """Observation [O], reward, success at this step; only the horizon ends an episode."""
         if self._steps >= self.config.horizon:
             raise RuntimeError(f"no episode of {self.task} is running: reset it first")
         # float32 also where the caller has float64: Meta-World's arithmetic depends on it.
@@ -79,7 +79,7 @@ class Env:
             raise ValueError(f"an action has shape ({ACTION_DIM},), got {action.shape}")
         obs, reward, success = self.sim.advance(action)
         self._steps += 1
-        return self._layout(obs), reward, success, self._steps == self.config.horizon
+        return self._layout(obs), reward, success, False, self._steps == self.config.horizon
 
     def _layout(self, obs: Vector) -> Observation:
         chosen: Observation = obs[self._select].astype(np.float32)

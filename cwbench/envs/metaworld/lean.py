@@ -13,9 +13,9 @@ import mujoco
 import numpy as np
 
 from cwbench.envs.metaworld import models, rewards
-from cwbench.envs.metaworld.env import Env, Vector, get_state, set_state
+from cwbench.envs.metaworld.env import MetaWorldEnv, Vector, get_state, set_state
 from cwbench.envs.metaworld.stock import Stock, build
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 
 SUBSTEPS = 5  # of the simulator per step: 80 Hz
 SETTLE_SUBSTEPS = 250  # at reset, to bring the hand to its start
@@ -27,7 +27,7 @@ HAND_DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # a quaternion
 SETTLES_ANEW = ("peg-unplug-side", "handle-press-side")
 
 
-def make(task: str, config: EnvConfig) -> Env:
+def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     """The environment of one of the ten tasks."""
     v1 = config.reward != "v2"
     sim = build(
@@ -40,7 +40,7 @@ def make(task: str, config: EnvConfig) -> Env:
         sees_gripper=config.obs == "full39" or not v1,
         sees_turns=config.obs == "full39" or (not v1 and task == "hammer"),
     )
-    return Env(task, config, sim)
+    return MetaWorldEnv(task, config, sim)
 
 
 class Lean(Stock):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cwbench.envs.metaworld.env import Vector
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 
 Reward = Callable[[Any, Vector, Vector], tuple[float, bool]]
 
@@ -238,7 +238,7 @@ STOCK_V1: Mapping[str, Reward] = {
 CW_V1: Mapping[str, Reward] = {**STOCK_V1, "hammer": hammer, "stick-pull": stick_pull}
 
 
-def choose(task: str, config: EnvConfig) -> Reward:
+def choose(task: str, config: MetaWorldConfig) -> Reward:
     """The V1 formula of a task: repaired, or as the library has it."""
     if config.reward == "stock_v1":
         return STOCK_V1[task]

@@ -1,20 +1,20 @@
 """Meta-World's own classes, driven through two calls: `begin` an episode, `advance` one step.
 
-Both sides of the interface speak 39 numbers in double precision; `cwbench.envs.Env` does the rest.
+Both sides of the interface speak 39 numbers in double precision; `MetaWorldEnv` does the rest.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from cwbench.envs.metaworld.env import Env, RejectedError, Vector
-from cwbench.spec.config import EnvConfig
+from cwbench.envs.metaworld.env import MetaWorldEnv, RejectedError, Vector
+from cwbench.spec.config import MetaWorldConfig
 
 
-def make(task: str, config: EnvConfig) -> Env:
+def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     """The environment of any of the fifty tasks, with Meta-World's stepping and rewards."""
     version = "v2" if config.reward == "v2" else "v1"
     sim = build(task, Stock, reward_version=version, horizon=config.horizon)
-    return Env(task, config, sim)
+    return MetaWorldEnv(task, config, sim)
 
 
 class Stock:

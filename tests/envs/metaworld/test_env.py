@@ -7,14 +7,16 @@ import warnings
 import numpy as np
 import pytest
 
-from cwbench.envs import ACTION_DIM, TASKS, all_tasks, make, obs_dim
-from cwbench.spec.config import EnvConfig
+from cwbench.envs.metaworld import make, sizes
+from cwbench.envs.metaworld.env import ACTION_DIM
+from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
-CW12, FULL39 = EnvConfig(), EnvConfig(obs="full39")
+CW12, FULL39 = MetaWorldConfig(), MetaWorldConfig(obs="full39")
 # Least distance between object and goal in the plane, from Meta-World's reset code; metres.
 REJECTION = {"push-wall": 0.15, "push-back": 0.15, "stick-pull": 0.1, "push": 0.15}
 # The scripted expert solves these always; the other three mostly.
-ALWAYS_SOLVED = set(TASKS) - {"push-back", "stick-pull", "shelf-place"}
+ALWAYS_SOLVED = set(CW_TASKS) - {"push-back", "stick-pull", "shelf-place"}
 
 
 def random_actions(rng, count):
@@ -37,9 +39,13 @@ def expert(task):
 def test_names_are_meta_worlds():
     from metaworld.env_dict import ENV_CLS_MAP
 
-    assert sorted(all_tasks()) == sorted(name.removesuffix("-v3") for name in ENV_CLS_MAP)
-    assert all_tasks()[:10] == TASKS
-    assert (TASKS[0], TASKS[5], TASKS[9]) == ("hammer", "handle-press-side", "peg-unplug-side")
+    assert sorted(METAWORLD_TASKS) == sorted(name.removesuffix("-v3") for name in ENV_CLS_MAP)
+    assert METAWORLD_TASKS[:10] == CW_TASKS
+    assert (CW_TASKS[0], CW_TASKS[5], CW_TASKS[9]) == (
+        "hammer",
+        "handle-press-side",
+        "peg-unplug-side",
+    )
 
 
 def test_listing_tasks_imports_nothing_heavy():
@@ -59,12 +65,12 @@ def test_observations_are_new_float32_arrays(config):
     first = env.reset(np.random.default_rng(0))
     kept = first.copy()
     second = env.step(np.ones(ACTION_DIM, np.float32))[0]
-    assert first.shape == second.shape == (obs_dim(config),)
+    assert first.shape == second.shape == (sizes(config)[0],)
     assert first.dtype == second.dtype == np.float32
     assert (first == kept).all() and (second != kept).any()
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_reset_depends_on_the_vector_alone(task):
     """Neither the episodes before nor what a reset remembers from an earlier vector shows."""
     rng = np.random.default_rng(0)
@@ -81,7 +87,7 @@ def test_reset_depends_on_the_vector_alone(task):
     assert (fresh.sim.data.qvel == used.sim.data.qvel).all()
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_vectors_are_uniform_draws_that_the_task_allows(task):
     """The vectors are the generator's own draws less those too close, and seeds tell them apart."""
     env = make(task, CW12)
@@ -124,7 +130,7 @@ def test_bad_vector_is_refused_and_leaves_no_episode(task, vector, problem):
 
 
 @pytest.mark.parametrize("config", [CW12, FULL39], ids=["cw12", "full39"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_goal_is_visible(task, config):
     env = make(task, config)
     first = env.reset(np.random.default_rng(0))
@@ -135,13 +141,13 @@ def test_goal_is_visible(task, config):
 
 @pytest.mark.parametrize("task", ["push", "reach"])
 def test_horizon(task):
-    env = make(task, EnvConfig(horizon=7))
+    env = make(task, MetaWorldConfig(horizon=7))
     action = np.zeros(ACTION_DIM, np.float32)
     with pytest.raises(RuntimeError, match="reset it first"):
         env.step(action)
     for seed in range(2):
         env.reset(np.random.default_rng(seed))
-        assert [env.step(action)[3] for _ in range(7)] == [False] * 6 + [True]
+        assert [env.step(action)[4] for _ in range(7)] == [False] * 6 + [True]
         with pytest.raises(RuntimeError, match="reset it first"):
             env.step(action)
 
@@ -149,7 +155,7 @@ def test_horizon(task):
 def test_default_horizon_is_200():
     env = make("push", CW12)
     env.reset(np.random.default_rng(0))
-    truncated = [env.step(np.zeros(ACTION_DIM, np.float32))[3] for _ in range(200)]
+    truncated = [env.step(np.zeros(ACTION_DIM, np.float32))[4] for _ in range(200)]
     assert truncated.index(True) == 199
 
 
@@ -161,7 +167,7 @@ def test_action_shape_is_checked():
 
 
 def test_nail_can_be_hidden():
-    shown, hidden = make("hammer", CW12), make("hammer", EnvConfig(hammer_nail=False))
+    shown, hidden = make("hammer", CW12), make("hammer", MetaWorldConfig(hammer_nail=False))
     for first, second in [
         (shown.reset(np.random.default_rng(0)), hidden.reset(np.random.default_rng(0))),
         (shown.step(np.ones(4, np.float32))[0], hidden.step(np.ones(4, np.float32))[0]),
@@ -171,14 +177,14 @@ def test_nail_can_be_hidden():
         assert (np.delete(first, [6, 7, 8]) == np.delete(second, [6, 7, 8])).all()
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_expert_solves_the_task(task):
     env, act, rng = make(task, FULL39), expert(task), np.random.default_rng(0)
     solved = 0
     for _ in range(10):
         obs, success, truncated = env.reset(rng), False, False
         while not (success or truncated):
-            obs, _, success, truncated = env.step(act(obs))
+            obs, _, success, _, truncated = env.step(act(obs))
         solved += success
     assert solved >= (9 if task in ALWAYS_SOLVED else 5)
 
@@ -194,7 +200,7 @@ def test_expert_return_has_the_measured_size(task, expected, spread):
     for _ in range(5):
         obs, total, truncated = env.reset(rng), 0.0, False
         while not truncated:
-            obs, reward, _, truncated = env.step(act(obs))
+            obs, reward, _, _, truncated = env.step(act(obs))
             total += reward
         returns.append(total)
     assert np.mean(returns) == pytest.approx(expected, abs=2 * spread / np.sqrt(5))

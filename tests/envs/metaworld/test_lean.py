@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from cwbench.envs import ACTION_DIM, TASKS, make
-from cwbench.envs.metaworld import lean, rewards
-from cwbench.envs.metaworld.env import CW12
+from cwbench.envs.metaworld import lean, make, rewards
+from cwbench.envs.metaworld.env import ACTION_DIM, CW12
 from cwbench.envs.metaworld.stock import show_goal
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.tasks import CW_TASKS
 
 VERSIONS = {"stock_v1": "v1", "v2": "v2"}
 
@@ -55,7 +55,7 @@ def episodes(stock, env, policies, rng):
             action = policy(obs)
             obs, reward, _, truncated, info = stock.step(action)
             ours = env.step(action)
-            assert ours[3] == truncated
+            assert ours[4] == truncated
             yield obs, reward, bool(info["success"]), ours
 
 
@@ -70,7 +70,7 @@ DISTURBANCES = {
 def test_a_simulation_that_blows_up_is_reset_as_meta_world_s_is(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MuJoCo writes a log here
     rng = np.random.default_rng(0)
-    stock, env = stock_env("push", "v1"), lean.make("push", EnvConfig(reward="stock_v1"))
+    stock, env = stock_env("push", "v1"), lean.make("push", MetaWorldConfig(reward="stock_v1"))
     policy = random_policy(rng)
     for number, _ in enumerate(episodes(stock, env, [policy], rng)):
         assert (env.sim.data.qpos == stock.data.qpos).all()
@@ -88,11 +88,11 @@ def test_a_simulation_that_blows_up_is_reset_as_meta_world_s_is(kind, tmp_path, 
 
 @pytest.mark.parametrize("layout", ["cw12", "full39"])
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_equals_meta_world(task, version, layout):
-    rng = np.random.default_rng([TASKS.index(task), len(layout)])
+    rng = np.random.default_rng([CW_TASKS.index(task), len(layout)])
     stock = stock_env(task, VERSIONS[version])
-    env = lean.make(task, EnvConfig(obs=layout, reward=version))
+    env = lean.make(task, MetaWorldConfig(obs=layout, reward=version))
     select = CW12 if layout == "cw12" else np.arange(39)
     solved = 0
     policies = (random_policy(rng), noisy_expert(task, rng))
@@ -117,7 +117,10 @@ def test_window_close_reset_shows_the_window_where_it_is():
     import mujoco
 
     rng = np.random.default_rng(0)
-    stock, env = stock_env("window-close", "v1"), make("window-close", EnvConfig(obs="full39"))
+    stock, env = (
+        stock_env("window-close", "v1"),
+        make("window-close", MetaWorldConfig(obs="full39")),
+    )
     first = env.reset(rng)
     stock._last_rand_vec = env.save()["rand_vec"]
     obs, _ = stock.reset()
@@ -131,7 +134,7 @@ def test_window_close_reset_shows_the_window_where_it_is():
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_other_forty_are_meta_worlds(task, version):
     rng = np.random.default_rng(0)
-    stock, env = stock_env(task, VERSIONS[version]), make(task, EnvConfig(reward=version))
+    stock, env = stock_env(task, VERSIONS[version]), make(task, MetaWorldConfig(reward=version))
     for obs, reward, success, ours in itertools.islice(
         episodes(stock, env, [noisy_expert(task, rng)], rng), 100
     ):
@@ -253,7 +256,7 @@ REPAIRED = {
 def test_repaired_reward_matches_its_formula(task):
     formula, cases = REPAIRED[task]
     rng = np.random.default_rng(3)
-    env = make(task, EnvConfig(push_back_shaping=True))
+    env = make(task, MetaWorldConfig(push_back_shaping=True))
     stock, seen, differs = stock_env(task, "v1"), set(), 0
     act = noisy_expert(task, rng)
     for _ in range(3):
@@ -265,7 +268,7 @@ def test_repaired_reward_matches_its_formula(task):
             # The hand lets go towards the end: objects fall, which a latch must survive.
             action = act(obs) if step < 170 else np.array([0, 0, 0.5, -1], np.float32)
             obs, stock_reward, _, _, info = stock.step(action)
-            _, reward, success, _ = env.step(action)
+            _, reward, success, _, _ = env.step(action)
             assert reward == pytest.approx(restated(action), rel=1e-9, abs=1e-7)
             assert success == bool(info["success"])  # a repair changes no threshold
             differs += reward != stock_reward
@@ -274,16 +277,16 @@ def test_repaired_reward_matches_its_formula(task):
 
 
 def test_only_the_repairs_differ_from_meta_world():
-    same = {task for task in TASKS if rewards.CW_V1[task] is rewards.STOCK_V1[task]}
-    assert set(TASKS) - same == {"hammer", "stick-pull"}
-    plain, shaped = EnvConfig(), EnvConfig(push_back_shaping=True)
-    different = {t for t in TASKS if rewards.choose(t, plain) is not rewards.choose(t, shaped)}
+    same = {task for task in CW_TASKS if rewards.CW_V1[task] is rewards.STOCK_V1[task]}
+    assert set(CW_TASKS) - same == {"hammer", "stick-pull"}
+    plain, shaped = MetaWorldConfig(), MetaWorldConfig(push_back_shaping=True)
+    different = {t for t in CW_TASKS if rewards.choose(t, plain) is not rewards.choose(t, shaped)}
     assert different == {"push-back"}
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_slim_model_has_the_same_bodies(task):
-    stock, slim = stock_env(task, "v1").model, make(task, EnvConfig()).sim.model
+    stock, slim = stock_env(task, "v1").model, make(task, MetaWorldConfig()).sim.model
     for field in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "dof_invweight0"):
         assert (getattr(slim, field) == getattr(stock, field)).all(), field
     assert slim.ngeom < stock.ngeom and slim.ntex == 0

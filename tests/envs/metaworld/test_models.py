@@ -11,14 +11,14 @@ import pytest
 
 from cwbench.envs import make
 from cwbench.envs.metaworld import models
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 
 MAKE_AND_STEP = """
 import numpy as np
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.envs import make
 
-env = make("push", EnvConfig())
+env = make("push", MetaWorldConfig())
 env.reset(np.random.default_rng(0))
 print(env.step(np.ones(4, np.float32))[0].tobytes().hex())
 """
@@ -49,7 +49,7 @@ def assets(tmp_path, xml):
 
 
 def first_step():
-    env = make("push", EnvConfig())
+    env = make("push", MetaWorldConfig())
     env.reset(np.random.default_rng(0))
     return env.step(np.ones(4, np.float32))[0]
 

@@ -5,12 +5,14 @@ import io
 import numpy as np
 import pytest
 
-from cwbench.envs import ACTION_DIM, TASKS, make
-from cwbench.spec.config import EnvConfig
+from cwbench.envs.metaworld import make
+from cwbench.envs.metaworld.env import ACTION_DIM
+from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.tasks import CW_TASKS
 
 CONFIGS = {
-    "cw_v1": EnvConfig(horizon=80),
-    "v2": EnvConfig(obs="full39", reward="v2", horizon=80),
+    "cw_v1": MetaWorldConfig(horizon=80),
+    "v2": MetaWorldConfig(obs="full39", reward="v2", horizon=80),
 }
 # Of the forty: reset from sites, a reward that latches, a door, a fixture that moves.
 OTHERS = ("pick-place", "stick-push", "door-open", "window-open", "assembly", "basketball")
@@ -59,7 +61,7 @@ def assert_continues(task, config):
 
 
 @pytest.mark.parametrize("version", CONFIGS)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CW_TASKS)
 def test_saved_state_continues(task, version):
     assert_continues(task, CONFIGS[version])
 

@@ -13,7 +13,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
 from cwbench.reports.tables.headline import stacked
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.store.results import SegmentFolder
 
 SEQUENCE = "cw3-1"
@@ -164,7 +164,7 @@ def test_unfinished_runs_enter_no_mean(tmp_path: Path):
 
 
 def test_protocols_are_kept_apart(tmp_path: Path):
-    other = small("ewc", env=EnvConfig(reward="v2"))
+    other = small("ewc", env=MetaWorldConfig(reward="v2"))
     write_results(tmp_path, sequence_names=[SEQUENCE], settings=[small("ewc"), other], seeds=[0, 1])
     study = build.read(tmp_path)
     assert len(study.protocols) == 2

@@ -15,7 +15,7 @@ from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.make_reference import write_bank
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Protocol
-from cwbench.spec.config import EnvConfig
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.segment import Segment
 from cwbench.store.results import EVAL_COLUMNS, Store
 
@@ -114,7 +114,7 @@ def test_a_bank_takes_further_seeds_and_nothing_else(tmp_path: Path):
     before = first.read_bytes()
     for name, seeds, setting, message in (
         ("again", [1, 2], plain, r"seeds \[1\] already"),
-        ("other", [2], small("finetuning", env=EnvConfig(reward="v2")), "differ"),
+        ("other", [2], small("finetuning", env=MetaWorldConfig(reward="v2")), "differ"),
     ):
         with pytest.raises(ValueError, match=message):
             write_bank(results(name, seeds, setting), "bank", tmp_path / "grown")
@@ -127,7 +127,7 @@ def test_a_bank_takes_further_seeds_and_nothing_else(tmp_path: Path):
 
 def test_a_bank_of_other_settings_is_not_used(tmp_path: Path, bank: Path):
     results = tmp_path / "results"
-    other = small("ewc", env=EnvConfig(reward="v2"))
+    other = small("ewc", env=MetaWorldConfig(reward="v2"))
     write_results(results, sequence_names=["cw3-1"], settings=[other], seeds=[0])
     study = build.read(results)
     assert Scores(study, study.protocols[0]).reference.curves == {}

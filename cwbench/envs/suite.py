@@ -1,0 +1,45 @@
+"""What an environment and a suite of them must offer; the trainer knows nothing else of either."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.spec.config import EnvConfig
+
+Observation = NDArray[np.float32]
+State = Mapping[str, NDArray[Any]]
+
+
+class Env(Protocol):
+    """One environment. It holds no random generator: the caller passes one to every reset."""
+
+    def reset(self, rng: np.random.Generator) -> Observation:
+        """Start an episode; its first observation, [O], a new array that the caller may keep."""
+
+    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, float, bool, bool]:
+        """Observation [O], reward, score, terminated, truncated, for an action [A] in [-1, 1].
+
+        An episode's score is the largest of its steps' scores, 0 to 1: success is a 1 at any step.
+        An episode ends in a terminal state or, after a number of steps, truncated.
+        """
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """The exact state in the middle of an episode, as plain arrays."""
+
+    def load(self, state: State) -> None:
+        """Continue where `save` was called, on an environment of the same task and config."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Environments that share options and sizes."""
+
+    config_class: type[EnvConfig]
+    tasks: Callable[[], Sequence[str]]  # the names that `cwbench tasks` lists
+    make: Callable[[str, Any], Env]
+    sizes: Callable[[Any], tuple[int, int]]  # config -> numbers in an observation, in an action
+    # A worker's time for a step of a task relative to the suite's mean: shares lanes out evenly.
+    step_cost: Callable[[str], float] = lambda task: 1.0
