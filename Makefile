@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster lint install clean
+.PHONY: demo test test-slow test-cluster wheel-test lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ test-slow: $(STAMP)
 test-cluster: $(STAMP)
 	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
 	$(BIN)/python -m pytest -q -rs -m cluster tests/cluster
+# The wheel in an environment of its own, used from another directory.
+wheel-test: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow tests/test_wheel.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info demo
