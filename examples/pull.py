@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
-from cwbench.learner.runaxis import per_run_sum
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
+from cwbench.learner import Batch, Method, MethodConfig, option, per_run_sum
 
 
 @dataclass(frozen=True)
@@ -23,11 +19,11 @@ class Pull(Method[PullConfig]):
     """Pulls the actor's shared layers towards where the previous task left them."""
 
     config_class = PullConfig
-    saved = ("anchor",)  # kept for the next task and in snapshots
+    state_names = ("anchor",)  # kept for the next task and in snapshots
 
     anchor: dict[str, Tensor] = {}
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         names = self.trainer.trunk_names("actor")
         self.anchor = {name: self.trainer.params[name].detach().clone() for name in names}
 
@@ -35,4 +31,4 @@ class Pull(Method[PullConfig]):
         penalty = super().actor_penalty(batch)  # zero, one number per run
         for name, old in self.anchor.items():
             penalty = penalty + per_run_sum((self.trainer.params[name] - old) ** 2)
-        return self.per_run("coef") * penalty
+        return self.per_run(lambda config: config.coef) * penalty

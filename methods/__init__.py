@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from cwbench.learner.method import Method
+from cwbench.learner import Method
 from cwbench.methods.agem import AGEM
 from cwbench.methods.clonex import ClonEx
 from cwbench.methods.ewc import EWC

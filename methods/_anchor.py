@@ -6,21 +6,24 @@ Importances add up over tasks; there is one anchor, the latest. What differs bet
 important a weight is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Method
-from cwbench.learner.networks import Params
-from cwbench.learner.replay import Batch
-from cwbench.learner.runaxis import per_run_sum, sum_over
-from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
+from cwbench.learner import (
+    Batch,
+    Method,
+    MethodConfig,
+    Params,
+    Tasks,
+    Trainer,
+    option,
+    per_run_sum,
+    sum_over,
+)
 
 CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
 
@@ -42,7 +45,10 @@ class AnchorConfig(MethodConfig):
 class SampledAnchorConfig(AnchorConfig):
     # The release averages 10 batches of 256, which is the same mean.
     importance_samples: int = option(
-        2560, "Transitions that the importances are estimated from at a task's end.", minimum=1
+        2560,
+        "Transitions that the importances are estimated from at a task's end.",
+        minimum=1,
+        rehearsal=1,
     )
 
 
@@ -52,7 +58,7 @@ C = TypeVar("C", bound=AnchorConfig)
 class Anchored(Method[C]):
     """Base of the methods that pull; in the first task there is nothing to pull towards."""
 
-    saved: ClassVar[tuple[str, ...]] = ("importance", "anchor")
+    state_names: ClassVar[tuple[str, ...]] = ("importance", "anchor")
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -65,25 +71,17 @@ class Anchored(Method[C]):
         """How much each shared weight of a network matters for the task that ends."""
         raise NotImplementedError
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         for network in self.pulled:
-            self._add(self.new_importance(network))
-
-    def rehearse_task_end(self, task: int) -> None:
-        for network in self.pulled:
-            names = self.trainer.trunk_names(network)
-            self._add({name: torch.zeros_like(self.trainer.params[name]) for name in names})
-
-    def _add(self, importance: Mapping[str, Tensor]) -> None:
-        for name, new in importance.items():
-            self.importance[name] = new + self.importance.get(name, 0)
-            self.anchor[name] = self.trainer.params[name].detach().clone()
+            for name, new in self.new_importance(network).items():
+                self.importance[name] = new + self.importance.get(name, 0)
+                self.anchor[name] = self.trainer.params[name].detach().clone()
 
     def actor_penalty(self, batch: Batch) -> Tensor:
-        return self.per_run("coef") * self._pull("actor")
+        return self.per_run(lambda config: config.coef) * self._pull("actor")
 
     def critic_penalty(self, batch: Batch) -> Tensor:
-        return self.per_run("critic_coef") * self._pull("critic")
+        return self.per_run(lambda config: config.critic_coef) * self._pull("critic")
 
     def _pull(self, network: str) -> Tensor:
         # In the trainer's order: that of a dict from a file may differ, and so would the sum.

@@ -6,10 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Policy
-from cwbench.learner.runaxis import per_run_sum
-from cwbench.learner.trainer import Trainer
+from cwbench.learner import Policy, Tasks, Trainer, per_run_sum
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]

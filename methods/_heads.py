@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cwbench.learner.trainer import Trainer
+from cwbench.learner import Trainer
 
 
 def inherit_best_head(trainer: Trainer, networks: Sequence[str], episodes: int) -> None:

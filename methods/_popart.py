@@ -9,8 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.trainer import Trainer
+from cwbench.learner import Tasks, Trainer
 
 Stats = Literal["raw", "normalized"]
 

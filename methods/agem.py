@@ -7,12 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
-from cwbench.learner.runaxis import like, per_run_sum, sum_over
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
+from cwbench.learner import Batch, Method, MethodConfig, Tasks, like, option, per_run_sum, sum_over
 
 
 @dataclass(frozen=True)
@@ -28,15 +23,15 @@ class AGEM(Method[AGEMConfig]):
     """Never step against the gradient of a memory of old tasks; project such steps instead."""
 
     config_class = AGEMConfig
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
+    state_names: ClassVar[tuple[str, ...]] = ("memory",)
     memory: Tensor  # [R, finished tasks * kept of each, F], in the order of tasks
 
-    def on_task_start(self, task: int) -> None:
-        if task == 0:
+    def on_task_start(self, position: int) -> None:
+        if position == 0:
             replay = self.trainer.replay
             self.memory = replay.rows.new_zeros(replay.runs, 0, replay.width)
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         replay = self.trainer.replay
         kept = min(self.config.memory_size, int(replay.sizes[-1]))
         rows = replay.sample_once(kept, "memory").rows

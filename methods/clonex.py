@@ -5,10 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
-from cwbench.learner.runaxis import per_run_sum
-from cwbench.learner.trainer import Trainer
+from cwbench.learner import Batch, Exploration, Method, MethodConfig, Trainer, option, per_run_sum
 from cwbench.methods._cloning import (
     Direction,
     Reduce,
@@ -18,9 +15,6 @@ from cwbench.methods._cloning import (
     sample_states,
 )
 from cwbench.methods._heads import inherit_best_head
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
-from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)
@@ -49,26 +43,26 @@ class ClonEx(Method[ClonExConfig]):
 
     config_class = ClonExConfig
     preset = {"clip_norm": 0.1}
-    saved = ("states",)
+    state_names = ("states",)
 
     def __init__(self, config: ClonExConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
         self.states: dict[str, Tensor] = {}
 
-    def on_task_start(self, task: int) -> None:
-        if task and self.config.exploration == "copy_best_head":
+    def on_task_start(self, position: int) -> None:
+        if position and self.config.exploration == "copy_best_head":
             inherit_best_head(self.trainer, ["actor"], self.config.selection_episodes)
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         self.states = extended(self.states, record_states(self.trainer, self.config.memory_size))
 
-    def exploration(self, task: int) -> Exploration:
+    def exploration(self, position: int) -> Exploration:
         uniform = self.trainer.uniform_exploration()
-        if not task:
+        if not position:
             return uniform
         if self.config.exploration == "copy_best_head":
             return Exploration(0)
-        return Exploration(uniform.steps, heads=tuple(range(task)))
+        return Exploration(uniform.steps, heads=tuple(range(position)))
 
     def actor_penalty(self, batch: Batch) -> Tensor:
         if not self.trainer.position:
@@ -83,15 +77,18 @@ class ClonEx(Method[ClonExConfig]):
             direction=self.config.kl_direction,
             reduce=self.config.kl_reduce,
         )
-        return self.per_run("coef") * kl
+        return self.per_run(lambda config: config.coef) * kl
 
     def critic_penalty(self, batch: Batch) -> Tensor:
-        if not (self.trainer.position and self.config.critic_coef):
+        cloned = any(config.critic_coef for config in self.configs)
+        if not (self.trainer.position and cloned):
             return super().critic_penalty(batch)
         states, tasks = sample_states(self.trainer, self.states, self.trainer.sac.batch_size)
         q = self.trainer.q(self.trainer.params, states["obs"], states["action"], tasks)
         error = (q - states["q"].movedim(-1, 1)) ** 2  # [R, 2, B]
-        return self.per_run("critic_coef") * per_run_sum(error.sum(1) / error.shape[2])
+        return self.per_run(lambda config: config.critic_coef) * per_run_sum(
+            error.sum(1) / error.shape[2]
+        )
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         if self.trainer.position and self.config.halve_gradient:

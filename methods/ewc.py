@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Params
-from cwbench.learner.runaxis import like
+from cwbench.learner import Params, Tasks, like
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
 
 VARIANCE_EPS = 1e-6

@@ -1,7 +1,6 @@
 """Fine-tuning: plain SAC, one task after another."""
 
-from cwbench.learner.method import Method
-from cwbench.spec.config import MethodConfig
+from cwbench.learner import Method, MethodConfig
 
 
 class FineTuning(Method[MethodConfig]):

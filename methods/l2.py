@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cwbench.learner import option
 from cwbench.methods._anchor import AnchorConfig, Anchored
-from cwbench.spec.options import option
 
 
 @dataclass(frozen=True)

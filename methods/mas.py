@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Params
+from cwbench.learner import Params, Tasks
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
 
 

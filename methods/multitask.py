@@ -4,12 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
+from cwbench.learner import Batch, Exploration, Method, MethodConfig, option
 from cwbench.methods._popart import update_popart
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
-from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)
@@ -22,12 +18,12 @@ class Multitask(Method[MultitaskConfig]):
     """Learn all tasks at once, in as many steps as one after another: an upper bound."""
 
     config_class = MultitaskConfig
-    joint = True
+    trains_jointly = True
 
-    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+    def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
         return (tuple(range(self.trainer.tasks)),)
 
-    def exploration(self, task: int) -> Exploration:
+    def exploration(self, position: int) -> Exploration:
         """As many uniform steps for each task as a sequence gives it."""
         return Exploration(self.trainer.tasks * self.trainer.uniform_exploration().steps)
 
@@ -36,5 +32,5 @@ class Multitask(Method[MultitaskConfig]):
 
     def after_update(self, batch: Batch, targets: Tensor) -> None:
         if self.config.popart:
-            beta = self.per_run("beta")
+            beta = self.per_run(lambda config: config.beta)
             update_popart(self.trainer, batch.tasks, targets, beta=beta, stats="raw")

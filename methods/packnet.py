@@ -7,11 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from cwbench.learner.method import Method
-from cwbench.learner.runaxis import like
-from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
+from cwbench.learner import Method, MethodConfig, Trainer, like, option
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class PackNet(Method[PackNetConfig]):
 
     config_class = PackNetConfig
     preset: ClassVar[Mapping[str, Any]] = {"clip_norm": 2e-5}
-    saved: ClassVar[tuple[str, ...]] = ("owner", "free")
+    state_names: ClassVar[tuple[str, ...]] = ("owner", "free")
     needs_length: ClassVar[bool] = True
 
     def __init__(self, config: PackNetConfig, trainer: Trainer) -> None:
@@ -37,8 +33,8 @@ class PackNet(Method[PackNetConfig]):
         self.owner: dict[str, Tensor] = {}  # the position each weight belongs to, like the weight
         self.free: Tensor  # [R], 1 as long as biases and LayerNorm may change, then 0
 
-    def on_task_start(self, task: int) -> None:
-        if task == 0:
+    def on_task_start(self, position: int) -> None:
+        if position == 0:
             params, names = self.trainer.params, self.trainer.trunk_names("actor")
             kernels = [name for name in names if name.endswith(".weight")]
             self.owner = {k: torch.zeros_like(params[k], dtype=torch.int16) for k in kernels}
@@ -48,14 +44,14 @@ class PackNet(Method[PackNetConfig]):
         own = {name: grads[name] for name in self.trainer.trunk_names("actor")}
         self.trainer.fast(mask)(own, self.owner, self.free, self.trainer.position)
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         length = self.trainer.length
         assert length is not None  # needs_length
-        if task == length - 1:
+        if position == length - 1:
             return
         self.free.zero_()
         for name, owner in self.owner.items():
-            prune(self.trainer.params[name].detach(), owner, task, left=length - task - 1)
+            prune(self.trainer.params[name].detach(), owner, position, left=length - position - 1)
         # Moments would go on moving weights whose gradient is now masked.
         self.trainer.reset_optimizer()
         updates = self.config.retrain_updates
@@ -63,10 +59,10 @@ class PackNet(Method[PackNetConfig]):
             self.trainer.schedule.steps_per_task // 10 if updates is None else updates
         )
 
-    def policy_weights(self, task: int) -> Mapping[str, Tensor]:
+    def policy_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor as the task left it: weights that a later one trains were zero then."""
         weights = self.trainer.actor_params
-        return weights | {k: weights[k] * (owner <= task) for k, owner in self.owner.items()}
+        return weights | {k: weights[k] * (owner <= position) for k, owner in self.owner.items()}
 
 
 def mask(grads: Mapping[str, Tensor], owner: Mapping[str, Tensor], free: Tensor, task: int) -> None:

@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
-from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
+from cwbench.learner import Batch, Method, MethodConfig, Trainer, option
 
 
 @dataclass(frozen=True)
@@ -25,12 +21,12 @@ class PerfectMemory(Method[PerfectMemoryConfig]):
 
     def __init__(self, config: PerfectMemoryConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
-        self.keeps_data = config.replay_mode == "offline"
+        self.keeps_replay = config.replay_mode == "offline"
 
-    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+    def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
         """Online, each old task is stepped beside the new one and fills a memory of its own."""
-        old = range(task) if self.config.replay_mode == "online" else ()
-        return ((task,), *((position,) for position in old))
+        old = range(position) if self.config.replay_mode == "online" else ()
+        return ((position,), *((earlier,) for earlier in old))
 
     def sample_batch(self, size: int) -> Batch:
         return self.trainer.replay.sample_all(size)

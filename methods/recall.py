@@ -5,10 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
-from cwbench.learner.method import Method
-from cwbench.learner.replay import Batch
-from cwbench.learner.trainer import Trainer
+from cwbench.learner import Batch, Exploration, Method, MethodConfig, Tasks, Trainer, option
 from cwbench.methods._cloning import (
     extended,
     mean_kl,
@@ -18,9 +15,6 @@ from cwbench.methods._cloning import (
 )
 from cwbench.methods._heads import inherit_best_head
 from cwbench.methods._popart import Stats, update_popart
-from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import option
-from cwbench.spec.schedule import Exploration
 
 
 @dataclass(frozen=True)
@@ -49,29 +43,29 @@ class Recall(Method[RecallConfig]):
 
     config_class = RecallConfig
     preset = {"clip_norm": 0.1, "critic_head_layers": 3}
-    keeps_data = True
-    saved = ("states",)
+    keeps_replay = True
+    state_names = ("states",)
 
     def __init__(self, config: RecallConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
         self.keeps_policy = config.distill and config.distill_memory == "all"
-        self.note_width = 2 * trainer.dims[1] if self.keeps_policy else 0
+        self.annotation_width = 2 * trainer.dims[1] if self.keeps_policy else 0
         self.states: dict[str, Tensor] = {}
 
-    def on_task_start(self, task: int) -> None:
-        if task and self.config.best_return:
+    def on_task_start(self, position: int) -> None:
+        if position and self.config.best_return:
             inherit_best_head(self.trainer, ["actor", "critic"], self.config.selection_episodes)
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         """Fix what this task's policy is to be distilled to."""
         if self.keeps_policy:
-            self.trainer.replay.annotate("policy", record_memory(self.trainer))
+            self.trainer.replay.add_annotations("policy", record_memory(self.trainer))
         elif self.config.distill:
             new = record_states(self.trainer, int(self.config.distill_memory))
             self.states = extended(self.states, {name: new[name] for name in ("obs", "policy")})
 
-    def exploration(self, task: int) -> Exploration:
-        if task and self.config.best_return:
+    def exploration(self, position: int) -> Exploration:
+        if position and self.config.best_return:
             return Exploration(0)
         return self.trainer.uniform_exploration()
 
@@ -93,7 +87,7 @@ class Recall(Method[RecallConfig]):
         kl = trainer.fast(mean_kl)(
             trainer.policy, trainer.params, obs, tasks, old, direction="new_old", reduce="mean"
         )
-        return self.per_run("lambda_") * kl
+        return self.per_run(lambda config: config.lambda_) * kl
 
     def _old_policies(self, size: int) -> tuple[Tensor, Tensor, Tasks]:
         """Old states and the policies recorded on them."""
@@ -101,7 +95,7 @@ class Recall(Method[RecallConfig]):
             states, tasks = sample_states(self.trainer, self.states, size)
             return states["obs"], states["policy"], tasks
         old = self.trainer.replay.sample_old(size, "replay-distill")
-        return old.obs, self.trainer.replay.column("policy", old.rows), old.tasks
+        return old.obs, self.trainer.replay.annotations_of("policy", old.rows), old.tasks
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         """Temperatures learn from the new half only: each task has its own, the old ones rest."""
@@ -113,6 +107,6 @@ class Recall(Method[RecallConfig]):
                 self.trainer,
                 batch.tasks,
                 targets,
-                beta=self.per_run("beta"),
+                beta=self.per_run(lambda config: config.beta),
                 stats=self.config.popart_stats,
             )

@@ -150,7 +150,15 @@ def toy_run(toy_pool: Pool) -> ToyRun:
                 tasks,
                 name,
                 "toy",
-                tuple(path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)),
+                tuple(
+                    path(
+                        setup,
+                        seed,
+                        tasks,
+                        needs_length=kind.needs_length,
+                        joint=kind.trains_jointly,
+                    )
+                ),
             )
             for setup in map(make_setup, sweep)
             for seed in seeds

@@ -116,6 +116,16 @@ def test_imports_inside_reports_point_downwards(name: str) -> None:
     assert inner - {home} <= REPORTS[home]
 
 
+METHOD_FILES = sorted({*(ROOT / "methods").glob("*.py"), *(ROOT / "examples").glob("*.py")})
+
+
+@pytest.mark.parametrize("file", METHOD_FILES, ids=lambda file: file.name)
+def test_methods_import_what_authors_are_offered(file: Path) -> None:
+    """`cwbench.learner` itself, none of its modules; and other methods."""
+    ours = {name for name in imports(file) if name.split(".")[0] == "cwbench"}
+    assert not [name for name in ours if folder(name) != "methods" and name != "cwbench.learner"]
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_packages_are_imported_where_they_belong(name: str) -> None:
     used = {other.split(".")[0] for other in imports(MODULES[name])}

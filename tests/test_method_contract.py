@@ -106,7 +106,7 @@ def test_continued_equals_uninterrupted(name: str, toy_run: Any, tmp_path: Path)
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_broken_run_does_not_touch_its_neighbour(name: str, toy_run: Any, tmp_path: Path) -> None:
-    if METHODS[name].method.joint:
+    if METHODS[name].method.trains_jointly:
         pytest.skip("a joint run has one segment, so no parent to break")
     tasks = ("reach-0-1", "reach-2-1000")
     clean, plan, _ = toy_run(tmp_path / "clean", name, seeds=(0, 1), tasks=tasks)

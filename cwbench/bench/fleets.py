@@ -195,7 +195,7 @@ def fleet_speed(
             number // count ** min(length, 2),
             tasks,
             needs_length=method.needs_length,
-            joint=method.joint,
+            joint=method.trains_jointly,
         )
         wanted.append(Run("bench", tasks, setup.method, "", tuple(segments)))
     cuda = device.type == "cuda"

@@ -54,7 +54,7 @@ def fleet_updates(
 ) -> baselines.Updates:
     """Updates of a fleet in the last of so many tasks, on made-up transitions."""
     dims = envs.sizes(setup.env)
-    names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.joint}
+    names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
     fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
     return Rehearsal(fleet, kind, dims, device, compiled=compiled).train
 

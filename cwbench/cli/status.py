@@ -237,7 +237,9 @@ def _rebuild_run(run: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[Any
     _, entry = load_method(record["method"])
     kind, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, kind.config_class)
-    made = path(setup, run["seed"], tasks, needs_length=kind.needs_length, joint=kind.joint)
+    made = path(
+        setup, run["seed"], tasks, needs_length=kind.needs_length, joint=kind.trains_jointly
+    )
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
         raise ValueError("its method has changed since")
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), kind

@@ -107,7 +107,13 @@ def make_runs(
             label,
             protocol,
             tuple(
-                path(setup, seed, sequence.tasks, needs_length=kind.needs_length, joint=kind.joint)
+                path(
+                    setup,
+                    seed,
+                    sequence.tasks,
+                    needs_length=kind.needs_length,
+                    joint=kind.trains_jointly,
+                )
             ),
         )
         for seed in seeds

@@ -175,7 +175,7 @@ class Fleet:
         capacity = min(self.setup.sac.buffer_size, share)
         live = sorted({position for lane in self.lane_positions for position in lane})
         old = {}
-        if self.method.keeps_data:
+        if self.method.keeps_replay:
             known = [p for p in range(self.position) if p not in live]
             old = {p: old_replay.load(self.store, self.segments, p) for p in known}
         return Replay(
@@ -224,7 +224,7 @@ class Fleet:
         for run, folder in enumerate(self.folders):
             if self.state.runs[run].diverged:
                 continue
-            if self.method.keeps_data:
+            if self.method.keeps_replay:
                 old_replay.keep(folder, self.trainer.replay, self.position, run)
             checkpoint.save(folder.end, checkpoint.one_run(tensors, run), {"step": self.step})
             self._set_status(run, "done")

@@ -11,10 +11,10 @@ from cwbench.store.results import SegmentFolder, Store
 
 
 def keep(folder: SegmentFolder, replay: Replay, position: int, run: int) -> None:
-    """Write what a run has stored of a live position, with what its method noted beside it."""
+    """Write what a run has stored of a live position, and its annotations."""
     folder.replay.mkdir(exist_ok=True)
     arrays = {"transitions": replay.stored(position)[run]}
-    arrays |= {name: values[run] for name, values in replay.new_columns.items()}
+    arrays |= {name: values[run] for name, values in replay.new_annotations.items()}
     for name, values in arrays.items():
         np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
 
@@ -24,7 +24,7 @@ def load(store: Store, segments: Sequence[Segment], position: int) -> OldTask:
     ancestors = [_ancestor(segment, position) for segment in segments]
     distinct = {segment.id: segment for segment in ancestors}
     slots = list(distinct)
-    shards, columns = [], []
+    shards, annotations = [], []
     for segment in distinct.values():
         folder = store.folder(segment).replay
         arrays = {
@@ -37,8 +37,8 @@ def load(store: Store, segments: Sequence[Segment], position: int) -> OldTask:
                 f"{folder.parent.name} and run the command again"
             )
         shards.append(arrays.pop("transitions"))
-        columns.append(arrays)
-    return OldTask(shards, [slots.index(segment.id) for segment in ancestors], columns)
+        annotations.append(arrays)
+    return OldTask(shards, [slots.index(segment.id) for segment in ancestors], annotations)
 
 
 def _ancestor(segment: Segment, position: int) -> Segment:

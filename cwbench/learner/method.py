@@ -3,7 +3,7 @@
 R runs train side by side. Axis 0 of every tensor is the run; a loss is one number per run, [R].
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig
-from cwbench.spec.options import per_run_names
+from cwbench.spec.options import shared_options
 from cwbench.spec.schedule import Exploration
 
 C = TypeVar("C", bound=MethodConfig)
@@ -30,33 +30,33 @@ class Method(Generic[C]):
     preset: ClassVar[Mapping[str, Any]] = {}  # shared options it wants different
     # Attributes, tensors [R, ...] or dicts of them, that a snapshot and the next task need. After
     # an interruption they are restored, and on_task_start is not called again.
-    saved: ClassVar[tuple[str, ...]] = ()
-    keeps_data: bool = False  # whether earlier tasks' transitions stay available
-    note_width: int = 0  # numbers that `annotate` puts beside each of them
+    state_names: ClassVar[tuple[str, ...]] = ()
+    keeps_replay: bool = False  # whether earlier tasks' transitions stay available
+    annotation_width: int = 0  # numbers that a method adds to each of them
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
-    joint: ClassVar[bool] = False  # whether all tasks are learned at once
+    trains_jointly: ClassVar[bool] = False  # whether all tasks are learned at once
 
     def __init__(self, config: C, trainer: Trainer) -> None:
-        self.config = config  # of the first run; the others differ at most in per-run options
         self.trainer = trainer
         self.assign([config] * trainer.runs)
 
     def assign(self, configs: Sequence[C]) -> None:
-        """Give each run its own values of the options declared `per_run`."""
-        device = self.trainer.device
-        self._per_run = {
-            name: torch.tensor([float(getattr(config, name)) for config in configs]).to(device)
-            for name in per_run_names(type(configs[0]))
-        }
+        """Give each run its own options; they differ at most in those declared `per_run`."""
+        self.configs = tuple(configs)  # one per run
+        self.config = shared_options(configs[0])  # what all runs have in common
+        self._tensors: dict[tuple[float, ...], Tensor] = {}
 
-    def per_run(self, name: str) -> Tensor:
-        """Each run's value of an option: [R]. Within a fleet all are zero or none is."""
-        return self._per_run[name]
+    def per_run(self, value: Callable[[C], float]) -> Tensor:
+        """Each run's value of an option, [R]: `self.per_run(lambda config: config.coef)`."""
+        values = tuple(float(value(config)) for config in self.configs)
+        if values not in self._tensors:  # made once: a captured update copies nothing to a device
+            self._tensors[values] = torch.tensor(values).to(self.trainer.device)
+        return self._tensors[values]
 
     def state(self) -> dict[str, Tensor]:
-        """The saved attributes, flat; an attribute may be a tensor or a dict of tensors."""
+        """The attributes named in `state_names`, under flat names."""
         flat: dict[str, Tensor] = {}
-        for name in self.saved:
+        for name in self.state_names:
             value = getattr(self, name)
             flat |= (
                 {f"{name}:{k}": x for k, x in value.items()}
@@ -66,7 +66,7 @@ class Method(Generic[C]):
         return flat
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        for name in self.saved:
+        for name in self.state_names:
             parts = {k.split(":", 1)[1]: x for k, x in state.items() if k.startswith(f"{name}:")}
             own = parts or state.get(name)
             if own is not None:
@@ -80,23 +80,19 @@ class Method(Generic[C]):
 
     # Task boundaries: ordinary Python, may take minutes.
 
-    def on_task_start(self, task: int) -> None:
+    def on_task_start(self, position: int) -> None:
         """Before the first step of the task at this position."""
 
-    def on_task_end(self, task: int) -> None:
+    def on_task_end(self, position: int) -> None:
         """After the last step, before the evaluation at the boundary."""
 
-    def rehearse_task_end(self, task: int) -> None:
-        """For estimates: leave behind as much as `on_task_end` does, at once, whatever it says."""
-        self.on_task_end(task)
-
-    def exploration(self, task: int) -> Exploration:
+    def exploration(self, position: int) -> Exploration:
         """Uniform actions for the schedule's start steps."""
         return self.trainer.uniform_exploration()
 
-    def lanes(self, task: int) -> tuple[tuple[int, ...], ...]:
+    def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
         """Whose environments are stepped: for each lane, the positions of successive episodes."""
-        return ((task,),)
+        return ((position,),)
 
     # One update: tensor code only.
 
@@ -119,6 +115,6 @@ class Method(Generic[C]):
 
     # Acting and evaluation.
 
-    def policy_weights(self, task: int) -> Mapping[str, Tensor]:
+    def policy_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor that acts for this position."""
         return self.trainer.actor_params

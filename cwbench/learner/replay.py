@@ -35,7 +35,7 @@ class OldTask:
 
     shards: Sequence[Tensor]  # each [n, F]
     slot: Sequence[int]  # run -> shard
-    columns: Sequence[Mapping[str, Tensor]] = ()  # per shard: name -> [n, width]
+    annotations: Sequence[Mapping[str, Tensor]] = ()  # per shard: name -> [n, width]
 
 
 class Replay:
@@ -74,8 +74,8 @@ class Replay:
         self.rows = host_memory.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
         self.sizes = torch.tensor(sizes, device=device)  # [positions]
-        self.columns: dict[str, Tensor] = {}  # beside the rows of old tasks, which come first
-        self.new_columns: dict[str, Tensor] = {}  # for the current task's, [R, n, width]
+        self.annotations: dict[str, Tensor] = {}  # of old tasks' rows, which come first
+        self.new_annotations: dict[str, Tensor] = {}  # for the current task's, [R, n, width]
         for position, task in old.items():
             start = int(self.offset[:, self.positions.index(position)].min())
             self._load(task, start)
@@ -83,16 +83,16 @@ class Replay:
     def _load(self, task: OldTask, start: int) -> None:
         for number, shard in enumerate(task.shards):
             self.rows[start : start + len(shard)].copy_(shard)
-            for name, column in (task.columns[number] if task.columns else {}).items():
-                if name not in self.columns:
-                    shape = (self.old_rows, column.shape[1])
-                    self.columns[name] = host_memory.zeros(*shape, device=self.rows.device)
-                self.columns[name][start : start + len(shard)].copy_(column)
+            for name, values in (task.annotations[number] if task.annotations else {}).items():
+                if name not in self.annotations:
+                    shape = (self.old_rows, values.shape[1])
+                    self.annotations[name] = host_memory.zeros(*shape, device=self.rows.device)
+                self.annotations[name][start : start + len(shard)].copy_(values)
             start += len(shard)
 
     @property
     def bytes(self) -> int:
-        return sum(t.numel() * t.element_size() for t in (self.rows, *self.columns.values()))
+        return sum(t.numel() * t.element_size() for t in (self.rows, *self.annotations.values()))
 
     def add(self, position: int, transitions: Tensor) -> None:
         """Append [R, n, F] of a live position; the oldest go when it is full."""
@@ -128,9 +128,9 @@ class Replay:
         offset = self.offset[run, self.positions.index(position)]
         return offset + torch.arange(first, end, device=self.rows.device) % self.capacity
 
-    def annotate(self, name: str, values: Tensor) -> None:
-        """Keep [R, size, width] beside the current task's transitions, for the tasks to come."""
-        self.new_columns[name] = values
+    def add_annotations(self, name: str, values: Tensor) -> None:
+        """Keep [R, size, width] with the current task's transitions, for the tasks to come."""
+        self.new_annotations[name] = values
 
     def sample(self, size: int, name: str = "replay") -> Batch:
         """Uniform from the current task, with replacement."""
@@ -201,6 +201,6 @@ class Replay:
             rows=rows,
         )
 
-    def column(self, name: str, rows: Tensor) -> Tensor:
-        """What a method stored beside old transitions, for the given rows: [R, B, width]."""
-        return self.columns[name][rows]
+    def annotations_of(self, name: str, rows: Tensor) -> Tensor:
+        """Annotations of old transitions, for the given rows: [R, B, width]."""
+        return self.annotations[name][rows]

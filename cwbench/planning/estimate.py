@@ -86,7 +86,7 @@ def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -
     live = {position for lane in lanes for position in lane}
     own = len(segments) * len(live) * min(size, share) * row_bytes(dims)
     ancestors = set()
-    if method.keeps_data:
+    if method.keeps_replay:
         for segment in segments:
             parent = segment.parent
             while parent is not None:
@@ -99,7 +99,7 @@ def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -
 def kept_bytes(segment: Segment, method: Method[Any], dims: Dims) -> int:
     """What a finished task leaves for later ones."""
     rows = min(segment.setup.sac.buffer_size, segment.steps)
-    return rows * (row_bytes(dims) + 4 * method.note_width)
+    return rows * (row_bytes(dims) + 4 * method.annotation_width)
 
 
 class Costs:
@@ -229,7 +229,7 @@ def _estimate_fleet(
         seconds = updates * times.update
         seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
     actor, critic = parameter_counts(first, dims)
-    kept = kept_bytes(first, method, dims) if method.keeps_data else 0
+    kept = kept_bytes(first, method, dims) if method.keeps_replay else 0
     return Estimate(
         steps=runs * first.steps,
         eval_steps=runs * evals,

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from cwbench.learner.method import Method
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
 
 ROWS = 2000  # made-up transitions of each task
@@ -45,38 +46,40 @@ class Rehearsal(Trainer):
             length=first.length,
             compiled=compiled,
         )
-        self.method: Method[Any] = kind(first.setup.options, self)
+        self.method: Method[Any] = kind(rehearsed(first.setup.options), self)
         self.lanes = self.method.lanes(first.position)
         self.retraining = 0  # updates that the method asked for at the last task's end
         self.selection_episodes = 0  # episodes that it asked for at this task's start
         self.try_heads = self._try_heads
         self.start()
-        notes = self._earlier_tasks(0 if first.joint else first.position)
-        self._made_up_replay(notes)
+        annotations = self._earlier_tasks(0 if first.joint else first.position)
+        self._made_up_replay(annotations)
         self.method.on_task_start(first.position)
         self.reset_optimizer()
 
     def _earlier_tasks(self, count: int) -> dict[str, Tensor]:
-        """Go through the ends of earlier tasks; what the method notes beside their transitions."""
-        last, notes = self.position, {}
+        """Go through the ends of earlier tasks; returns their annotations."""
+        last, annotations = self.position, {}
         for task in range(count):
             self.position = task
             self._made_up_replay({}, live=[task])
             self.method.on_task_start(task)
-            self.method.rehearse_task_end(task)
-            notes = self.replay.new_columns
+            self.method.on_task_end(task)
+            annotations = self.replay.new_annotations
         self.position = last
         self.selection_episodes = 0
-        return notes
+        return annotations
 
-    def _made_up_replay(self, notes: dict[str, Tensor], live: Sequence[int] | None = None) -> None:
+    def _made_up_replay(
+        self, annotations: dict[str, Tensor], live: Sequence[int] | None = None
+    ) -> None:
         rows = torch.randn(ROWS, 2 * self.dims[0] + self.dims[1] + 1)
         old = {}
         if live is None:
             live = sorted({position for lane in self.lanes for position in lane})
-            if self.method.keeps_data:
-                columns = {name: values[0] for name, values in notes.items()}
-                task = OldTask([rows], [0] * self.runs, [columns])
+            if self.method.keeps_replay:
+                own = {name: values[0] for name, values in annotations.items()}
+                task = OldTask([rows], [0] * self.runs, [own])
                 old = {p: task for p in range(self.position) if p not in live}
         self.replay = Replay(self.runs, ROWS, self.dims, self.streams, live=live, old=old)
         for position in live:
@@ -92,7 +95,7 @@ class Rehearsal(Trainer):
     def count_retraining(self) -> int:
         """Updates that the method will make at the end of this task; the last thing to ask."""
         self.retraining = 0
-        self.method.rehearse_task_end(self.position)
+        self.method.on_task_end(self.position)
         return self.retraining
 
 

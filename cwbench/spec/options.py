@@ -4,20 +4,28 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import click
 
 C = TypeVar("C")
 
 
-def option(default: Any, help: str, *, minimum: float | None = None, per_run: bool = False) -> Any:
+def option(
+    default: Any,
+    help: str,
+    *,
+    minimum: float | None = None,
+    per_run: bool = False,
+    rehearsal: Any = None,
+) -> Any:
     """A dataclass field that is also a command-line option; `minimum` is inclusive.
 
     Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
-    reads them with `Method.per_run`.
+    reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
+    time but no memory.
     """
-    metadata = {"help": help, "min": minimum, "per_run": per_run}
+    metadata = {"help": help, "min": minimum, "per_run": per_run, "rehearsal": rehearsal}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -111,6 +119,34 @@ def resolve(cls: type[C], *layers: Mapping[str, Any]) -> C:
 def per_run_names(cls: type) -> list[str]:
     """The options in which the runs of one fleet may differ."""
     return [field.name for field in dataclasses.fields(cls) if field.metadata.get("per_run")]
+
+
+def shared_options(config: C) -> C:
+    """The config of all runs of a fleet; reading an option in which they may differ is an error."""
+
+    def guard(name: str) -> property:
+        def refuse(_: object) -> None:
+            raise AttributeError(
+                f"{name} may differ between runs: read it with self.per_run(lambda c: c.{name})"
+            )
+
+        return property(refuse)
+
+    cls = type(config)
+    guarded = type(cls.__name__, (cls,), {name: guard(name) for name in per_run_names(cls)})
+    shared: Any = object.__new__(guarded)
+    vars(shared).update(vars(config))
+    return cast(C, shared)
+
+
+def rehearsed(config: C) -> C:
+    """The config that estimates use."""
+    values = {
+        field.name: field.metadata["rehearsal"]
+        for field in dataclasses.fields(config)  # type: ignore[arg-type]
+        if field.metadata["rehearsal"] is not None
+    }
+    return dataclasses.replace(config, **values)  # type: ignore[type-var]
 
 
 def field_names(*classes: type) -> set[str]:

@@ -150,13 +150,13 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     """
     kind = METHODS[name].method
     setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
-    tasks = {"needs_length": kind.needs_length, "joint": kind.joint}
+    tasks = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
     segments = [path(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)]
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
         trainer = Rehearsal(members, kind, 12, CUDA)
-        for column in trainer.replay.columns.values():  # in a rehearsal, those of its first run
+        for column in trainer.replay.annotations.values():  # in a rehearsal, those of its first run
             column.zero_()
         trainer.train(200)
         states.append(trainer.state())
@@ -189,7 +189,9 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
     runs = [
         Run("toy", tasks, name, "toy", tuple(segments))
         for seed in (0, 1, 2)
-        for segments in [path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.joint)]
+        for segments in [
+            path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.trains_jointly)
+        ]
     ]
     store = Store(tmp_path)
     store.add_experiment({"name": name, "command": "", "runs": [run.record() for run in runs]})

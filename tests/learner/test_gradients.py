@@ -206,7 +206,7 @@ def test_every_method_gets_the_gradients_of_its_losses(
     monkeypatch.setattr(METHODS[name].method, "adjust_gradients", checked)
     _, plan, outcome = toy_run(tmp_path, name, seeds=(0, 1), schedule=SHORT)
     assert not outcome.failed and outcome.trained == len(plan.segments)
-    assert positions == ({2} if METHODS[name].method.joint else {0, 1, 2})
+    assert positions == ({2} if METHODS[name].method.trains_jointly else {0, 1, 2})
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ def test_every_method_learns_the_same_when_compiled(
     kind = METHODS[name].method
     small = {"width": 16, "batch_size": 8}
     setup = make_setup(name, METHODS[name], "paper", small)
-    tasks = {"needs_length": kind.needs_length, "joint": kind.joint}
+    tasks = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
     fleet = [path(setup, seed, CW_TASKS[:count], **tasks)[-1] for seed in (0, 1)]
     made: list[Params] = []
     monkeypatch.setattr(Trainer, "apply", lambda self, grads: made.append(grads))

@@ -61,7 +61,7 @@ def test_runs_draw_from_their_own_ancestors() -> None:
     )
     assert set(batch.reward[0, 200:].tolist()) == {20, 21, 22, 23}
     assert set(batch.reward[1, 200:].tolist()) == {10, 11, 12, 13}
-    note = replay.column("note", batch.rows)
+    note = replay.annotations_of("note", batch.rows)
     assert torch.equal(note[0, :200, 0], 9 - batch.reward[0, :200])
     assert note[0, 200:].eq(4).all() and note[1, 200:].eq(5).all()
 

@@ -89,7 +89,7 @@ def test_temperature_learns_from_the_new_half_alone(make_trainer: Make) -> None:
 def test_distillation_by_hand(make_trainer: Make) -> None:
     method = in_task(make_trainer, 2, lambda_=3.0)
     trainer = method.trainer
-    trainer.replay.columns["policy"][:] = 0.0  # every old policy is a standard normal
+    trainer.replay.annotations["policy"][:] = 0.0  # every old policy is a standard normal
     with torch.no_grad():  # and the present one is N(0.5, 1) in all four dimensions
         trainer.params["actor.4.weight"].zero_()
         trainer.params["actor.4.bias"][..., :4] = 0.5
@@ -104,7 +104,7 @@ def test_distillation_by_hand(make_trainer: Make) -> None:
 def test_distillation_reads_the_policy_of_its_own_states(make_trainer: Make) -> None:
     method = in_task(make_trainer, 2)
     replay = method.trainer.replay
-    replay.columns["policy"][:, 0] = replay.rows[: replay.old_rows, 0]
+    replay.annotations["policy"][:, 0] = replay.rows[: replay.old_rows, 0]
     obs, old, _ = method._old_policies(10)
     assert torch.equal(old[..., 0], obs[..., 0])
 
@@ -121,7 +121,7 @@ def test_release_distils_on_few_states(make_trainer: Make) -> None:
         "obs": 10_000,
         "policy": 10_000,
     }
-    assert not first.trainer.replay.new_columns
+    assert not first.trainer.replay.new_annotations
     second = in_task(make_trainer, 1, "recall-release")
     second.load_state(first.state())
     assert second.actor_penalty(second.sample_batch(8)).tolist() == pytest.approx([0, 0], abs=1e-5)

@@ -51,7 +51,7 @@ def test_replay_takes_what_the_plan_says(
         folder = store.folder(segment)
         status = json.loads((folder.path / "status.json").read_text())
         assert status["resources"]["replay_bytes"] == replay_bytes([segment], method, (12, 4))
-        if method.keeps_data:
+        if method.keeps_replay:
             files = list(folder.replay.glob("*.npy"))
             headers = 128 * len(files)  # of the format
             on_disk = sum(file.stat().st_size for file in files) - headers
@@ -80,8 +80,8 @@ predicted = costs.fleet_bytes(fleet)  # also loads all that an update needs
 before = resident("VmRSS")
 trainer = Rehearsal(fleet, kind, (12, 4), torch.device("cpu"))
 old = {}
-if kind.keeps_data or trainer.method.keeps_data:
-    names = {name: x.shape[1] for name, x in trainer.replay.columns.items()}
+if kind.keeps_replay or trainer.method.keeps_replay:
+    names = {name: x.shape[1] for name, x in trainer.replay.annotations.items()}
     columns = {name: torch.ones(1, width).expand(ROWS, width) for name, width in names.items()}
     shards = [torch.ones(1, 29).expand(ROWS, 29)] * RUNS  # of as many different parents
     old = {0: OldTask(shards, list(range(RUNS)), [columns] * RUNS)}
