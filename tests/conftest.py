@@ -2,12 +2,13 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from cwbench import envs, methods
 from cwbench.fleet import snapshot
@@ -67,6 +68,8 @@ def make_trainer() -> Callable[..., Trainer]:
         sac: SACConfig | None = None,
         network: NetworkConfig | None = None,
         rows: int = 200,
+        method: Callable[[Trainer], Method[Any]] = lambda trainer: Method(MethodConfig(), trainer),
+        inherited: Mapping[str, Tensor] | None = None,
     ) -> Trainer:
         trainer = Trainer(
             seeds,
@@ -77,13 +80,12 @@ def make_trainer() -> Callable[..., Trainer]:
             schedule=ScheduleConfig(),
             device=torch.device("cpu"),
         )
-        trainer.method = Method(MethodConfig(), trainer)
-        trainer.start()
-        trainer.replay = Replay(len(seeds), rows, (12, 4), trainer.streams, live=[position])
+        replay = Replay(len(seeds), rows, (12, 4), trainer.streams, live=[position])
         data = [
             torch.randn(rows, 29, generator=torch.Generator().manual_seed(seed)) for seed in seeds
         ]
-        trainer.replay.add(position, torch.stack(data))
+        replay.add(position, torch.stack(data))
+        trainer.begin(method(trainer), replay, inherited=inherited)
         return trainer
 
     return make

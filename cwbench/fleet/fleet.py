@@ -55,8 +55,7 @@ class Fleet:
             length=segments[0].length,
             compiled=compiled,
         )
-        self.trainer.stop, self.trainer.try_heads = check_stop, self._try_heads
-        self.method = self.trainer.method = method_class(self.setup.options, self.trainer)
+        self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
         self.layout = self._layout()
@@ -71,7 +70,7 @@ class Fleet:
         )
         self.abandoned = self._closed = self._due = False  # due: an evaluation
         self.snapshot_time = time.monotonic()
-        self._begin()
+        self._begin(check_stop)
 
     @property
     def setup(self) -> Setup:
@@ -97,7 +96,7 @@ class Fleet:
 
     # Beginning and continuing
 
-    def _begin(self) -> None:
+    def _begin(self, check_stop: Callable[[], None]) -> None:
         parents = [segment.parent for segment in self.segments]
         inherited, method_state = None, {}
         if parents[0] is not None:
@@ -107,9 +106,14 @@ class Fleet:
                 checkpoint.under("trainer", tensors),
                 checkpoint.under("method", tensors),
             )
-        self.trainer.start(inherited)
+        self.trainer.begin(
+            self.method,
+            self._replay(),
+            inherited=inherited,
+            try_heads=self._try_heads,
+            check_stop=check_stop,
+        )
         self.method.load_state(method_state)
-        self.trainer.replay = self._replay()
         lane_states: snapshot.LaneStates = {}
         if all(folder.snapshot.exists() for folder in self.folders):
             lane_states = snapshot.restore(

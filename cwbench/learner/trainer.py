@@ -26,6 +26,11 @@ GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised ap
 TryHeads = Callable[[int, Sequence[int], int], Tensor]
 
 
+def no_episodes(position: int, heads: Sequence[int], episodes: int) -> Tensor:
+    """The default `TryHeads`, where nothing can act."""
+    raise RuntimeError("this trainer has no environments to try heads in")
+
+
 def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the critics' parameters, for the target networks."""
     return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
@@ -81,10 +86,28 @@ class Trainer:
         self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
         self.statistics_count = 0
         self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
+        # Set by `begin`.
         self.method: Hooks
         self.replay: Replay
         self.try_heads: TryHeads
-        self.stop: Callable[[], None] = lambda: None  # called between updates; may raise
+        self.check_stop: Callable[[], None]
+
+    def begin(
+        self,
+        method: Hooks,
+        replay: Replay,
+        *,
+        inherited: Mapping[str, Tensor] | None = None,
+        try_heads: TryHeads = no_episodes,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Get ready to train a task: from the state its parent ended with, or from fresh weights.
+
+        `check_stop` is called between updates and may raise.
+        """
+        self.method, self.replay = method, replay
+        self.try_heads, self.check_stop = try_heads, check_stop
+        self.start(inherited)
 
     # Parameters
 
@@ -105,7 +128,7 @@ class Trainer:
         return head | {"log_alpha": one, "value.mean": 0 * one, "value.std": one.clone()}
 
     def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
-        """Begin a task from the end of the one before it, or from nothing."""
+        """Load the parent's parameters, or fresh ones, with a fresh head for each new task."""
         trunk = self.fresh_parameters()
         state = dict(inherited or trunk | _targets(trunk))
         heads = state["log_alpha"].shape[1] if inherited else 0
@@ -156,7 +179,7 @@ class Trainer:
     def train(self, updates: int) -> None:
         end = self.updates + updates
         while self.updates < end:
-            self.stop()
+            self.check_stop()
             self.streams.seek(self.updates)
             start = time.monotonic()
             count = self.captured.replay(end - self.updates) if self.captured else 0

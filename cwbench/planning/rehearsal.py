@@ -5,7 +5,7 @@ in memory, depends on them. What a method asks for beside updates is counted, no
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +19,13 @@ from cwbench.learner.trainer import Trainer
 from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
 
-ROWS = 2000  # made-up transitions of each task
+ROWS = 2000  # random transitions of each task
 
 
 class Rehearsal(Trainer):
     """Ready to train, at the start of the last task of a fleet's segments."""
+
+    method: Method[Any]
 
     def __init__(
         self,
@@ -46,14 +48,13 @@ class Rehearsal(Trainer):
             length=first.length,
             compiled=compiled,
         )
-        self.method: Method[Any] = kind(rehearsed(first.setup.options), self)
-        self.lanes = self.method.lanes(first.position)
+        method = kind(rehearsed(first.setup.options), self)
+        self.lanes = method.lanes(first.position)
         self.retraining = 0  # updates that the method asked for at the last task's end
         self.selection_episodes = 0  # episodes that it asked for at this task's start
-        self.try_heads = self._try_heads
-        self.start()
+        self.begin(method, self._random_replay([0]), try_heads=self._try_heads)
         annotations = self._earlier_tasks(0 if first.joint else first.position)
-        self._made_up_replay(annotations)
+        self.replay = self._last_replay(annotations)
         self.method.on_task_start(first.position)
         self.reset_optimizer()
 
@@ -62,7 +63,7 @@ class Rehearsal(Trainer):
         last, annotations = self.position, {}
         for task in range(count):
             self.position = task
-            self._made_up_replay({}, live=[task])
+            self.replay = self._random_replay([task])
             self.method.on_task_start(task)
             self.method.on_task_end(task)
             annotations = self.replay.new_annotations
@@ -70,20 +71,27 @@ class Rehearsal(Trainer):
         self.selection_episodes = 0
         return annotations
 
-    def _made_up_replay(
-        self, annotations: dict[str, Tensor], live: Sequence[int] | None = None
-    ) -> None:
-        rows = torch.randn(ROWS, 2 * self.dims[0] + self.dims[1] + 1)
+    def _last_replay(self, annotations: dict[str, Tensor]) -> Replay:
+        """What the last task replays: its own transitions, and old ones if the method keeps any."""
+        live = sorted({position for lane in self.lanes for position in lane})
         old = {}
-        if live is None:
-            live = sorted({position for lane in self.lanes for position in lane})
-            if self.method.keeps_replay:
-                own = {name: values[0] for name, values in annotations.items()}
-                task = OldTask([rows], [0] * self.runs, [own])
-                old = {p: task for p in range(self.position) if p not in live}
-        self.replay = Replay(self.runs, ROWS, self.dims, self.streams, live=live, old=old)
+        if self.method.keeps_replay:
+            own = {name: values[0] for name, values in annotations.items()}
+            task = OldTask([self._random_rows()], [0] * self.runs, [own])
+            old = {p: task for p in range(self.position) if p not in live}
+        return self._random_replay(live, old)
+
+    def _random_replay(
+        self, live: Sequence[int], old: Mapping[int, OldTask] | None = None
+    ) -> Replay:
+        replay = Replay(self.runs, ROWS, self.dims, self.streams, live=live, old=old)
+        rows = self._random_rows()
         for position in live:
-            self.replay.add(position, rows.expand(self.runs, *rows.shape))
+            replay.add(position, rows.expand(self.runs, *rows.shape))
+        return replay
+
+    def _random_rows(self) -> Tensor:
+        return torch.randn(ROWS, 2 * self.dims[0] + self.dims[1] + 1)
 
     def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         self.selection_episodes = len(heads) * episodes

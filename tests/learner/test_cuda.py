@@ -60,11 +60,10 @@ def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> T
         device=device,
         compiled=compiled,
     )
-    trainer.method = methods.METHODS["finetuning"].method(MethodConfig(), trainer)
-    trainer.start()
-    trainer.replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
+    replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
     rows = [torch.randn(300, 29, generator=torch.Generator().manual_seed(s)) for s in seeds]
-    trainer.replay.add(0, torch.stack(rows))
+    replay.add(0, torch.stack(rows))
+    trainer.begin(methods.METHODS["finetuning"].method(MethodConfig(), trainer), replay)
     return trainer
 
 

@@ -194,8 +194,7 @@ def test_value_normalisation_leaves_losses_and_targets_in_their_units(make_train
 def test_a_new_task_adds_a_head_and_keeps_the_rest(make_trainer: Make) -> None:
     first = make_trainer([0, 1])
     first.train(5)
-    second = make_trainer([0, 1], position=1)
-    second.start(first.state())
+    second = make_trainer([0, 1], position=1, inherited=first.state())
     for name, x in first.state().items():
         new = second.state()[name]
         if new.shape == x.shape:

@@ -61,7 +61,7 @@ def test_replay_takes_what_the_plan_says(
 MEASURE = """
 import sys, torch
 from pathlib import Path
-from test_memory_estimate import ROWS, RUNS, fleet_of
+from test_estimate import ROWS, RUNS, fleet_of
 
 from cwbench import methods
 from cwbench.planning.estimate import Costs
