@@ -4,7 +4,7 @@ torch.optim.Adam counts for each parameter; on a CPU that and its bookkeeping co
 arithmetic of a small network. The arithmetic here is torch's own fused kernel.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from cwbench.learner.compiler import compiled
 from cwbench.learner.runaxis import clip_scale, like
 
 BETAS = (0.9, 0.999)
+LANES = 16  # float32 numbers in the widest vector registers that torch uses on a CPU
 
 Tensors = Mapping[str, Tensor]
 
@@ -45,6 +46,19 @@ def _descend(
                 target[name].lerp_(params[name], 1 - polyak)
 
 
+def _split(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors, those in parts by run whose runs torch's kernel would treat differently.
+
+    It computes whole vectors first, then the elements left over, and rounds those differently.
+    Which elements are left over must not depend on how many runs there are.
+    """
+    pieces: list[Tensor] = []
+    for x in tensors:
+        runs_fill_vectors = x.numel() // len(x) % LANES == 0
+        pieces += [x] if x.is_cuda or len(x) == 1 or runs_fill_vectors else x.unbind()
+    return pieces
+
+
 class Adam:
     """Moments of every parameter, under its name."""
 
@@ -55,18 +69,22 @@ class Adam:
         device = next(iter(params.values())).device
         # A tensor, because a captured update reads it; of this type, because torch's kernel does.
         self.steps = torch.zeros((), dtype=torch.float32, device=device)
+        self._pieces = {
+            name: _split([x.detach() for x in getattr(self, name).values()])
+            for name in ("params", "mean", "square")
+        }
 
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor]) -> None:
         self.steps += 1
-        names = list(self.params)
+        grad_pieces = _split([grads[name] for name in self.params])
         torch._fused_adam_(
-            [self.params[name] for name in names],
-            [grads[name] for name in names],
-            [self.mean[name] for name in names],
-            [self.square[name] for name in names],
+            self._pieces["params"],
+            grad_pieces,
+            self._pieces["mean"],
+            self._pieces["square"],
             [],
-            [self.steps] * len(names),
+            [self.steps] * len(grad_pieces),
             lr=self.lr,
             beta1=BETAS[0],
             beta2=BETAS[1],
