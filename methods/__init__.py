@@ -20,6 +20,7 @@ from cwbench.methods.multitask import Multitask
 from cwbench.methods.packnet import PackNet
 from cwbench.methods.perfect_memory import PerfectMemory
 from cwbench.methods.recall import Recall
+from cwbench.spec.errors import UserError, unknown
 
 __all__ = ["METHODS", "Entry", "known", "load"]
 
@@ -90,22 +91,23 @@ def known() -> dict[str, Entry]:
 
 
 def load(name: str) -> tuple[str, Entry]:
-    """The name to record and the method, by name, alias or `path/to/file.py:ClassName`.
-
-    KeyError if there is none.
-    """
+    """The name to record and the method, by name, alias or `path/to/file.py:ClassName`."""
+    if name.endswith(".py"):
+        raise UserError(f"method {name}: which class of it?", f"write {name}:ClassName")
     if ".py:" in name:
         path, _, class_name = name.rpartition(":")
         return class_name, _from_file(Path(path), class_name)
     name = ALIASES.get(name, name)
     # Other packages are looked for only when needed.
-    entry = METHODS[name] if name in METHODS else known()[name]
+    entry = METHODS.get(name) or known().get(name)
+    if entry is None:
+        raise unknown("method", name, known(), f"`cwbench methods` lists all {len(known())}")
     return entry.base or name, entry
 
 
 def _from_file(path: Path, class_name: str) -> Entry:
     if not path.is_file():
-        raise ValueError(f"method file {path}: no such file")
+        raise UserError(f"method file {path}: no such file")
     spec = importlib.util.spec_from_file_location(f"cwbench_method_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -113,10 +115,10 @@ def _from_file(path: Path, class_name: str) -> Entry:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ValueError(f"method file {path}: {type(error).__name__}: {error}") from error
+        raise UserError(f"method file {path}: {type(error).__name__}: {error}") from error
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Method)):
-        raise ValueError(f"method file {path}: {class_name!r} is not a class derived from Method")
+        raise UserError(f"method file {path}: {class_name!r} is not a class derived from Method")
     return _outside(found, path)
 
 

@@ -1,18 +1,17 @@
 """Task sequences: the published ones by name, and any other by its tasks or from a file."""
 
-import difflib
 import fnmatch
 import re
 import tomllib
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from cwbench.sequences.cw import PUBLISHED
+from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
-__all__ = ["CW_TASKS", "Sequence", "closest", "expand", "get", "names", "pair"]
+__all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "pair"]
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,8 @@ def expand(text: str) -> list[Sequence]:
     pairs = [f"pair-{first}-{second}" for first, second in product(ids, repeat=2)]
     every = [*PUBLISHED, *pairs, *(f"single-{task}" for task in CW_TASKS)]
     if not (found := fnmatch.filter(every, text)):
-        raise ValueError(f"no sequence has a name like {text!r}; `cwbench sequences` lists them")
+        raise UserError(f"no sequence has a name like {text!r}", "`cwbench sequences` lists them")
     return [get(name) for name in found]
-
-
-def closest(word: str, known: Collection[str]) -> str:
-    """`; did you mean 'x'?` or nothing, to end an error message with."""
-    match = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {match[0]!r}?" if match else ""
 
 
 def get(text: str) -> Sequence:
@@ -57,7 +50,10 @@ def get(text: str) -> Sequence:
     if match := re.fullmatch(r"pair-(\d+)-(\d+)", text):
         first, second = int(match[1]), int(match[2])
         if max(first, second) >= len(CW_TASKS):
-            raise ValueError(f"{text!r}: a pair takes two task ids from 0 to {len(CW_TASKS) - 1}")
+            last = len(CW_TASKS) - 1
+            raise UserError(
+                f"{text!r} is not a pair", f"a pair takes two task ids from 0 to {last}"
+            )
         return pair(first, second)
     if text.startswith("single-"):
         task = text.removeprefix("single-")
@@ -67,20 +63,20 @@ def get(text: str) -> Sequence:
     if "," in text or text in METAWORLD_TASKS:
         tasks = tuple(part.strip() for part in text.split(","))
         return Sequence("-".join(tasks), _checked(tasks))
-    hint = closest(
-        text, [*PUBLISHED, *METAWORLD_TASKS, *(f"single-{task}" for task in METAWORLD_TASKS)]
-    )
-    raise ValueError(
-        f"unknown sequence {text!r}{hint} A sequence is one of `cwbench sequences`, pair-I-J, "
-        "single-TASK, tasks joined by commas, or a .toml file"
+    raise unknown(
+        "sequence",
+        text,
+        [*PUBLISHED, *METAWORLD_TASKS, *(f"single-{task}" for task in METAWORLD_TASKS)],
+        "A sequence is one of `cwbench sequences`, pair-I-J, single-TASK, tasks joined by commas, "
+        "or a .toml file",
     )
 
 
 def _checked(tasks: tuple[str, ...]) -> tuple[str, ...]:
     for task in tasks:
         if task not in METAWORLD_TASKS:
-            hint, count = closest(task, METAWORLD_TASKS), len(METAWORLD_TASKS)
-            raise ValueError(f"unknown task {task!r}{hint} `cwbench tasks` lists all {count}")
+            advice = f"`cwbench tasks` lists all {len(METAWORLD_TASKS)}"
+            raise unknown("task", task, METAWORLD_TASKS, advice)
     return tasks
 
 
@@ -89,17 +85,17 @@ def _from_file(path: Path) -> Sequence:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"sequence file {path}: {error.strerror}") from None
+        raise UserError(f"sequence file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"sequence file {path}: {error}") from None
-    if unknown := sorted(set(content) - {"name", "tasks"}):
-        raise ValueError(f"sequence file {path}: unknown keys {unknown}; allowed: name, tasks")
+        raise UserError(f"sequence file {path}: {error}") from None
+    if extra := sorted(set(content) - {"name", "tasks"}):
+        raise UserError(f"sequence file {path}: unknown keys {extra}; allowed: name, tasks")
     tasks = content.get("tasks")
     if not isinstance(tasks, list) or not tasks or not all(isinstance(t, str) for t in tasks):
-        raise ValueError(f"sequence file {path}: `tasks` must be a list of one or more task names")
+        raise UserError(f"sequence file {path}: `tasks` must be a list of one or more task names")
     name = content.get("name", path.stem)
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name):
-        raise ValueError(f"sequence file {path}: `name` may hold letters, digits and . + - _ only")
+        raise UserError(f"sequence file {path}: `name` may hold letters, digits and . + - _ only")
     if name in PUBLISHED and tuple(tasks) != PUBLISHED[name]:
-        raise ValueError(f"sequence file {path}: {name!r} is the name of a published sequence")
+        raise UserError(f"sequence file {path}: {name!r} is the name of a published sequence")
     return Sequence(name, _checked(tuple(tasks)))

@@ -9,6 +9,7 @@ import sys
 import click
 
 from cwbench import __version__
+from cwbench.spec.errors import UserError, unknown
 
 # command -> (module, one line of help)
 COMMANDS = {
@@ -43,11 +44,7 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS:
-            import difflib
-
-            match = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"; did you mean {match[0]!r}?" if match else ""
-            ctx.fail(f"no such command {args[0]!r}{hint}")
+            raise unknown("command", args[0], COMMANDS, "`cwbench --help` lists all")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -67,6 +64,9 @@ def main(args: list[str] | None = None) -> None:
         code = cli.main(args, prog_name="cwbench", standalone_mode=False)
         if code:
             sys.exit(code)
+    except UserError as error:
+        click.echo(f"cwbench: {error}", err=True)
+        sys.exit(2)
     except click.ClickException as error:
         click.echo(f"cwbench: {error.format_message()}", err=True)
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)

@@ -8,18 +8,16 @@ import click
 from cwbench import sequences
 from cwbench.cli.experiment import train
 from cwbench.cli.report import report_beside
-from cwbench.experiment.build import parse_protocol, parse_seeds
+from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
 from cwbench.experiment.execution import Execution, execution_options
+from cwbench.spec.errors import located
 
 
 def parse_tasks(text: str) -> list[int]:
     """`0-9` or `2,5,8` -> ids of the ten tasks."""
-    ids = parse_seeds(text)
-    if max(ids) >= len(sequences.CW_TASKS):
-        last = len(sequences.CW_TASKS) - 1
-        raise click.BadParameter(f"--tasks {text}: ids run from 0 to {last} (`cwbench tasks`)")
-    return ids
+    with located("--tasks", "`cwbench tasks` lists the ids"):
+        return parse_numbers(text, "task id", len(sequences.CW_TASKS) - 1)
 
 
 @click.command()

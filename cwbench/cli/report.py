@@ -10,7 +10,7 @@ from cwbench.reports.analysis.study import Study
 from cwbench.reports.tables.formats import FORMATS, INTERVALS
 from cwbench.reports.tables.verify import recipe_of, sign
 from cwbench.reports.tables.verify import verify as verify_table
-from cwbench.sequences import closest
+from cwbench.spec.errors import unknown
 
 
 def read_study(results: Path, window: int | None) -> Study:
@@ -89,10 +89,8 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
     tables = [(scores, table) for _, scores, table in build.tables_of(study, name)]
     if not tables:
         known = build.table_names(study)
-        raise click.UsageError(
-            f"no table {name!r} in these results{closest(name, known)} "
-            f"They have: {', '.join(known) or 'no runs'}"
-        )
+        advice = f"These results have: {', '.join(known) or 'no runs'}"
+        raise unknown("table", name, known, advice)
     text = "\n".join(sign(scores, table, format, interval) for scores, table in tables)
     if out in (None, "-"):
         click.echo(text, nl=False)

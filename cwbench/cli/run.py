@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from cwbench import sequences
+from cwbench.cli.options import click_options
 from cwbench.experiment.build import (
+    check_count,
     layers,
     load_method,
     make_label,
@@ -37,7 +39,7 @@ class MethodCommand(click.Command):
             shown = layers(entry, protocol, {})
             for group in (entry.method.config_class, *GROUPS.values()):
                 resolved = asdict(options.resolve(group, *shown))
-                command.params = [*command.params, *options.click_options(group, resolved)]
+                command.params = [*command.params, *click_options(group, resolved)]
         return click.Command.make_context(command, info_name, args, parent, **extra)
 
 
@@ -77,15 +79,13 @@ def run(
     execution = Execution.take(given)
     parse_protocol(protocol)
     method, entry = load_method(name)
-    try:
-        wanted = [one for text in sequence for one in sequences.expand(text)]
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     alone = parse_unshared(unshared)
     setup = make_setup(method, entry, protocol, with_unshared(alone, entry, protocol, given))
     label = make_label(name, entry, protocol, given, alone)
     numbers = parse_seeds(seeds)
+    check_count(len(wanted) * len(numbers))
     runs = [run for one in wanted for run in make_runs(entry, label, setup, protocol, one, numbers)]
     title = f"{label} on {', '.join(one.name for one in wanted)}"
     if not execute(runs, {method: entry.method}, execution, name=title):

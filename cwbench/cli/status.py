@@ -11,9 +11,9 @@ import click
 
 from cwbench.cli.lists import show
 from cwbench.experiment.build import load_method
-from cwbench.experiment.definition import located
 from cwbench.experiment.execution import Execution, execution_options
 from cwbench.experiment.session import execute, open_store
+from cwbench.spec.errors import located
 
 FOLDER = click.Path(path_type=Path)
 
@@ -218,10 +218,10 @@ def _rebuild(
     setups = {setup_digest(record): record for record in segments.values()}
     runs, kinds = {}, {}
     for experiment in experiments:
-        again = f"; to train them: {experiment.get('command', 'see experiments/')}"
+        again = f"to train them: {experiment.get('command', 'see experiments/')}"
         own = [run for run in experiment["runs"] if only is None or _holds(run, only)]
         if absent := [run for run in own if run["setup"] not in setups]:
-            click.echo(f"{len(absent)} runs of {experiment['name']} have not begun{again}")
+            click.echo(f"{len(absent)} runs of {experiment['name']} have not begun; {again}")
         for run in (run for run in own if run["setup"] in setups):
             with located(run["label"], again):
                 made, kinds[run["method"]] = _rebuild_run(run, setups[run["setup"]])

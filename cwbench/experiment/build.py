@@ -1,128 +1,183 @@
-"""Names and options become objects: methods, setups, runs."""
+"""Names and options become objects: methods, setups, runs. No torch until a method is loaded."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, PROTOCOLS, NetworkConfig
+from cwbench.spec.config import GROUPS, PROTOCOLS, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.segment import Setup, path
+
+if TYPE_CHECKING:
+    from cwbench.learner.method import Method
+    from cwbench.methods import Entry
+    from cwbench.planning.plan import Run
+
+    Methods: TypeAlias = Mapping[str, type[Method[Any]]]  # by the name they are recorded under
+
+LARGEST_SEED = 2**31 - 1
+MOST_NUMBERS = 10_000  # seeds in one command
+MOST_RUNS = 100_000  # in one command
 
 
 def parse_protocol(name: str) -> str:
     if name not in PROTOCOLS:
-        hint = sequences.closest(name, PROTOCOLS)
-        raise click.UsageError(f"unknown protocol {name!r}{hint} Known: {', '.join(PROTOCOLS)}")
+        raise unknown("protocol", name, PROTOCOLS, f"Known: {', '.join(PROTOCOLS)}")
     return name
 
 
-def parse_seeds(text: str) -> list[int]:
-    """`3`, `0-4`, `0,2,5-7` -> numbers, each once."""
-    seeds: list[int] = []
+def parse_numbers(text: str, what: str, largest: int) -> list[int]:
+    """`3`, `0-4`, `0,2,5-7` -> numbers. Each may be named once."""
+    numbers: dict[int, None] = {}
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise click.BadParameter(f"{text!r} is not a list of seeds such as 3, 0-4 or 0,2,5-7")
-        seeds += range(int(first), int(last or first) + 1)
-    if not seeds:
-        raise click.BadParameter(f"{text!r} names no seed: the range runs backwards")
-    return list(dict.fromkeys(seeds))
+        if not _is_number(first) or (dash and not _is_number(last)):
+            raise UserError(f"{text!r} is not a list of {what}s", "write 3, 0-4 or 0,2,5-7")
+        low, high = int(first), int(last or first)
+        if low > high:
+            raise UserError(f"{part.strip()!r} names no {what}: the range runs backwards")
+        if high > largest:
+            raise UserError(f"{what} {high} is too large", f"{what}s run from 0 to {largest:,}")
+        if high - low >= MOST_NUMBERS:
+            raise UserError(f"{part.strip()!r} are {high - low + 1:,} {what}s",
+                            f"one command takes at most {MOST_NUMBERS:,}")  # fmt: skip
+        for number in range(low, high + 1):
+            if number in numbers:
+                raise UserError(f"{text!r} names {what} {number} twice", "name each once")
+            numbers[number] = None
+    return list(numbers)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 1000
+
+
+def parse_seeds(text: str) -> list[int]:
+    return parse_numbers(text, "seed", LARGEST_SEED)
 
 
 def parse_unshared(text: str | None) -> list[str]:
     """`none`, `actor`, `critic` or `actor,critic` -> networks of which each task has its own."""
     names = [part.strip() for part in text.split(",")] if text not in (None, "none") else []
-    if unknown := set(names) - {"actor", "critic"}:
-        raise click.BadParameter(
-            f"--unshared {text}: {min(unknown)!r} is neither actor nor critic; "
-            "write actor, critic or actor,critic"
+    if wrong := set(names) - {"actor", "critic"}:
+        raise UserError(
+            f"--unshared {text}: {min(wrong)!r} is neither actor nor critic",
+            "write actor, critic or actor,critic",
         )
     return names
 
 
 def with_unshared(
-    names: Sequence[str], entry: Any, protocol: str, given: Mapping[str, Any]
+    names: Sequence[str], entry: Entry, protocol: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The given options, with all hidden layers of these networks in the tasks' heads."""
-    order = layers(entry, protocol, given)
-    count = options.resolve(NetworkConfig, *order).layers
+    count = options.resolve(NetworkConfig, *layers(entry, protocol, given)).layers
     result = dict(given)
     for name in names:
         field = f"{name}_head_layers"
         if given.get(field) not in (None, count):
             flag = options.flag_name(field)
-            raise click.UsageError(f"--unshared {name} means --{flag} {count}; give only one")
+            raise UserError(f"--unshared {name} means --{flag} {count}", "give only one")
         result[field] = count
     return result
 
 
-def load_method(name: str) -> tuple[str, Any]:
+def load_method(name: str) -> tuple[str, Entry]:
+    """The name it is recorded under, and the method."""
     from cwbench import methods
 
-    try:
-        return methods.load(name)
-    except KeyError:
-        known = methods.known()
-        hint = sequences.closest(name, known)
-        raise click.UsageError(
-            f"unknown method {name!r}{hint} `cwbench methods` lists all {len(known)}"
-        ) from None
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    return methods.load(name)
 
 
-def layers(entry: Any, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Where values come from, first wins: command line, protocol, variant, method's preset."""
+def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Where values come from, first wins: the user, protocol, variant, method's preset."""
     return (given, PROTOCOLS[protocol], entry.options, entry.method.preset)
 
 
-def make_setup(method: str, entry: Any, protocol: str, given: Mapping[str, Any]) -> Any:
-    from cwbench.spec.segment import Setup
+def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
+    """Every option a method takes, by its flag: the class that declares it and the field's name."""
+    groups = (entry.method.config_class, *GROUPS.values())
+    return {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
 
-    order = layers(entry, protocol, given)
+
+def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
+    """The class and field of an option, by flag or field name."""
+    homes, flag = option_homes(entry), options.flag_name(name)
+    if flag not in homes:
+        advice = f"`cwbench run --method {method} --help` lists all"
+        error = unknown("option", name, homes, advice)
+        raise UserError(f"{method} has no option {name!r}", error.hint)
+    return homes[flag]
+
+
+def make_setup(method: str, entry: Entry, protocol: str, given: Mapping[str, Any]) -> Setup:
+    """The options of a run, checked. `given` has field names; None means not given."""
+    for name in given:
+        find_option(name, method, entry)
+    own = entry.method.config_class
+    order = layers(entry, protocol, options.check_all(given, own, *GROUPS.values()))
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
-    network = groups["network"]
+    check_together(groups["network"], groups["sac"], groups["schedule"])
+    return Setup(method, options.resolve(own, *order), source=entry.source, **groups)
+
+
+def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig) -> None:
+    """What single options cannot know."""
     for name in ("actor_head_layers", "critic_head_layers"):
         if getattr(network, name) > network.layers:
-            raise click.UsageError(f"--{name.replace('_', '-')} is larger than --layers")
-    own = options.resolve(entry.method.config_class, *order)
-    return Setup(method, own, source=entry.source, **groups)
+            raise UserError(f"--{options.flag_name(name)} is larger than --layers")
+    if sac.buffer_size < sac.batch_size:
+        raise UserError(f"--buffer-size {sac.buffer_size} is smaller than a batch",
+                        f"give at least --batch-size {sac.batch_size}")  # fmt: skip
+    if schedule.update_after >= schedule.steps_per_task:
+        raise UserError(
+            f"--update-after {schedule.update_after} leaves no update in a task of "
+            f"{schedule.steps_per_task} steps", "give a smaller number"
+        )  # fmt: skip
 
 
 def make_runs(
-    entry: Any, label: str, setup: Any, protocol: str, sequence: Any, seeds: Sequence[int]
-) -> list[Any]:
-    from cwbench.planning.plan import Run
-    from cwbench.spec.segment import path
+    entry: Entry,
+    label: str,
+    setup: Setup,
+    protocol: str,
+    sequence: sequences.Sequence,
+    seeds: Sequence[int],
+) -> list[Run]:
+    return [make_run(entry, label, setup, protocol, sequence, seed) for seed in seeds]
 
-    kind = entry.method
-    return [
-        Run(
-            sequence.name,
-            sequence.tasks,
-            label,
-            protocol,
-            tuple(
-                path(
-                    setup,
-                    seed,
-                    sequence.tasks,
-                    needs_length=kind.needs_length,
-                    joint=kind.trains_jointly,
-                )
-            ),
-        )
-        for seed in seeds
-    ]
+
+def make_run(
+    entry: Entry,
+    label: str,
+    setup: Setup,
+    protocol: str,
+    sequence: sequences.Sequence,
+    seed: int,
+) -> Run:
+    from cwbench.planning.plan import Run
+
+    method, tasks = entry.method, sequence.tasks
+    how = {"needs_length": method.needs_length, "joint": method.trains_jointly}
+    segments = path(setup, seed, tasks, **how)
+    return Run(sequence.name, tasks, label, protocol, tuple(segments))
+
+
+def check_count(runs: int) -> None:
+    """Stop before building millions of runs takes minutes and all memory."""
+    if runs > MOST_RUNS:
+        raise UserError(f"these are {runs:,} runs", f"one command takes at most {MOST_RUNS:,}")
 
 
 def make_label(
     name: str,
-    entry: Any,
+    entry: Entry,
     protocol: str,
     given: Mapping[str, Any],
     unshared: Sequence[str] = (),
@@ -131,7 +186,7 @@ def make_label(
     """The method's name and what was changed: options of its own, swept ones, --unshared."""
     changed = []
     for group in (entry.method.config_class, *GROUPS.values()):
-        usual = options.resolve(group, *layers(entry, protocol, {}))
+        usual: Any = options.resolve(group, *layers(entry, protocol, {}))
         for key in (field.name for field in fields(group)):
             named = group is entry.method.config_class or key in swept
             if named and given.get(key) not in (None, getattr(usual, key)):

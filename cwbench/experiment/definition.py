@@ -1,20 +1,22 @@
 """Experiments: methods, sequences and seeds to be trained, read from TOML files.
 
-The paper's own are files in `cwbench/experiments`, in the format a user's file has.
+The paper's own are files in `cwbench/experiment/paper`, in the format a user's file has.
 """
 
+from __future__ import annotations
+
+import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
 from cwbench.experiment.build import (
+    check_count,
+    find_option,
     load_method,
     make_label,
     make_runs,
@@ -25,7 +27,12 @@ from cwbench.experiment.build import (
     with_unshared,
 )
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS
+from cwbench.spec.errors import UserError, located, unknown
+
+if TYPE_CHECKING:
+    from cwbench.experiment.build import Methods
+    from cwbench.methods import Entry
+    from cwbench.planning.plan import Run
 
 FOLDER = Path(__file__).parent / "paper"
 KEYS = ("name", "about", "methods", "options", "sequences", "seeds", "protocol")
@@ -55,21 +62,23 @@ class Experiment:
     def __len__(self) -> int:
         return len(self.members) * len(self.sequences) * len(self.seeds)
 
-    def runs(self) -> tuple[list[Any], dict[str, Any]]:
-        """Its runs, and the methods they need by the name they are recorded under."""
-        runs, kinds = [], {}
+    def runs(self) -> tuple[list[Run], Methods]:
+        """Its runs, and the methods they need."""
+        check_count(len(self))
+        runs: list[Run] = []
+        methods = {}
         for member in self.members:
             recorded, entry = load_method(member.method)
-            kinds[recorded] = entry.method
+            methods[recorded] = entry.method
             given = with_unshared(member.unshared, entry, self.protocol, member.options)
             setup = make_setup(recorded, entry, self.protocol, given)
             about = (member.options, member.unshared, member.swept)
             label = make_label(member.method, entry, self.protocol, *about)
             for sequence in self.sequences:
                 runs += make_runs(entry, label, setup, self.protocol, sequence, self.seeds)
-        return runs, kinds
+        return runs, methods
 
-    def changed(self, protocol: str | None, seeds: str | None) -> "Experiment":
+    def changed(self, protocol: str | None, seeds: str | None) -> Experiment:
         """The same with another protocol or other seeds, where they are given."""
         made = replace(self, protocol=parse_protocol(protocol)) if protocol else self
         return replace(made, seeds=tuple(parse_seeds(seeds))) if seeds else made
@@ -86,11 +95,8 @@ def path_of(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
     if name not in names():
-        hint = sequences.closest(name, names())
-        raise click.UsageError(
-            f"unknown experiment {name!r}{hint} `cwbench experiment list` shows all; "
-            "a file's name ends with .toml"
-        )
+        advice = "`cwbench experiment list` shows all; a file's name ends with .toml"
+        raise unknown("experiment", name, names(), advice)
     return FOLDER / f"{name}.toml"
 
 
@@ -114,7 +120,7 @@ def read(name: str) -> Experiment:
         entries = content.get("methods", [])
         with located("methods"):
             if not isinstance(entries, list) or not entries:
-                raise ValueError("expected a list of one or more methods")
+                raise UserError("expected a list of one or more methods")
         members: list[Member] = []
         for number, entry in enumerate(entries, start=1):
             with located(f"methods, number {number}"):
@@ -126,36 +132,23 @@ def read(name: str) -> Experiment:
         return made
 
 
-@contextmanager
-def located(where: str, advice: str = "") -> Iterator[None]:
-    """Say where an error is, and what to do."""
-    try:
-        yield
-    except click.UsageError as error:
-        raise click.UsageError(f"{where}: {error.message}{advice}") from None
-    except (OSError, ValueError) as error:
-        text = getattr(error, "strerror", None) or str(error)
-        raise click.UsageError(f"{where}: {text}{advice}") from None
-
-
 def _table(value: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"expected a table, found {value!r}")
-    if unknown := [key for key in value if key not in keys]:
-        hint = sequences.closest(unknown[0], keys)
-        raise ValueError(f"unknown key {unknown[0]!r}{hint} Allowed: {', '.join(keys)}")
+        raise UserError(f"expected a table, found {value!r}")
+    if extra := [key for key in value if key not in keys]:
+        raise unknown("key", extra[0], keys, f"Allowed: {', '.join(keys)}")
     return value
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")
+        raise UserError(f"expected a text, found {value!r}")
     return value
 
 
 def _strings(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
-        raise ValueError("expected a list of one or more names")
+        raise UserError("expected a list of one or more names")
     return [_string(item) for item in value]
 
 
@@ -163,7 +156,7 @@ def _seeds(value: Any) -> list[int]:
     """`"0-4"`, `3` or `[0, 1, 2]`."""
     items = value if isinstance(value, list) else [value]
     if any(isinstance(item, bool) or not isinstance(item, str | int) for item in items):
-        raise ValueError(f'expected seeds such as "0-4", 3 or [0, 1, 2], found {value!r}')
+        raise UserError(f'expected seeds such as "0-4", 3 or [0, 1, 2], found {value!r}')
     return parse_seeds(",".join(map(str, items)))
 
 
@@ -177,34 +170,28 @@ def _members(entry: Any, shared: Any) -> list[Member]:
     table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
     with located("name"):
         name = _string(table.get("name", ""))
-        _, kind = load_method(name)
+        _, loaded = load_method(name)
     with located("options"):
-        choices = _choices(shared, name, kind) | _choices(table.get("options", {}), name, kind)
+        own: Any = table.get("options", {})
+        choices = _choices(shared, name, loaded) | _choices(own, name, loaded)
     with located("unshared"):
         given = _several(table.get("unshared", "none"))
         ways = [tuple(parse_unshared(_string(text))) for text in given]
     swept = tuple(key for key, values in choices.items() if len(values) > 1)
+    check_count(math.prod(map(len, choices.values())) * len(ways))
     return [
         Member(name, dict(zip(choices, values, strict=True)), way, swept)
         for *values, way in product(*choices.values(), ways)
     ]
 
 
-def _choices(given: Any, name: str, entry: Any) -> dict[str, list[Any]]:
+def _choices(given: Any, name: str, entry: Entry) -> dict[str, list[Any]]:
     """Field -> values asked for, each held to the option's type."""
     if not isinstance(given, dict):
-        raise ValueError(f"expected a table of options, found {given!r}")
-    groups = (entry.method.config_class, *GROUPS.values())
-    known = {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
+        raise UserError(f"expected a table of options, found {given!r}")
     choices: dict[str, list[Any]] = {}
     for key, value in given.items():
-        flag = options.flag_name(key)
-        if flag not in known:
-            hint = sequences.closest(flag, known)
-            raise ValueError(
-                f"{name} has no option {key!r}{hint} `cwbench run --method {name} --help` lists all"
-            )
-        group, field_name = known[flag]
+        group, field_name = find_option(key, name, entry)
         with located(key):
             choices[field_name] = [
                 options.checked(group, field_name, one) for one in _several(value)
@@ -216,5 +203,5 @@ def _several(value: Any) -> list[Any]:
     """A list is a sweep; it must not be empty or say a thing twice."""
     values = value if isinstance(value, list) else [value]
     if not values or any(one in values[:place] for place, one in enumerate(values)):
-        raise ValueError(f"{value!r} is empty or names a value twice")
+        raise UserError(f"{value!r} is empty or names a value twice")
     return values

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -175,8 +175,7 @@ def execute(
         return True
     launcher = make_launcher(execution.launching, execution.results, device)
     if plan.missing and launcher is not None:
-        with bad_launches():
-            launcher.check()
+        launcher.check()
     record = about(runs[0].protocol, device, bool(execution.compiled))
     for title, members in ({name: runs} if parts is None else parts).items():
         store.add_experiment(
@@ -246,23 +245,11 @@ def launch(work: Work, plan: Any, launcher: Any, record: Mapping[str, Any]) -> b
     arguments = work.execution.arguments()
     tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
     try:
-        with bad_launches():
-            launcher.launch(tasks, teller(work))
+        launcher.launch(tasks, teller(work))
     except KeyboardInterrupt:
         say(work.console, f"stopped; to continue: {record['command']}")
         return False
     return not work.execution.launching.waits or report_states(work, plan)
-
-
-@contextmanager
-def bad_launches() -> Iterator[None]:
-    """One line for what a launcher cannot do."""
-    from cwbench.launch import LaunchError
-
-    try:
-        yield
-    except LaunchError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def teller(work: Work) -> Callable[[str], None]:

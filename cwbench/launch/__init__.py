@@ -15,10 +15,6 @@ from cwbench.launch.jobs import Job
 Tell = Callable[[str], None]
 
 
-class LaunchError(Exception):
-    """It cannot be started; the message is one line for the user."""
-
-
 @dataclass(frozen=True)
 class Task:
     """The command that trains a job, without the interpreter: `train FILE ...`."""
@@ -34,6 +30,6 @@ class Task:
 
 class Launcher(Protocol):
     def check(self) -> None:
-        """LaunchError if it cannot work; called before anything is written."""
+        """UserError if it cannot work; called before anything is written."""
 
     def launch(self, tasks: Sequence[Task], tell: Tell) -> None: ...

@@ -13,6 +13,7 @@ from typing import Any
 
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import MethodConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.store.results import Store, read_json, write_json
 
@@ -64,12 +65,12 @@ def read_segments(
 
 
 def read_job(file: Path) -> dict[str, Any]:
-    """A job file's content, or ValueError."""
+    """A job file's content."""
     record = read_json(file)
     if not {"schema", "methods", "segments"} <= set(record):
-        raise ValueError("not a job file")
+        raise UserError("not a job file")
     if record["schema"] > SCHEMA:
-        raise ValueError("written by a newer cwbench")
+        raise UserError("written by a newer cwbench")
     return record
 
 

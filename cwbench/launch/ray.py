@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbench.launch import LaunchError, Task, Tell
+from cwbench.launch import Task, Tell
 from cwbench.launch.command import start
 from cwbench.launch.order import describe, drive
+from cwbench.spec.errors import UserError
 
 RETRIES = 20  # of a job whose node or process died; each goes on from the last snapshot
 
@@ -49,7 +50,7 @@ class Ray:
             ray.init(address=self.address or "local", **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             line = str(error).strip().splitlines()[0]
-            raise LaunchError(f"--ray-address {self.address}: {line}") from None
+            raise UserError(f"--ray-address {self.address}: {line}") from None
         self._cores(ray)
 
     def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
@@ -71,11 +72,11 @@ class Ray:
         """For a fleet: as asked for, or an equal share of the smallest node that will do."""
         able = [n for n in _nodes(ray) if n.get("GPU", 0) >= self.gpus and n.get("CPU", 0)]
         if not able:
-            raise LaunchError(f"--launcher ray: no node has a {'GPU' if self.gpus else 'CPU'}")
+            raise UserError(f"--launcher ray: no node has a {'GPU' if self.gpus else 'CPU'}")
         if self.cpus is None:
             return max(1, min(int(n["CPU"] // (n.get("GPU") or 1)) for n in able))
         if self.cpus > max(n["CPU"] for n in able):
-            raise LaunchError(f"--job-cpus {self.cpus}: no node of the Ray cluster has so many")
+            raise UserError(f"--job-cpus {self.cpus}: no node of the Ray cluster has that many")
         return self.cpus
 
 
@@ -85,7 +86,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise LaunchError("--launcher ray needs Ray: pip install 'cwbench[ray]'") from None
+        raise UserError("--launcher ray needs Ray: pip install 'cwbench[ray]'") from None
     return ray
 
 
@@ -97,7 +98,7 @@ def _reachable(address: str | None) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise LaunchError(f"--ray-address {address}: {error.strerror or error}") from None
+        raise UserError(f"--ray-address {address}: {error.strerror or error}") from None
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:

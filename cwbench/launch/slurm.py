@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cwbench.launch import LaunchError, Task, Tell
+from cwbench.launch import Task, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.jobs import levels
+from cwbench.spec.errors import UserError
 
 SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
 TIMEOUTS = 10_000  # a job is put back as often as it takes
@@ -88,20 +89,20 @@ class Slurm:
                 jobs = [executor.submit(Training(task.arguments, environment)) for task in tasks]
         except FailedJobError as error:
             line = str(error).strip().splitlines()[-1]
-            raise LaunchError(f"--launcher slurm: {line}") from None
+            raise UserError(f"--launcher slurm: {line}") from None
         return str(jobs[0].job_id.split("_")[0])
 
     def _executor(self) -> Any:
         try:
             import submitit
         except ImportError:
-            raise LaunchError(
+            raise UserError(
                 "--launcher slurm needs submitit: pip install 'cwbench[slurm]'"
             ) from None
         try:
             executor = submitit.SlurmExecutor(self.folder, max_num_timeout=TIMEOUTS)
         except RuntimeError:
-            raise LaunchError("--launcher slurm: no srun on this machine") from None
+            raise UserError("--launcher slurm: no srun on this machine") from None
         executor.update_parameters(
             job_name="cwbench",
             time=self.minutes,

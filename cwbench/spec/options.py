@@ -1,4 +1,4 @@
-"""Options are declared once, as fields of a dataclass; parser and record derive from them."""
+"""Options are declared once, as fields of a dataclass; parsers and records derive from them."""
 
 import dataclasses
 import math
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-import click
+from cwbench.spec.errors import UserError
 
 C = TypeVar("C")
+Field = dataclasses.Field[Any]
 
 
 def option(
@@ -16,93 +17,123 @@ def option(
     help: str,
     *,
     minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
     per_run: bool = False,
     rehearsal: Any = None,
 ) -> Any:
-    """A dataclass field that is also a command-line option; `minimum` is inclusive.
+    """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
     Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
     reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
     time but no memory.
     """
-    metadata = {"help": help, "min": minimum, "per_run": per_run, "rehearsal": rehearsal}
+    bounds = {"minimum": minimum, "maximum": maximum, "above": above}
+    metadata = {"help": help, "bounds": bounds, "per_run": per_run, "rehearsal": rehearsal}
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def field_type(cls: type, field: dataclasses.Field[Any]) -> Any:
-    return get_type_hints(cls)[field.name]
-
-
-def _without_none(hint: Any) -> Any:
+def field_type(cls: type, field: Field) -> Any:
+    """The declared type of a field, without `| None`."""
+    hint = get_type_hints(cls)[field.name]
     if get_origin(hint) is UnionType:
         [hint] = [part for part in get_args(hint) if part is not NoneType]
     return hint
 
 
-def _click_type(hint: Any, minimum: float | None) -> Any:
-    hint = _without_none(hint)
-    if get_origin(hint) is Literal:
-        return click.Choice(get_args(hint))
-    if hint is int:
-        return click.IntRange(min=None if minimum is None else int(minimum))
-    if hint is float:
-        return click.FloatRange(min=minimum)
-    if hint is bool:
-        return click.BOOL
-    if hint is str:
-        return click.STRING
-    raise TypeError(f"no command-line form for {hint!r}")
+def field_of(cls: type, name: str) -> Field:
+    [field] = [field for field in dataclasses.fields(cls) if field.name == name]
+    return field
 
 
+# type -> what isinstance accepts, and its name in messages
 KINDS: dict[Any, tuple[type | tuple[type, ...], str]] = {
     bool: (bool, "true or false"),
     int: (int, "a whole number"),
     float: ((int, float), "a number"),
+    str: (str, "a text"),
 }
 
 
-def checked(cls: type, name: str, value: Any) -> Any:
-    """A value from a file, held to its option's type and range; BadParameter if it is not that.
+def parse(hint: Any, text: str) -> Any:
+    """A value of that type from the command line's text; 1e6 is a whole number, too."""
+    try:
+        if hint is float:
+            return float(text)
+        if hint is int:
+            return _whole(text)
+    except (ValueError, OverflowError):
+        raise UserError(f"{text!r} is not {KINDS[hint][1]}") from None
+    return text
 
-    Stricter than the command line, where everything is text: 3.5 is no whole number, 1 no switch.
-    """
-    [field] = [field for field in dataclasses.fields(cls) if field.name == name]
-    hint = _without_none(field_type(cls, field))
-    kind, words = KINDS.get(hint, (str, "a text"))
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text)
+        if value != int(value):
+            raise
+        return int(value)
+
+
+def checked(cls: type, name: str, value: Any) -> Any:
+    """A value held to its option's type and range. No conversion except from int to float."""
+    field = field_of(cls, name)
+    hint = field_type(cls, field)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise UserError(f"{value!r} is not one of {', '.join(map(repr, get_args(hint)))}")
+        return value
+    kind, words = KINDS.get(hint, (hint, f"a {getattr(hint, '__name__', hint)}"))
     if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
-        raise click.BadParameter(f"{value!r} is not {words}")
+        raise UserError(f"{value!r} is not {words}")
+    if hint in (int, float):
+        check_range(value, **field.metadata["bounds"])
+    return _as_float(value) if hint is float else value
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise UserError(f"{value} is too large") from None
+
+
+def check_range(
+    value: float,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise click.BadParameter(f"{value!r} is not a finite number")
-    return _click_type(hint, field.metadata["min"]).convert(value, None, None)
+        raise UserError(f"{value!r} is not a finite number")
+    if minimum is not None and value < minimum:
+        raise UserError(f"{value} is too small", f"the smallest value is {minimum:,}")
+    if above is not None and value <= above:
+        raise UserError(f"{value} is too small", f"it must be above {above:,}")
+    if maximum is not None and value > maximum:
+        raise UserError(f"{value} is too large", f"the largest value is {maximum:,}")
+
+
+def check_all(values: Mapping[str, Any], *classes: type) -> dict[str, Any]:
+    """Values by field name, each held to its option in one of the classes; None is left out."""
+    homes = {field.name: cls for cls in classes for field in dataclasses.fields(cls)}
+    result = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        try:
+            result[name] = checked(homes[name], name, value)
+        except UserError as error:
+            raise UserError(f"--{flag_name(name)}: {error.message}", error.hint) from None
+    return result
 
 
 def flag_name(name: str) -> str:
     """A field's name on the command line; a trailing underscore evades Python's keywords."""
     return name.rstrip("_").replace("_", "-")
-
-
-def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[click.Option]:
-    """One option per field. `defaults` replaces what --help shows; the parsed default is None.
-
-    None stands for "not given", so that presets and protocols can fill the gap (`resolve`).
-    """
-    shown = {f.name: f.default for f in dataclasses.fields(cls)} | dict(defaults or {})
-    options = []
-    for field in dataclasses.fields(cls):
-        hint = field_type(cls, field)
-        flag = flag_name(field.name)
-        names = [f"--{flag}/--no-{flag}"] if hint is bool else [f"--{flag}"]
-        value = shown[field.name]
-        text = "none" if value is None else str(value).lower() if hint is bool else str(value)
-        options.append(
-            click.Option(
-                [*names, field.name],
-                type=None if hint is bool else _click_type(hint, field.metadata["min"]),
-                default=None,
-                help=f"{field.metadata['help']}  [default: {text}]",
-            )
-        )
-    return options
 
 
 def resolve(cls: type[C], *layers: Mapping[str, Any]) -> C:
@@ -158,7 +189,5 @@ def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
     names = field_names(cls)
     unknown, missing = sorted(set(record) - names), sorted(names - set(record))
     if unknown or missing:
-        raise ValueError(
-            f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}"
-        )
+        raise UserError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
     return cls(**record)

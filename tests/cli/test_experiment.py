@@ -101,6 +101,7 @@ protocol = "smoke"
 sequences = ["push,window-close"]
 options.steps-per-task = 400
 options.eval_every = 200
+options.update-after = 100
 
 [[methods]]
 name = "recall"
@@ -158,10 +159,10 @@ RECALL = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
         (BASE.replace("cw3-1", "cw3-11"), "my.toml: sequences: unknown sequence 'cw3-11'"),
         (BASE.replace("cw3-1", "cw4-*"), "my.toml: sequences: no sequence has a name like 'cw4-*'"),
         (BASE.replace("recall", "recal"), "my.toml: methods, number 1: name: unknown method"),
-        (RECALL + "coef = 3", "number 1: unknown key 'coef' Allowed: name, options, unshared"),
+        (RECALL + "coef = 3", "number 1: unknown key 'coef'; Allowed: name, options, unshared"),
         (RECALL + "options.lamda = 3", "options: recall has no option 'lamda'; did you mean 'lam"),
         (RECALL + 'options.lambda = "3"', "options: lambda: '3' is not a number"),
-        (RECALL + "options.lambda = [1, -1]", "options: lambda: -1.0 is not in the range x>=0"),
+        (RECALL + "options.lambda = [1, -1]", "options: lambda: -1 is too small"),
         (RECALL + "options.lambda = []", "options: lambda: [] is empty or names a value twice"),
         (RECALL + "options.lambda = [1, 1.0]", "options: lambda: [1, 1.0] is empty or names"),
         (RECALL + "options.lambda = nan", "options: lambda: nan is not a finite number"),

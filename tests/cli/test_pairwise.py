@@ -20,8 +20,8 @@ def test_plan_shares_first_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--tasks", "3-10"], "ids run from 0 to 9"),
-        (["--tasks", "push"], "'push' is not a list"),
+        (["--tasks", "3-10"], "task ids run from 0 to 9"),
+        (["--tasks", "push"], "'push' is not a list of task ids"),
         (["--method", "recal"], "did you mean 'recall'?"),
         (["--protocol", "smok"], "did you mean 'smoke'?"),
     ],

@@ -79,7 +79,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
     ("arguments", "words"),
     [
         (["report", "nowhere"], "no results folder at 'nowhere'"),
-        (["report", "--table", "cw4"], "no table 'cw4'"),
+        (["report", "--table", "cw4"], "unknown table 'cw4'; did you mean 'cw3'?"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--window", "0"], "0 is not in the range"),
         (["report", "--format", "csv"], "need --table"),

@@ -15,6 +15,7 @@ from cwbench.experiment.execution import Execution, execution_options
 from cwbench.learner.heads import Tasks
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import NetworkConfig, SACConfig
+from cwbench.spec.errors import UserError
 
 
 def setup_of(name: str, given: dict[str, Any], unshared: str | None = None) -> Any:
@@ -48,9 +49,9 @@ def test_unshared_is_said_in_the_label() -> None:
 
 
 def test_unshared_rejects_what_it_does_not_know() -> None:
-    with pytest.raises(click.UsageError, match="'policy' is neither actor nor critic"):
+    with pytest.raises(UserError, match="'policy' is neither actor nor critic"):
         parse_unshared("critic,policy")
-    with pytest.raises(click.UsageError, match="means --critic-head-layers 4; give only one"):
+    with pytest.raises(UserError, match="means --critic-head-layers 4; give only one"):
         setup_of("pm", {"critic_head_layers": 3}, "critic")
 
 

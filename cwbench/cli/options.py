@@ -1,0 +1,53 @@
+"""Click options made from dataclass fields declared with `cwbench.spec.options.option`."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, get_args, get_origin
+
+import click
+
+from cwbench.spec import options
+from cwbench.spec.errors import UserError
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """Text that is parsed and held to a range as the option's field says."""
+
+    def __init__(self, cls: type, name: str) -> None:
+        self.cls, self.field = cls, name
+        self.hint = options.field_type(cls, options.field_of(cls, name))
+        self.name = {int: "integer", float: "float"}.get(self.hint, "text")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            parsed = options.parse(self.hint, value) if isinstance(value, str) else value
+            return options.checked(self.cls, self.field, parsed)
+        except UserError as error:
+            self.fail(str(error), param, ctx)
+
+
+def click_type(cls: type, field: options.Field) -> "click.ParamType[Any]":
+    hint = options.field_type(cls, field)
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    return Value(cls, field.name)
+
+
+def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[click.Option]:
+    """One option per field. `defaults` replaces what --help shows; the parsed default is None.
+
+    None stands for "not given", so that presets and protocols can fill the gap (`resolve`).
+    """
+    shown = {f.name: f.default for f in dataclasses.fields(cls)} | dict(defaults or {})
+    return [_click_option(cls, field, shown[field.name]) for field in dataclasses.fields(cls)]
+
+
+def _click_option(cls: type, field: options.Field, shown: Any) -> click.Option:
+    flag, switch = options.flag_name(field.name), options.field_type(cls, field) is bool
+    text = "none" if shown is None else str(shown).lower() if switch else str(shown)
+    return click.Option(
+        [f"--{flag}/--no-{flag}" if switch else f"--{flag}", field.name],
+        type=None if switch else click_type(cls, field),
+        default=None,
+        help=f"{field.metadata['help']}  [default: {text}]",
+    )

@@ -1,0 +1,39 @@
+"""The one exception for input that its author can correct."""
+
+import difflib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+
+class UserError(ValueError):
+    """Wrong input: one line that names the value, and a hint at what to write instead.
+
+    The command line prints it and ends with exit code 2.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message, self.hint = message, hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+def unknown(what: str, word: str, known: Collection[str], advice: str = "") -> UserError:
+    """An unknown name: the closest known one, if any, and advice on where to find all."""
+    match = difflib.get_close_matches(word, list(known), n=1)
+    hints = [f"did you mean {match[0]!r}?"] if match else []
+    return UserError(f"unknown {what} {word!r}", " ".join([*hints, *([advice] if advice else [])]))
+
+
+@contextmanager
+def located(where: str, advice: str = "") -> Iterator[None]:
+    """Prefix errors raised inside with where they are; `advice` replaces no hint, it follows it."""
+    try:
+        yield
+    except UserError as error:
+        hint = "; ".join(part for part in (error.hint, advice) if part)
+        raise UserError(f"{where}: {error.message}", hint) from None
+    except (OSError, ValueError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{where}: {text}", advice) from None
