@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cwbench.fleet.state import Counts
-from cwbench.rollout.episodes import EvalResult
+from cwbench.rollout.episodes import EvalJob, EvalResult
 from cwbench.rollout.pool import Pool, SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.segment import Segment
@@ -105,9 +105,15 @@ class Evaluator:
         self, run: int, policy: int, done: Callable[[EvalResult], None], **job: Any
     ) -> None:
         assert self._shared is not None
-        job |= {"weights": self._shared.path, "row": policy * self.runs + run}
-        job |= {"seed": self.segments[run].seed, "layout": self.layout}
-        self.pool.evaluate(job, self.setup.env, done)
+        episodes = EvalJob(
+            seed=self.segments[run].seed,
+            env=self.setup.env,
+            layout=self.layout,
+            weights=self._shared.path,
+            row=policy * self.runs + run,
+            **job,
+        )
+        self.pool.evaluate(episodes, done)
 
     def close(self) -> None:
         """Release the memory shared with workers."""

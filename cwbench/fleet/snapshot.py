@@ -20,7 +20,7 @@ from cwbench.fleet.state import FleetState, RunState
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
-from cwbench.rollout.pool import LaneState
+from cwbench.rollout.episodes import LaneState
 from cwbench.store import checkpoint
 from cwbench.store.results import SegmentFolder
 

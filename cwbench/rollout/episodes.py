@@ -22,6 +22,7 @@ from cwbench.spec.config import EnvConfig
 PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
 
 Make = Callable[[str, Any], Env]
+LaneState = Mapping[str, NDArray[Any]]
 
 
 def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
@@ -155,7 +156,7 @@ class Lane:
         numbers = [self.step, self.episode, self.time, self.total, self.score, self.choice]
         return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}
 
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, state: LaneState) -> None:
         step, episode, time, total, score, choice = state["numbers"].tolist()
         self._enter(int(episode))
         self.env.load({k[4:]: v for k, v in state.items() if k.startswith("env.")})
@@ -168,13 +169,13 @@ class Lane:
 class EvalJob:
     """Episodes of one policy on one task; never split, so that batches stay the same."""
 
-    key: int
     seed: int
     purpose: str  # evaluate or select
     place: tuple[int, ...]  # names the generators, with the episode
     task: str
     head: int
     episodes: int
+    env: EnvConfig
     layout: ActorLayout
     weights: str  # a file that is shared memory, [..., P], left alone until the job is done
     row: int  # of it, counted over all axes but the last
@@ -188,7 +189,6 @@ class EvalJob:
 
 @dataclass(frozen=True)
 class EvalResult:
-    key: int
     successes: float  # the sum of the episodes' scores
     mean_return: float
     steps: int
@@ -213,7 +213,7 @@ class Evaluation:
         if not over:
             return None
         mean = float(self.totals.mean())
-        return EvalResult(self.job.key, sum(self.scores), mean, self.steps, self.seconds)
+        return EvalResult(sum(self.scores), mean, self.steps, self.seconds)
 
     def _play(self) -> Iterator[bool]:
         """Yields after every reset and every step of an environment; True when all is over."""

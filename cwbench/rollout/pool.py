@@ -9,6 +9,8 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from statistics import fmean
@@ -20,15 +22,29 @@ from numpy.typing import NDArray
 
 from cwbench import envs
 from cwbench.rollout.balance import deal
-from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, Make
-from cwbench.rollout.worker import FleetSpec, work
+from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, LaneState, Make
+from cwbench.rollout.messages import (
+    Answer,
+    Close,
+    Collect,
+    Collected,
+    Emptied,
+    Evaluate,
+    Evaluated,
+    Failed,
+    Open,
+    Request,
+    Reset,
+    Save,
+    Saved,
+    Stop,
+)
+from cwbench.rollout.worker import work
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import EnvConfig
 
 # One thread per worker: they are as many as the cores already.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-LaneState = Mapping[str, NDArray[Any]]
 
 
 class WorkerError(RuntimeError):
@@ -55,6 +71,14 @@ class SharedArray:
         self._folder.cleanup()
 
 
+@dataclass(frozen=True)
+class Assigned:
+    """An evaluation in progress."""
+
+    worker: int
+    done: Callable[[EvalResult], None]
+
+
 class Pool:
     """Worker processes. One pool serves every fleet of a command."""
 
@@ -76,34 +100,30 @@ class Pool:
                 self.connections.append(ours)
                 self.processes.append(process)
         self._keys = itertools.count()
-        self._waiting: dict[int, Callable[[EvalResult], None]] = {}  # evaluation -> what to do
-        self._owner: dict[int, int] = {}  # evaluation -> worker
-        self._load = [0] * workers  # evaluations under way, per worker
+        self._evaluations: dict[int, Assigned] = {}
+        self._queued = [0] * workers  # evaluations in progress, per worker
+        self.collectors: dict[int, Collector] = {}
         self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
         # What workers were busy with: the last chunks as (fleet, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.collection_seconds = self.evaluation_seconds = 0.0
-        self._collected: dict[int, list[list[Episode]]] = {}
-        self._saved: dict[int, list[list[tuple[int, int, LaneState]]]] = {}
 
-    def evaluate(
-        self, job: Mapping[str, Any], env: EnvConfig, done: Callable[[EvalResult], None]
-    ) -> None:
+    def evaluate(self, job: EvalJob, done: Callable[[EvalResult], None]) -> None:
         """Start evaluation episodes; `done` is called, from some later wait, with the result."""
         key = next(self._keys)
-        worker = self._load.index(min(self._load))
-        self._load[worker] += 1
-        self._owner[key], self._waiting[key] = worker, done
-        self._send(worker, "evaluate", EvalJob(key=key, **job), env)
+        worker = self._queued.index(min(self._queued))
+        self._queued[worker] += 1
+        self._evaluations[key] = Assigned(worker, done)
+        self.send(worker, Evaluate(key, job))
 
     def finish_evaluations(self) -> None:
-        while self._waiting:
+        while self._evaluations:
             self.receive()
 
-    def _send(self, worker: int, *message: Any) -> None:
+    def send(self, worker: int, request: Request) -> None:
         try:
-            self.connections[worker].send(message)
-        except (BrokenPipeError, OSError):
+            self.connections[worker].send(request)
+        except OSError:
             self._gone(worker)
 
     def _gone(self, worker: int) -> NoReturn:
@@ -112,47 +132,48 @@ class Pool:
         raise WorkerError(f"worker {worker} ended with exit code {code} (out of memory?)")
 
     def receive(self) -> None:
-        """Wait for at least one message and deal with all that are there."""
+        """Wait for at least one message and handle all that have arrived."""
         for connection in wait(self.connections):
             assert isinstance(connection, Connection)
+            worker = self.connections.index(connection)
             try:
-                name, *content = connection.recv()
+                answer: Answer = connection.recv()
             except (EOFError, OSError):
-                self._gone(self.connections.index(connection))
-            getattr(self, f"_on_{name}")(*content)
+                self._gone(worker)
+            self._handle(worker, answer)
 
-    def _on_collected(self, key: int, episodes: list[Episode], span: tuple[float, float]) -> None:
-        self._collected[key].append(episodes)
-        self.collect_spans.append((key, *span))
-        self.collection_seconds += span[1] - span[0]
-
-    def _on_saved(self, key: int, states: list[tuple[int, int, LaneState]]) -> None:
-        self._saved[key].append(states)
-
-    def _on_evaluated(self, result: EvalResult) -> None:
-        self.evaluation_seconds += result.seconds
-        self._load[self._owner.pop(result.key)] -= 1
-        self._waiting.pop(result.key)(result)
-
-    def _on_failed(self, text: str, key: int | None) -> None:
-        if key is not None:
-            self._load[self._owner.pop(key)] -= 1
-            del self._waiting[key]
-        raise WorkerError(text)
+    def _handle(self, worker: int, answer: Answer) -> None:
+        match answer:
+            case Collected(key, episodes, start, end):
+                self.collect_spans.append((key, start, end))
+                self.collection_seconds += end - start
+                if key in self.collectors:
+                    self.collectors[key].episodes[worker] = episodes
+            case Saved(key, states):
+                self.collectors[key].states[worker] = states
+            case Evaluated(key, result):
+                self.evaluation_seconds += result.seconds
+                self._queued[worker] -= 1
+                self._evaluations.pop(key).done(result)
+            case Failed(text, evaluation):
+                if evaluation is not None:
+                    self._queued[worker] -= 1
+                    del self._evaluations[evaluation]
+                raise WorkerError(text)
 
     def reset(self) -> None:
-        """After a failure: workers drop all they have, and what they said until then is ignored."""
+        """After a failure: workers drop everything, and earlier answers are ignored."""
         for worker in range(len(self.connections)):
-            self._send(worker, "reset")
+            self.send(worker, Reset())
         for worker, connection in enumerate(self.connections):
             try:
-                while connection.recv() != ("empty",):
+                while not isinstance(connection.recv(), Emptied):
                     pass
             except (EOFError, OSError):
                 self._gone(worker)
-        for known in (self._waiting, self._owner, self._collected, self._saved):
-            known.clear()
-        self._load, self.load = [0] * len(self._load), [0.0] * len(self.load)
+        self._evaluations.clear()
+        self.collectors.clear()
+        self.load, self._queued = [0.0] * len(self.load), [0] * len(self.load)
 
     @property
     def alive(self) -> bool:
@@ -161,7 +182,7 @@ class Pool:
     def close(self) -> None:
         for connection, process in zip(self.connections, self.processes, strict=True):
             with contextlib.suppress(OSError):
-                connection.send(("stop",))
+                connection.send(Stop())
             process.join(timeout=2)
             if process.is_alive():
                 process.kill()
@@ -190,19 +211,20 @@ class Collector:
         width: int,
         states: Mapping[tuple[int, int], LaneState],
     ) -> None:
-        self.pool, self.layout, self.env = pool, layout, env
-        self.key = next(pool._keys)
+        self.pool, self.env, self.key = pool, env, next(pool._keys)
+        pool.collectors[self.key] = self
         self.weights = SharedArray((runs, layout.size))
         self.chunks = SharedArray((len(lanes), longest, width))
         self.version = SharedArray((1,), np.int64)  # of the weights
-        self.lanes = list(lanes)
+        self.episodes: dict[int, list[Episode]] = {}  # of the last request, by worker
+        self.states: dict[int, dict[tuple[int, int], LaneState]] = {}  # of lanes, by worker
         self._steps = 0
         shares = self._deal(lanes)
         self._users = [worker for worker, slots in enumerate(shares) if slots]
         for worker in self._users:
             slots = shares[worker]
             own = tuple(lanes[slot] for slot in slots)
-            spec = FleetSpec(
+            request = Open(
                 self.key,
                 own,
                 layout,
@@ -214,7 +236,7 @@ class Collector:
                 env,
                 tuple(states.get((lane.run, lane.lane)) for lane in own),
             )
-            pool._send(worker, "open", spec)
+            pool.send(worker, request)
 
     def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
         """Lanes for each worker. Which worker steps a lane changes no number."""
@@ -225,33 +247,32 @@ class Collector:
         return shares
 
     def request(self, steps: int, version: int) -> None:
-        """Have every lane roll so many steps, once the weights of this version have arrived."""
+        """Roll every lane for n steps, once the weights of this version have arrived."""
         self._steps = steps
-        self.pool._collected[self.key] = []
+        self.episodes.clear()
         for worker in self._users:
-            self.pool._send(worker, "collect", self.key, steps, version)
+            self.pool.send(worker, Collect(self.key, steps, version))
 
     def receive(self) -> tuple[Floats, list[Episode]]:
         """Transitions [lanes, steps, F] of the last request, and the episodes that ended."""
-        answers = self.pool._collected[self.key]
-        while len(answers) < len(self._users):
+        while len(self.episodes) < len(self._users):
             self.pool.receive()
-        return self.chunks.array[:, : self._steps], _sorted(itertools.chain(*answers))
+        return self.chunks.array[:, : self._steps], _sorted(chain(*self.episodes.values()))
 
     def save(self) -> dict[tuple[int, int], LaneState]:
         """The exact state of every lane, by (run, lane)."""
-        self.pool._saved[self.key] = []
+        self.states.clear()
         for worker in self._users:
-            self.pool._send(worker, "save", self.key)
-        while len(self.pool._saved[self.key]) < len(self._users):
+            self.pool.send(worker, Save(self.key))
+        while len(self.states) < len(self._users):
             self.pool.receive()
-        states = itertools.chain(*self.pool._saved.pop(self.key))
-        return {(run, lane): state for run, lane, state in states}
+        return {lane: state for states in self.states.values() for lane, state in states.items()}
 
     def close(self) -> None:
+        self.pool.collectors.pop(self.key, None)
         for worker in self._users:
             with contextlib.suppress(WorkerError):
-                self.pool._send(worker, "close", self.key)
+                self.pool.send(worker, Close(self.key))
         self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
         for shared in (self.weights, self.chunks, self.version):
             shared.close()

@@ -1,4 +1,4 @@
-"""Worker processes: they roll out chunks and evaluation episodes (`rollouts.py`).
+"""Worker processes: they roll out chunks and evaluation episodes (`episodes.py`).
 
 A worker answers requests from one pipe. A chunk is collected as soon as its weights are in shared
 memory. Collecting comes first; evaluations advance by one step of one environment whenever nothing
@@ -10,37 +10,36 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.rollout.episodes import Envs, Episode, EvalJob, Evaluation, Lane, LaneSpec, Make
+from cwbench.rollout.episodes import Envs, Episode, Evaluation, Lane, Make
+from cwbench.rollout.messages import (
+    Answer,
+    Close,
+    Collect,
+    Collected,
+    Emptied,
+    Evaluate,
+    Evaluated,
+    Failed,
+    Open,
+    Request,
+    Reset,
+    Save,
+    Saved,
+    Stop,
+)
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import EnvConfig
 
 LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to do
-
-
-@dataclass(frozen=True)
-class FleetSpec:
-    """What a worker must know of a fleet."""
-
-    key: int
-    lanes: tuple[LaneSpec, ...]  # this worker's
-    layout: ActorLayout
-    weights: str  # files that are shared memory: [R, P], [lanes, chunk, F], [1]
-    chunks: str
-    version: str  # of the weights
-    shapes: tuple[tuple[int, int], tuple[int, int, int]]
-    slots: tuple[int, ...]  # rows of `chunks`, one per lane
-    env: EnvConfig
-    states: tuple[Mapping[str, NDArray[Any]] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class OpenFleet:
 
 
 @dataclass(frozen=True)
-class Request:
+class Chunk:
     """A chunk to collect, with weights that may still be on their way."""
 
     fleet: OpenFleet
@@ -71,23 +70,42 @@ class Worker:
         self.connection, self.make = connection, make
         self.envs: dict[EnvConfig, Envs] = {}
         self.fleets: dict[int, OpenFleet] = {}
-        self.requests: dict[int, Request] = {}  # by fleet
-        self.evaluations: deque[Evaluation] = deque()
+        self.chunks: dict[int, Chunk] = {}  # to collect, by fleet
+        self.evaluations: deque[tuple[int, Evaluation]] = deque()
 
     def serve(self) -> None:
-        """Answer until told to stop. What fails is reported, and the worker goes on."""
+        """Answer requests until told to stop. Errors are reported, and the worker continues."""
         while True:
             task = self._task()
-            if self._message_within(0 if task else LOOK_SECONDS if self.requests else None):
-                name, *arguments = self.connection.recv()
-                if name == "stop":
+            if self._message_within(0 if task else LOOK_SECONDS if self.chunks else None):
+                request = self.connection.recv()
+                if isinstance(request, Stop):
                     return
-                task = partial(getattr(self, name), *arguments)
+                task = partial(self._handle, request)
             if task:
                 try:
                     task()
                 except Exception:
-                    self.connection.send(("failed", traceback.format_exc(), None))
+                    self._send(Failed(traceback.format_exc()))
+
+    def _send(self, answer: Answer) -> None:
+        self.connection.send(answer)
+
+    def _handle(self, request: Request) -> None:
+        match request:
+            case Open():
+                self._open(request)
+            case Collect(key, steps, version):
+                self.chunks[key] = Chunk(self.fleets[key], steps, version)
+            case Evaluate(key, job):
+                evaluation = Evaluation(job, self._envs(job.env))
+                self.evaluations.append((key, evaluation))
+            case Save(key):
+                self._save(key)
+            case Close(key):
+                self._close(key)
+            case Reset():
+                self._reset()
 
     def _message_within(self, seconds: float | None) -> bool:
         # Not `connection.poll`: it rounds up to whole milliseconds and costs four times as much.
@@ -95,36 +113,36 @@ class Worker:
 
     def _task(self) -> Callable[[], None] | None:
         """What can be done without a message: a chunk whose weights are there, or evaluating."""
-        for key, request in self.requests.items():
-            if request.ready:
+        for key, chunk in self.chunks.items():
+            if chunk.ready:
                 return partial(self._collect, key)
         return self._advance if self.evaluations else None
 
     def _collect(self, key: int) -> None:
         start = time.monotonic()
-        request = self.requests.pop(key)
-        fleet, episodes = request.fleet, list[Episode]()
+        chunk = self.chunks.pop(key)
+        fleet, episodes = chunk.fleet, list[Episode]()
         for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
-            episodes += lane.collect(fleet.chunks[slot, : request.steps])
-        self.connection.send(("collected", key, episodes, (start, time.monotonic())))
+            episodes += lane.collect(fleet.chunks[slot, : chunk.steps])
+        self._send(Collected(key, episodes, start, time.monotonic()))
 
     def _advance(self) -> None:
         """One step of the oldest evaluation."""
-        evaluation = self.evaluations[0]
+        key, evaluation = self.evaluations[0]
         try:
             result = evaluation.advance()
         except Exception:
             self.evaluations.popleft()
-            self.connection.send(("failed", traceback.format_exc(), evaluation.job.key))
+            self._send(Failed(traceback.format_exc(), key))
             return
         if result is not None:
             self.evaluations.popleft()
-            self.connection.send(("evaluated", result))
+            self._send(Evaluated(key, result))
 
     def _envs(self, config: EnvConfig) -> Envs:
         return self.envs.setdefault(config, Envs(config, self.make))
 
-    def open(self, spec: FleetSpec) -> None:
+    def _open(self, spec: Open) -> None:
         weights = np.memmap(spec.weights, np.float32, "r", shape=spec.shapes[0])
         chunks = np.memmap(spec.chunks, np.float32, "r+", shape=spec.shapes[1])
         envs = self._envs(spec.env)
@@ -140,26 +158,19 @@ class Worker:
             lanes, spec.slots, np.asarray(chunks), np.asarray(version)
         )
 
-    def collect(self, key: int, steps: int, version: int) -> None:
-        self.requests[key] = Request(self.fleets[key], steps, version)
-
-    def evaluate(self, job: EvalJob, env: EnvConfig) -> None:
-        self.evaluations.append(Evaluation(job, self._envs(env)))
-
-    def save(self, key: int) -> None:
+    def _save(self, key: int) -> None:
         lanes = self.fleets[key].lanes
-        states = [(lane.spec.run, lane.spec.lane, lane.save()) for lane in lanes]
-        self.connection.send(("saved", key, states))
+        self._send(Saved(key, {(lane.spec.run, lane.spec.lane): lane.save() for lane in lanes}))
 
-    def reset(self) -> None:
-        """Environments go too: one may have failed in the middle of a step."""
-        for table in (self.envs, self.fleets, self.requests):
+    def _reset(self) -> None:
+        """Environments are dropped too: one may have failed in the middle of a step."""
+        for table in (self.envs, self.fleets, self.chunks):
             table.clear()
         self.evaluations.clear()
-        self.connection.send(("empty",))
+        self._send(Emptied())
 
-    def close(self, key: int) -> None:
-        self.requests.pop(key, None)
+    def _close(self, key: int) -> None:
+        self.chunks.pop(key, None)
         for lane in self.fleets.pop(key).lanes:
             if lane.env is not None:
                 lane.envs.give(lane.task, lane.env)

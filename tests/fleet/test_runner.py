@@ -13,8 +13,8 @@ from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.learner.trainer import Trainer
-from cwbench.rollout.episodes import LaneSpec
-from cwbench.rollout.pool import Collector, Pool, SharedArray, WorkerError
+from cwbench.rollout.episodes import EvalJob, LaneSpec
+from cwbench.rollout.pool import Assigned, Collector, Pool, SharedArray, WorkerError
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
@@ -94,10 +94,20 @@ def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     layout = ActorLayout(shapes, 0, 0)
     weights = SharedArray((1, layout.size))
-    job = {"seed": 0, "purpose": "evaluate", "place": (0,), "head": 0, "episodes": 1}
-    job |= {"layout": layout, "weights": weights.path, "row": 0}
+    job = EvalJob(
+        seed=0,
+        purpose="evaluate",
+        place=(0,),
+        task="reach-x-1",
+        head=0,
+        episodes=1,
+        env=PointMassConfig(),
+        layout=layout,
+        weights=weights.path,
+        row=0,
+    )
     with Pool(1) as pool:
-        pool.evaluate(job | {"task": "reach-x-1"}, PointMassConfig(), lambda result: None)
+        pool.evaluate(job, lambda result: None)
         with pytest.raises(WorkerError, match="invalid literal"):
             pool.finish_evaluations()
         pool.finish_evaluations()  # nothing is left waiting
@@ -108,7 +118,7 @@ def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
 def test_a_killed_worker_is_named() -> None:
     with Pool(1) as pool:
         pool.processes[0].kill()
-        pool._waiting[0] = lambda result: None
+        pool._evaluations[0] = Assigned(0, lambda result: None)
         with pytest.raises(WorkerError, match="worker 0 ended with exit code -9"):
             pool.finish_evaluations()
 

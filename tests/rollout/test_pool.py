@@ -74,18 +74,19 @@ def shared() -> Iterator[Callable[..., str]]:
         memory.close()
 
 
-def job(weights: str, row: int = 0, episodes: int = 3) -> dict[str, Any]:
-    return {
-        "seed": 0,
-        "purpose": "evaluate",
-        "place": (0, 0, 0),
-        "task": "reach-0-1",
-        "head": 0,
-        "episodes": episodes,
-        "layout": LAYOUT,
-        "weights": weights,
-        "row": row,
-    }
+def job(weights: str, row: int = 0) -> EvalJob:
+    return EvalJob(
+        seed=0,
+        purpose="evaluate",
+        place=(0, 0, 0),
+        task="reach-0-1",
+        head=0,
+        episodes=3,
+        env=ENV,
+        layout=LAYOUT,
+        weights=weights,
+        row=row,
+    )
 
 
 def test_a_worker_evaluates_until_the_weights_are_there(
@@ -96,10 +97,10 @@ def test_a_worker_evaluates_until_the_weights_are_there(
     published.start(torch.from_numpy(heading(-1))[None])
     fleet.request(5, published.version + 1)
     results: list[EvalResult] = []
-    pool.evaluate(job(shared(heading(1))), ENV, results.append)
+    pool.evaluate(job(shared(heading(1))), results.append)
     pool.finish_evaluations()
     # Collecting goes first, so it would have come before the evaluation.
-    assert len(results) == 1 and pool._collected[fleet.key] == []
+    assert len(results) == 1 and not fleet.episodes
     published.start(torch.from_numpy(heading(1))[None])
     chunk, _ = fleet.receive()
     assert (actions(chunk) == 1).all()
@@ -112,7 +113,7 @@ def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
     late.request(5, 1)
     ready.request(5, 0)
     chunk, _ = ready.receive()
-    assert (actions(chunk) == -1).all() and pool._collected[late.key] == []
+    assert (actions(chunk) == -1).all() and not late.episodes
     late.weights.array[:] = heading(1)
     late.version.array[:] = 1
     chunk, _ = late.receive()
@@ -130,7 +131,7 @@ def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
     gone.version.array[:] = 1
     other.request(5, 0)
     other.receive()
-    assert pool._collected[gone.key] == []
+    assert not gone.episodes
     other.close()
 
 
@@ -184,7 +185,7 @@ class Counted(pointmass.PointMass):
 def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..., str]) -> None:
     rng, episodes = np.random.default_rng(0), 3
     weights = rng.standard_normal(LAYOUT.size, np.float32)
-    evaluation = Evaluation(EvalJob(key=7, **job(shared(weights))), Envs(ENV, Counted))
+    evaluation = Evaluation(job(shared(weights)), Envs(ENV, Counted))
     result, calls, before = None, 0, Counted.moves
     while result is None:
         result = evaluation.advance()
@@ -202,7 +203,7 @@ def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..
             obs[index], reward, reached, _, _ = fleet[index].step(action)
             totals[index] += reward
             success[index] |= reached
-    assert (result.key, result.steps) == (7, episodes * ENV.horizon)
+    assert result.steps == episodes * ENV.horizon
     assert (result.successes, result.mean_return) == (success.sum(), totals.mean())
 
 
@@ -227,7 +228,7 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
     first.learn()
     for step in (3, 2, 1):
         first.evaluator.start(step)
-        assert len(pool._waiting) == 2  # one for each run
+        assert len(pool._evaluations) == 2  # one for each run
     second.learn()  # what was collected for it meanwhile has been kept
     second.evaluator.start(second.step)
     pool.finish_evaluations()
@@ -242,18 +243,17 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
 def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str]) -> None:
     memory, results = shared(heading(-1), heading(1), heading(-1)), list[EvalResult]()
     for row in range(3):
-        pool.evaluate(job(memory, row), ENV, results.append)
+        pool.evaluate(job(memory, row), results.append)
     pool.finish_evaluations()
-    returns = [result.mean_return for result in sorted(results, key=lambda result: result.key)]
+    returns = [result.mean_return for result in results]  # one worker: in order
     assert returns[0] == returns[2] != returns[1]
 
 
 SCRIPT = """
-from cwbench.envs import pointmass
 from cwbench.rollout.pool import Pool
 
 print("begin", flush=True)
-with Pool(2, 4, pointmass.make) as pool:
+with Pool(2) as pool:
     pool.reset()  # every worker answers
 print("end")
 """

@@ -1,0 +1,105 @@
+"""Messages between the pool and its workers."""
+
+from dataclasses import dataclass
+
+from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, LaneState
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import EnvConfig
+
+# To a worker. `key` is the fleet's, or the evaluation's.
+
+
+@dataclass(frozen=True)
+class Open:
+    """A worker's share of a fleet."""
+
+    key: int
+    lanes: tuple[LaneSpec, ...]  # this worker's
+    layout: ActorLayout
+    weights: str  # files in shared memory: [R, P], [lanes, chunk, F], [1]
+    chunks: str
+    version: str  # of the weights
+    shapes: tuple[tuple[int, int], tuple[int, int, int]]
+    slots: tuple[int, ...]  # rows of `chunks`, one per lane
+    env: EnvConfig
+    states: tuple[LaneState | None, ...]
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Roll every lane of a fleet for n steps, once the weights of this version have arrived."""
+
+    key: int
+    steps: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Save:
+    """Send the state of every lane of a fleet."""
+
+    key: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """Forget a fleet."""
+
+    key: int
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    key: int
+    job: EvalJob
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Forget everything."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End the process."""
+
+
+Request = Open | Collect | Save | Close | Evaluate | Reset | Stop
+
+# From a worker.
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A chunk is in shared memory."""
+
+    key: int
+    episodes: list[Episode]  # that ended in it
+    start: float  # of collecting, by the machine's monotonic clock
+    end: float
+
+
+@dataclass(frozen=True)
+class Saved:
+    key: int
+    states: dict[tuple[int, int], LaneState]  # by run and lane
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    key: int
+    result: EvalResult
+
+
+@dataclass(frozen=True)
+class Failed:
+    traceback: str
+    evaluation: int | None = None  # its key, if it was one
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """The answer to Reset."""
+
+
+Answer = Collected | Saved | Evaluated | Failed | Emptied
