@@ -2,7 +2,7 @@
 
     python docs/make_samples.py
 
-Needs chromium with playwright (`pip install -e '.[browser]'`), pdflatex and pdftoppm.
+Needs `pip install -e '.[test]' pillow`, chromium, pdflatex and pdftoppm.
 """
 
 import shutil
@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
@@ -25,7 +26,9 @@ from cwbench.reports import build  # noqa: E402
 PICTURES = Path(__file__).parent / "pictures"
 TRIPLETS = [f"cw3-{number}" for number in range(1, 9)]
 PAIRS = [f"pair-{first}-{second}" for first in range(10) for second in range(10)]
-SHOTS = {  # name: width, height, colours, place on the page
+SHOTS: dict[
+    str, tuple[int, int, Literal["light", "dark"], str]
+] = {  # name: width, height, colours, place on the page
     "page": (1180, 1000, "light", ""),
     "page-dark": (1180, 800, "dark", "curves"),
     "page-phone": (390, 800, "light", ""),
@@ -59,7 +62,7 @@ def screenshots(page: Path, folder: Path) -> None:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, (width, height, colours, place) in SHOTS.items():
-            view = {"width": width, "height": height}
+            view = ViewportSize(width=width, height=height)
             tab = browser.new_context(viewport=view, color_scheme=colours).new_page()
             tab.goto(f"{page.as_uri()}#{place}")
             tab.screenshot(path=folder / f"{name}.png")
@@ -77,6 +80,7 @@ def table(report: Path, folder: Path) -> None:
     [page] = report.glob("printed*.png")
     image = Image.open(page).convert("L")
     box = image.point(lambda value: 255 * (value < 200)).crop((0, 0, image.width, 1150)).getbbox()
+    assert box is not None, "an empty page"
     image.crop((box[0] - 10, box[1] - 10, box[2] + 10, box[3] + 10)).save(folder / "table.png")
     small(folder / "table.png", "table", 900)
 

@@ -45,7 +45,7 @@ TOY_SCHEDULE = ScheduleConfig(
 def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # see `cwbench.experiment.execution.pick_device`
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.pick_device`
 
 
 @pytest.fixture

@@ -222,9 +222,12 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(
-        "cwbench.cli.status.execute", lambda runs, *_, **__: asked.append(runs) or 1
-    )
+
+    def execute(runs: Any, *_: Any, **__: Any) -> int:
+        asked.append(runs)
+        return 1
+
+    monkeypatch.setattr("cwbench.cli.status.execute", execute)
     store, plan, _ = toy_run(tmp_path, stop_after=12)
     folder = store.folder(plan.segments[1])
     folder.set_status("diverged", message="weights are not finite")

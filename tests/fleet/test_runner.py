@@ -178,7 +178,7 @@ def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
     """Three and three lanes on four workers: the second fleet begins where the first ended."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]
-    shape = {"runs": 3, "longest": 5, "width": 29, "states": {}}
+    shape: dict[str, Any] = {"runs": 3, "longest": 5, "width": 29, "states": {}}
     with Pool(4) as pool:
         fleets = [
             Collector(pool, lanes, ActorLayout(shapes, 0, 0), PointMassConfig(), **shape)
@@ -196,7 +196,7 @@ def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
     order = sorted(CW_TASKS, key=step_cost)
     names = [*order[::2], *order[1::2]]
     lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
-    shape = {"runs": 10, "longest": 5, "width": 29, "states": {}}
+    shape: dict[str, Any] = {"runs": 10, "longest": 5, "width": 29, "states": {}}
     with Pool(2) as pool:
         fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), MetaWorldConfig(), **shape)
         total = sum(map(step_cost, CW_TASKS))

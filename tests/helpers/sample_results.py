@@ -95,7 +95,7 @@ def write_segment(store: Store, segment: Segment, sequence: str, share: float = 
     if folder.length("evals.csv"):  # another sequence begins alike
         return
     schedule, rng = segment.setup.schedule, np.random.default_rng(zlib.crc32(segment.id.encode()))
-    command = ABOUT["command"].format(
+    command = str(ABOUT["command"]).format(
         method=segment.setup.method, sequence=sequence, seed=segment.seed
     )
     folder.create(segment, ABOUT | {"command": command})

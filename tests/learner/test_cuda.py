@@ -154,7 +154,7 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
-        trainer = Rehearsal(members, kind, 12, CUDA)
+        trainer = Rehearsal(members, kind, (12, 4), CUDA)
         for column in trainer.replay.annotations.values():  # in a rehearsal, those of its first run
             column.zero_()
         trainer.train(200)

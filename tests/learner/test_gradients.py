@@ -1,6 +1,7 @@
 """Gradients written by hand against autograd on the losses as the paper writes them."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def assert_same(found: Params, expected: Params, tolerance: float) -> None:
     assert list(found) == list(expected)
     for name, x in expected.items():
         limit = tolerance * float(x.abs().max())
-        assert_close(found[name], x, rtol=0, atol=limit, msg=lambda text, n=name: f"{n}: {text}")
+        assert_close(found[name], x, rtol=0, atol=limit, msg=partial("{}: {}".format, name))
 
 
 @pytest.mark.parametrize(
@@ -235,14 +236,14 @@ def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("anew")
 @pytest.mark.filterwarnings("default::DeprecationWarning")  # the compiler's own
-@pytest.mark.parametrize(("triton", "compiler"), [(False, "gcc"), (True, None), (True, "gcc")])
+@pytest.mark.parametrize(("triton", "cc"), [(False, "gcc"), (True, None), (True, "gcc")])
 def test_on_a_gpu_triton_and_a_c_compiler_are_needed(
-    triton: bool, compiler: str | None, monkeypatch: pytest.MonkeyPatch
+    triton: bool, cc: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import_module("torch._inductor.compile_fx")  # or it would import, and keep, what comes next
     monkeypatch.setattr("torch.utils._triton.has_triton", lambda: triton)
-    monkeypatch.setattr("shutil.which", lambda name: name == compiler or None)
-    if triton and compiler:
+    monkeypatch.setattr("shutil.which", lambda name: name == cc or None)
+    if triton and cc:
         assert compiler.compiled(gradients.learn, "cuda") is not gradients.learn
         return
     with pytest.warns(UserWarning, match="no Triton or no C compiler"):
@@ -291,7 +292,7 @@ def test_every_method_learns_the_same_when_compiled(
     monkeypatch.setattr(Trainer, "apply", lambda self, grads: made.append(grads))
     for compiled in (False, True):
         torch.manual_seed(0)  # the made-up transitions
-        trainer = Rehearsal(fleet, kind, 12, torch.device(device), compiled=compiled)
+        trainer = Rehearsal(fleet, kind, (12, 4), torch.device(device), compiled=compiled)
         with torch.no_grad():  # away from where the last task ended, so that penalties pull
             for p in trainer.params.values():
                 p += 0.05 * torch.randn(p.shape, device=device)

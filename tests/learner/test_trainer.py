@@ -119,14 +119,15 @@ def test_ten_updates_equal_a_plain_sac(make_trainer: Make, clip: float | None) -
         means = trainer.take_statistics()
         assert means["actor_loss"][0] == pytest.approx(float(actor_loss), abs=1e-5)
         assert means["critic_loss"][0] == pytest.approx(float(critic_loss), rel=1e-5, abs=1e-5)
-    for name, own in (("actor", plain.actor), ("critic", plain.q1)):
-        for layer, linear in enumerate(own.linears):
+    for name, linears in (("actor", plain.actor.linears), ("critic", plain.q1.linears)):
+        for layer, linear in enumerate(linears):
+            assert isinstance(linear, nn.Linear)
             at = (0,) if name == "actor" else (0, 0)
             weight = trainer.params[f"{name}.{layer}.weight"].detach()[at]
             weight = weight[0] if layer == 4 else weight
             assert_close(weight, linear.weight.detach().T, atol=1e-5, rtol=0)
     target = trainer.target["critic.1.weight"][0, 1]
-    assert_close(target, plain.t2.linears[1].weight.detach().T, atol=1e-5, rtol=0)
+    assert_close(target, plain.t2.linears[1].get_parameter("weight").detach().T, atol=1e-5, rtol=0)
     assert_close(trainer.params["log_alpha"][0, 0], plain.log_alpha, atol=1e-5, rtol=0)
 
 

@@ -1,6 +1,7 @@
 """A-GEM: the projection by hand, and a memory that knows its tasks."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +13,7 @@ from cwbench.methods.agem import AGEM, AGEMConfig, project
 Make = Callable[..., Trainer]
 
 
-def start(
-    make_trainer: Make, position: int, before: Trainer | None = None, **options: object
-) -> Trainer:
+def start(make_trainer: Make, position: int, before: Any = None, **options: Any) -> Any:
     """A trainer whose transitions of this task have its position as their reward."""
     trainer = make_trainer([0, 1], position=position)
     trainer.method = AGEM(AGEMConfig(**options), trainer)

@@ -48,6 +48,7 @@ def test_fisher_equals_a_loop_over_single_examples(make_trainer: Make) -> None:
                     output.backward(retain_graph=True)
                     for name in names:
                         grad = params[name].grad
+                        assert grad is not None
                         fisher[name] += factor * grad**2 / (std.detach() ** 2 + 1e-6)
                         params[name].grad = None
             for name in names:

@@ -98,7 +98,7 @@ def fleet_of(name: str) -> tuple[list[Segment], type[Method[Any]]]:
     """The second task of several runs, with the published networks."""
     base, entry = methods.load(name)
     layers = ({"buffer_size": ROWS, "steps_per_task": ROWS}, entry.options, entry.method.preset)
-    groups = {key: resolve(group, *layers) for key, group in GROUPS.items()}
+    groups: dict[str, Any] = {key: resolve(group, *layers) for key, group in GROUPS.items()}
     setup = Setup(base, resolve(entry.method.config_class, *layers), **groups)
     return [Segment(setup, seed, ("push", "push")) for seed in range(RUNS)], entry.method
 

@@ -9,8 +9,14 @@ import torch
 from click.testing import CliRunner
 
 from cwbench.cli import cli
-from cwbench.cli.run import load_method, make_label, make_setup, parse_unshared, with_unshared
 from cwbench.experiment import provenance
+from cwbench.experiment.build import (
+    load_method,
+    make_label,
+    make_setup,
+    parse_unshared,
+    with_unshared,
+)
 from cwbench.experiment.execution import Execution, execution_options
 from cwbench.learner.heads import Tasks
 from cwbench.learner.trainer import Trainer
@@ -81,7 +87,9 @@ def test_unshared_networks_do_not_touch_each_other(make_trainer: Any) -> None:
     values = [
         trainer.critic(trainer.params, x, Tasks.single(task, 1, 5, x.device)) for task in (0, 1)
     ]
-    assert not torch.allclose(*values)  # the second task's network has weights of its own
+    assert not torch.allclose(
+        values[0], values[1]
+    )  # the second task's network has weights of its own
 
 
 def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:

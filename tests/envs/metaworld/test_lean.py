@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,6 +157,9 @@ def bump(d):
 
 class Restated:
     """Quantities that the formulas share; `start` is taken right after the reset."""
+
+    bodies: tuple[str, ...]
+    __call__: Any
 
     def __init__(self, stock):
         self.stock, self.seen = stock, set()

@@ -145,6 +145,7 @@ def test_one_seed_has_values_but_no_intervals(tmp_path: Path):
     study = build.read(tmp_path)
     cell = stacked(Scores(study, study.protocols[0]), "cw3")[0].rows[0][1][0]
     assert 0 < cell.value < 1
+    assert cell.score is not None
     assert np.isnan([cell.score.estimate.low, cell.score.estimate.t_low]).all()
     assert cell.why == "one seed: no interval"
 
@@ -159,7 +160,7 @@ def test_unfinished_runs_enter_no_mean(tmp_path: Path):
     assert study.problems == []
     assert performance(study, "EWC") == whole
     [cell] = stacked(Scores(study, study.protocols[0]), "cw3")[0].rows[0][1]
-    assert (cell.score.seeds, cell.asked) == (1, 2)
+    assert cell.score is not None and (cell.score.seeds, cell.asked) == (1, 2)
     assert cell.progress == pytest.approx(0.75)
 
 

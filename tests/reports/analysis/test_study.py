@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_sequences_that_share_a_beginning_share_its_rows(tmp_path: Path):
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A reference bank in which every task has a success rate of 0.5 throughout."""
     folder = tmp_path / "bank"
     folder.mkdir()

@@ -11,7 +11,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import main_setups
+from cwbench.reports.analysis.setups import main_setups, slots
 from cwbench.reports.figures import figures
 
 PAIRS = ("pair-0-1", "pair-1-0", "pair-2-2")
@@ -63,19 +63,19 @@ def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
     figure = figures.curves(setups, figures.average_runs, "average success")
     axis = figure.axes[0]
     boundaries, lines = axis.lines[:2], axis.lines[2:]
-    assert [line.get_xdata()[0] for line in boundaries] == [10, 20]  # thousand steps
+    assert [np.asarray(line.get_xdata())[0] for line in boundaries] == [10, 20]  # thousand steps
     assert len(lines) == 6
     group = next(iter(setups.values()))[0]
     want = metrics.trailing_mean(metrics.average_curve(group.success).mean(0), 3)
-    assert_allclose(lines[0].get_ydata(), want)
-    assert lines[0].get_xdata()[[0, -1]].tolist() == [1, 30]
+    assert_allclose(np.asarray(lines[0].get_ydata()), want)
+    assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
 
 
 def test_a_method_keeps_its_colour(triplets: Path):
     study = build.read(triplets)
     setups = main_setups(study.of(study.protocols[0], "cw3"))
     alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
-    assert figures.slots(alone) == [figures.slots(setups)[-1]]
+    assert slots(alone) == [slots(setups)[-1]]
 
 
 def test_the_palette_is_told_apart_in_grey():

@@ -77,11 +77,11 @@ def test_bold_rule_against_the_paper_marks():
             ends = [float(row[key]) if row[key] else np.nan for key in ("ci_low", "ci_high")]
             cells.setdefault(place, {})[row["method"]] = cell(float(row["mean"]), *ends)
     right = total = 0
-    for (table, sequence, metric), row in cells.items():
+    for (table, sequence, metric), by_method in cells.items():
         if sequence == "mean" or (metric == "forgetting" and table in ("CW3", "CW6")):
             continue  # without intervals, or marked by best value only
-        marked = mark_bold(list(row.values()), -1 if metric == "forgetting" else 1)
-        for method, got in zip(row, marked, strict=True):
+        marked = mark_bold(list(by_method.values()), -1 if metric == "forgetting" else 1)
+        for method, got in zip(by_method, marked, strict=True):
             right += got.bold == marks[table, sequence, method, metric]
             total += 1
     assert (right, total) == (222, 228)

@@ -4,6 +4,7 @@ import csv
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_lint_finds_the_one_impossible_cell():
         ({"value": 0.5, "low": 0.6, "high": 0.7}, "outside its own interval"),
     ],
 )
-def test_lint_sees_each_kind_of_mistake(change: dict[str, float], words: str):
+def test_lint_sees_each_kind_of_mistake(change: dict[str, Any], words: str):
     cell = replace(published("cw3", "1", "recall", "average_performance"), **change)
     assert words in paper_numbers.impossible(cell)
 
