@@ -34,6 +34,7 @@ test-slow: $(STAMP)
 test-cluster: $(STAMP)
 	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
 	$(BIN)/python -m pytest -q -rs -m cluster tests/cluster
+
 # The wheel in an environment of its own, used from another directory.
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow tests/test_wheel.py
