@@ -112,7 +112,7 @@ class StopAfter(Quiet):
 ToyRun = Callable[..., tuple[Store, Plan, Outcome]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def toy_run(toy_pool: Pool) -> ToyRun:
     """Train a method on the toy tasks into a folder, as `cwbench run` would."""
 

@@ -8,8 +8,8 @@ import sys
 
 import click
 
-from cwbench import __version__
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.version import __version__
 
 # command -> (module, one line of help)
 COMMANDS = {

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cwbench import __version__
+from cwbench.spec.version import __version__
 
 
 def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:

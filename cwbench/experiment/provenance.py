@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cwbench import __version__
+from cwbench.spec.version import __version__
 
 
 def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:

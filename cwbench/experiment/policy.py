@@ -1,0 +1,225 @@
+"""Trained policies for Python users: load one from a run, act with it, evaluate it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench import envs
+from cwbench.experiment.build import load_method
+from cwbench.experiment.runs import Run
+from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.rollout.pool import SharedArray
+from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.segment import Segment
+
+if TYPE_CHECKING:
+    from cwbench.learner.method import Method
+
+    MethodClass: TypeAlias = type[Method[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """What a run does on one task, after some task of its sequence. Numpy only."""
+
+    task: str
+    position: int  # of the task in the run's sequence: which head acts
+    segment: Segment  # after which the weights were saved
+    layout: ActorLayout = field(repr=False)
+    weights: Floats = field(repr=False)  # flat, as `layout` says
+    rng: np.random.Generator = field(repr=False)
+
+    def act(
+        self,
+        obs: NDArray[Any],
+        *,
+        deterministic: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> Floats:
+        """An action in [-1, 1] for an observation: [..., O] -> [..., A].
+
+        Drawn from the policy with `rng` or its own generator; with `deterministic`, its mean.
+        """
+        actor = Actor(self.layout, self.weights)
+        obs = np.asarray(obs, np.float32)
+        if obs.ndim == 0 or obs.shape[-1] != self.obs_dim:
+            raise UserError(f"observation of shape {obs.shape}", f"expected [..., {self.obs_dim}]")
+        shape = (*obs.shape[:-1], self.action_dim)
+        draw = np.zeros if deterministic else (rng or self.rng).standard_normal
+        return actor.act(obs, self.position, draw(shape, np.float32))
+
+    @property
+    def obs_dim(self) -> int:
+        return self.layout.shapes["actor.0.weight"][-2]
+
+    @property
+    def action_dim(self) -> int:
+        return self.layout.shapes[f"actor.{self.layout.layers}.bias"][-1] // 2
+
+
+def load_policy(
+    run: Run,
+    task: str | int | None = None,
+    *,
+    after: str | int | None = None,
+    method: MethodClass | None = None,
+) -> Policy:
+    """The policy of a run for a task, after the last task it finished or after `after`.
+
+    Tasks are names or positions; a name that comes several times means the last of them. `method`
+    is the class of a method that is neither installed nor handed over with the run.
+    """
+    if not run.done:
+        raise UserError(f"run {run.run} has finished no task yet", "train it first")
+    end = _position(run.tasks[: run.done], after) if not _joint(run) else len(run.tasks) - 1
+    position = _position(run.tasks[: end + 1], task)
+    segment, method_class = _segment(run, 0 if _joint(run) else end, method)
+    layout, weights = _weights(run, segment, method_class, position)
+    rng = np.random.default_rng(segment.seed)
+    return Policy(run.tasks[position], position, segment, layout, weights, rng)
+
+
+def _joint(run: Run) -> bool:
+    return len(run.segments) < len(run.tasks)
+
+
+def _position(tasks: tuple[str, ...], task: str | int | None) -> int:
+    """The position that a name, a position or None (the last) stands for."""
+    if task is None:
+        return len(tasks) - 1
+    if isinstance(task, int):
+        if task not in range(len(tasks)):
+            raise UserError(f"no task at position {task}", f"there are {len(tasks)}, from 0")
+        return task
+    if task not in tasks:
+        raise unknown("task", task, tasks, f"Learned so far: {', '.join(dict.fromkeys(tasks))}")
+    return max(position for position, name in enumerate(tasks) if name == task)
+
+
+def _segment(run: Run, index: int, method: MethodClass | None) -> tuple[Segment, MethodClass]:
+    """A finished segment from its record, and the class of its method."""
+    from cwbench.store.results import read_json
+
+    record = read_json(run.segment_folder(index) / "segment.json")
+    method_class = method or run.methods.get(record["method"]) or _installed(record)
+    return Segment.from_record(record, method_class.config_class), method_class
+
+
+def _installed(record: Mapping[str, Any]) -> MethodClass:
+    try:
+        method_class: MethodClass = load_method(record["method"])[1].method
+        return method_class
+    except UserError:
+        raise UserError(
+            f"method {record['method']!r} is not installed", "hand its class over with method=CLASS"
+        ) from None
+
+
+def _weights(
+    run: Run, segment: Segment, method_class: MethodClass, position: int
+) -> tuple[ActorLayout, Floats]:
+    """The acting weights as the method gives them out for a position."""
+    import torch
+
+    from cwbench.learner.trainer import Trainer
+    from cwbench.store import checkpoint
+    from cwbench.store.results import Store
+
+    file = Store(run.results).folder(segment).end
+    if not file.exists():
+        raise UserError(f"{file} is missing", "policies need the folder as training left it")
+    tensors, _ = checkpoint.load(file)
+    setup, network = segment.setup, segment.setup.network
+    trainer = Trainer(
+        [segment.seed],
+        segment.position,
+        dims=envs.sizes(setup.env),
+        sac=setup.sac,
+        network=network,
+        schedule=setup.schedule,
+        device=torch.device("cpu"),
+        length=segment.length,
+    )
+    trainer.load(checkpoint.under("trainer", tensors))
+    method = method_class(setup.options, trainer)
+    method.load_state(checkpoint.under("method", tensors))
+    shapes = trainer.policy.network.shapes(trainer.tasks)
+    weights = method.policy_weights(position)
+    flat = torch.cat([weights[name].flatten() for name in shapes]).numpy()
+    return ActorLayout(shapes, network.layers, network.actor_head_layers), flat
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Episodes of a policy on a task: [episodes] each."""
+
+    task: str
+    scores: NDArray[np.float64]  # 0 to 1; 1 is success
+    returns: NDArray[np.float64]
+
+    @property
+    def episodes(self) -> int:
+        return len(self.scores)
+
+    @property
+    def success_rate(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def mean_return(self) -> float:
+        return float(self.returns.mean())
+
+    def __str__(self) -> str:
+        return (
+            f"{self.task}: success rate {self.success_rate:.2f}, "
+            f"mean return {self.mean_return:.1f}, {self.episodes} episodes"
+        )
+
+
+def evaluate(
+    policy: Policy, task: str | None = None, *, episodes: int = 10, seed: int | None = None
+) -> EvaluationResult:
+    """Roll stochastic episodes, in this process.
+
+    Without `seed` they are the episodes of the evaluation that training recorded at the segment's
+    end, so as many episodes as there give the recorded numbers. With `seed` they are others.
+    """
+    if episodes < 1:
+        raise UserError(f"episodes={episodes}", "at least one is needed")
+    if task is not None and task not in (known := _tasks(policy)):
+        raise unknown("task", task, known, "`cwbench tasks` lists all")
+    weights = SharedArray((policy.layout.size,))
+    weights.array[:] = policy.weights
+    recorded = (policy.segment.position, policy.segment.steps, policy.position)
+    job = EvalJob(
+        seed=policy.segment.seed if seed is None else seed,
+        purpose="evaluate",
+        place=recorded if seed is None else (),
+        task=task or policy.task,
+        head=policy.position,
+        episodes=episodes,
+        layout=policy.layout,
+        weights=weights.path,
+        row=0,
+        env=policy.segment.setup.env,
+    )
+    try:
+        evaluation = Evaluation(job, Envs(job.env))
+        while evaluation.advance() is None:
+            pass
+    finally:
+        weights.close()
+    return EvaluationResult(job.task, np.array(evaluation.scores, float), evaluation.totals)
+
+
+def _tasks(policy: Policy) -> list[str]:
+    """Tasks the policy can be evaluated on: those of its suite and of its run."""
+    suite = envs.SUITES[policy.segment.setup.env.suite]
+    return [*suite.tasks(), *policy.segment.tasks]

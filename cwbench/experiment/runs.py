@@ -1,0 +1,161 @@
+"""The runs of a results folder for Python users: a list of runs, and tidy tables."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import pandas as pd
+
+from cwbench.spec.errors import UserError
+from cwbench.store import results as stored
+
+KEYS = ("run", "sequence", "method", "label", "setup", "protocol", "seed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one method on one sequence, as far as it is on disk."""
+
+    run: str  # "<sequence>/<id of the last segment>", unique in a results folder
+    sequence: str
+    method: str
+    label: str  # the method and the options that differ from its defaults
+    setup: str  # runs with equal setup differ only in sequence and seed
+    protocol: str
+    seed: int
+    tasks: tuple[str, ...]
+    segments: tuple[str, ...]  # ids, one per task
+    folders: tuple[str, ...]  # of the segments, "" where nothing is on disk
+    done: int  # segments finished
+    state: str  # done, running, pending, failed or diverged
+    step: int  # environment steps so far
+    steps: int  # environment steps in all
+    results: Path = field(repr=False)
+    # Classes of methods handed over as objects, by the name they are recorded under.
+    methods: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def segment_folder(self, position: int) -> Path:
+        return self.results / "segments" / self.folders[position]
+
+
+class Runs(SequenceOf[Run]):
+    """Runs of a results folder, in the order in which they were asked for.
+
+    `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training` and `summary` are
+    pandas tables; `problems` names everything on disk that could not be read.
+    """
+
+    def __init__(self, runs: Collection[Run], tables: stored.Runs) -> None:
+        self._runs, self._tables = list(runs), tables
+        self.problems = list(tables.problems)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Runs": ...
+    def __getitem__(self, index: int | slice) -> "Run | Runs":
+        if isinstance(index, slice):
+            return Runs(self._runs[index], self._tables)
+        return self._runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __repr__(self) -> str:
+        if not self._runs:
+            return "no runs"
+        columns = ["sequence", "label", "protocol", "seed", "state", "step", "steps"]
+        return f"{len(self)} runs\n{self.summary[columns].to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return str(self.summary.to_html(index=False))
+
+    def filter(self, condition: Callable[[Run], bool] | None = None, **values: Any) -> "Runs":
+        """The runs for which `condition` holds and whose fields have these values.
+
+        A list, tuple, set or range stands for any of its members:
+        `runs.filter(method="recall", seed=range(3))`.
+        """
+        if unknown := set(values) - {one.name for one in fields(Run)}:
+            known = ", ".join(one.name for one in fields(Run))
+            raise UserError(f"runs have no field {min(unknown)!r}; they have {known}")
+        kept = [run for run in self if all(_matches(run, *item) for item in values.items())]
+        return Runs([run for run in kept if condition is None or condition(run)], self._tables)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row per run."""
+        names = [*KEYS, "tasks", "done", "state", "step", "steps"]
+        return pd.DataFrame([[getattr(run, name) for name in names] for run in self], columns=names)
+
+    @cached_property
+    def evaluations(self) -> pd.DataFrame:
+        """One row per run, evaluation and task evaluated.
+
+        `step` counts over the whole run. `position` and `task` are what was evaluated,
+        `training_position` and `training_task` what was being trained.
+        """
+        names = {"position": "training_position", "eval_position": "position", "eval_task": "task"}
+        table = self._keyed(self._tables.evals.rename(columns=names), "training_position")
+        table.insert(len(KEYS) + 2, "training_task", self._trained(table, "training_position"))
+        successes = table.columns.get_loc("successes")
+        assert isinstance(successes, int)
+        table.insert(successes + 1, "success_rate", table["successes"] / table["episodes"])
+        return table
+
+    @cached_property
+    def training(self) -> pd.DataFrame:
+        """One row per run and evaluation: statistics of training since the one before.
+
+        `seconds` is the time since the segment began.
+        """
+        table = self._keyed(self._tables.train, "position")
+        table.insert(len(KEYS) + 2, "task", self._trained(table, "position"))
+        return table
+
+    def _keyed(self, table: pd.DataFrame, position: str) -> pd.DataFrame:
+        """The rows of these runs, with the columns that say which run it is in front."""
+        merged = self.summary[list(KEYS)].merge(table, on="run", how="inner")
+        front = [*KEYS, "step", position]
+        last = ["segment", "segment_step"]
+        middle = [name for name in merged.columns if name not in (*front, *last)]
+        return merged[[*front, *middle, *last]]
+
+    def _trained(self, table: pd.DataFrame, position: str) -> list[str]:
+        """The task that was trained at each row; "all" where all are trained together."""
+        tasks = {run.run: run.tasks for run in self}
+        together = {run.run for run in self if len(run.segments) < len(run.tasks)}
+        pairs = zip(table["run"], table[position], strict=True)
+        return ["all" if run in together else tasks[run][place] for run, place in pairs]
+
+
+def _matches(run: Run, name: str, wanted: Any) -> bool:
+    value = getattr(run, name)
+    if name == "tasks" or not isinstance(wanted, list | tuple | set | frozenset | range):
+        return bool(value == wanted)
+    return value in wanted
+
+
+def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> Runs:
+    """The runs of a results folder, finished or not.
+
+    `methods` are classes of your own, by the name they are recorded under; only `load_policy` needs
+    them, and only for methods that are not installed.
+    """
+    folder = Path(results)
+    if not folder.is_dir():
+        raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
+    tables = stored.load_runs(folder)
+    rows = tables.runs.to_dict("records")
+    return Runs([_run(row, folder, methods or {}) for row in rows], tables)
+
+
+def _run(row: Mapping[Any, Any], results: Path, methods: Mapping[str, Any]) -> Run:
+    named = {one.name: row[one.name] for one in fields(Run) if one.name in row}
+    return Run(**named, results=results, methods=methods)

@@ -1,0 +1,80 @@
+"""`cwbench.load_runs`: runs as a list, and tidy tables."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cwbench
+from cwbench.store.results import load_runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, toy_run: Any) -> Path:
+    """Two seeds of fine-tuning and one of multi-task learning."""
+    root = tmp_path_factory.mktemp("runs")
+    toy_run(root, "finetuning", seeds=(0, 1))
+    toy_run(root, "multitask")
+    return root
+
+
+def test_evaluations_have_a_row_per_run_evaluation_and_task_with_all_keys(folder: Path) -> None:
+    runs = cwbench.load_runs(folder)
+    table = runs.filter(method="finetuning").evaluations
+    # Per run 3 evaluations (steps 25, 50, 60 of each task) of 1 + 2 + 3 tasks.
+    assert len(table) == 2 * 3 * (1 + 2 + 3)
+    assert table.columns[:11].tolist() == [
+        *("run", "sequence", "method", "label", "setup", "protocol", "seed"),
+        *("step", "training_position", "training_task", "position"),
+    ]
+    keys = ["run", "step", "position"]
+    assert not table.duplicated(keys).any()
+    last = table[(table["seed"] == 1) & (table["step"] == 180) & (table["task"] == "reach-0-1")]
+    [row] = last.to_dict("records")
+    assert (row["training_position"], row["training_task"]) == (2, "reach-4-1")
+    assert (row["position"], row["segment_step"], row["episodes"]) == (0, 60, 2)
+    assert row["success_rate"] == row["successes"] / 2
+
+
+def test_tables_hold_the_numbers_on_disk(folder: Path) -> None:
+    runs, stored = cwbench.load_runs(folder), load_runs(folder)
+    for table, original in ((runs.evaluations, stored.evals), (runs.training, stored.train)):
+        assert len(table) == len(original)
+        assert sorted(table["mean_return"].dropna()) == sorted(original["mean_return"].dropna())
+
+
+def test_training_names_the_task_or_all(folder: Path) -> None:
+    training = cwbench.load_runs(folder).training
+    tasks = training.groupby("method")["task"].unique()
+    assert tasks["finetuning"].tolist() == ["reach-0-1", "reach-2-1000", "reach-4-1"]
+    assert tasks["multitask"].tolist() == ["all"]
+
+
+def test_runs_are_a_sequence_that_can_be_filtered(folder: Path) -> None:
+    runs = cwbench.load_runs(folder)
+    assert len(runs) == 3 and [run.seed for run in runs.filter(method="finetuning")] == [0, 1]
+    assert runs.filter(seed=range(1, 9))[0].seed == 1
+    assert len(runs.filter(lambda run: run.done == 3)) == 2
+    assert [run.method for run in runs[1:]] == [run.method for run in runs][1:]
+    assert set(runs[:1].evaluations["run"]) == {runs[0].run}
+    assert len(runs.filter(state="failed").evaluations) == 0
+    assert "finetuning" in repr(runs) and "done" in repr(runs)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda folder: cwbench.load_runs(folder / "nowhere"), "no results folder at"),
+        (lambda folder: cwbench.load_runs(folder).filter(sed=3), "runs have no field 'sed'"),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, message: str, folder: Path) -> None:
+    with pytest.raises(cwbench.UserError, match=message) as error:
+        call(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_an_empty_folder_has_no_runs(tmp_path: Path) -> None:
+    runs = cwbench.load_runs(tmp_path)
+    assert len(runs) == 0 and runs.evaluations.empty and runs.training.empty
+    assert repr(runs) == "no runs"
