@@ -1,83 +1,102 @@
-"""The registry of methods: a name, its class, and options a named variant sets."""
+"""The registry of methods: a name, its class, what readers see, options of named variants.
+
+Importing it does not import torch; a method's file is imported when its class is asked for.
+"""
 
 import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cwbench.learner import Method
-from cwbench.methods.agem import AGEM
-from cwbench.methods.clonex import ClonEx
-from cwbench.methods.ewc import EWC
-from cwbench.methods.finetuning import FineTuning
-from cwbench.methods.l2 import L2
-from cwbench.methods.mas import MAS
-from cwbench.methods.multitask import Multitask
-from cwbench.methods.packnet import PackNet
-from cwbench.methods.perfect_memory import PerfectMemory
-from cwbench.methods.recall import Recall
 from cwbench.spec.errors import UserError, unknown
 
-__all__ = ["METHODS", "Entry", "known", "load"]
+if TYPE_CHECKING:
+    from cwbench.learner import Method
+
+__all__ = ["FAMILIES", "METHODS", "Entry", "known", "load"]
+
+FAMILIES = {
+    "baseline": "Baselines",
+    "regularisation": "Regularisation",
+    "parameters": "Parameter isolation",
+    "replay": "Replay and cloning",
+    "bound": "Upper bound",
+    "yours": "From other packages",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A method under a name; `options` are the values that make it a variant."""
+    """A method under a name: its class, or where in this folder that is, and what readers see.
 
-    method: type[Method[Any]]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    The order of the registry is the order of tables, and its place there a method's colour.
+    """
+
+    target: "str | type[Method[Any]]"  # `file:Class`, so that reports read titles without torch
+    title: str = ""
+    family: str = "yours"
+    options: Mapping[str, Any] = field(default_factory=dict)  # what makes it a variant
     base: str | None = None  # the method a variant is recorded as: equal options, equal segments
     source: str | None = None  # hash of the file, for methods from outside the package
+
+    @cached_property
+    def method(self) -> "type[Method[Any]]":
+        if not isinstance(self.target, str):
+            return self.target
+        file, _, name = self.target.partition(":")
+        found: type[Method[Any]] = getattr(import_module(f"cwbench.methods.{file}"), name)
+        return found
 
     @property
     def summary(self) -> str:
         return (self.method.__doc__ or "").strip().split("\n")[0]
 
 
-METHODS: dict[str, Entry] = {
-    "finetuning": Entry(FineTuning),
-    "ewc": Entry(EWC),
-    "packnet": Entry(PackNet),
-    "clonex": Entry(ClonEx),
-    # As re-implemented in RECALL's release, without its mistakes.
-    "clonex-rr": Entry(
-        ClonEx,
-        {
-            "kl_direction": "new_old",
-            "kl_reduce": "mean",
-            "exploration": "copy_best_head",
-            "halve_gradient": False,
-        },
-        base="clonex",
-    ),
-    "perfect-memory": Entry(PerfectMemory),
-    "recall": Entry(Recall),
-    # The ablations of its paper: TN is target normalisation, PD policy distillation.
-    "recall-none": Entry(Recall, {"popart": False, "distill": False}, base="recall"),
-    "recall-tn": Entry(Recall, {"distill": False}, base="recall"),
-    "recall-pd": Entry(Recall, {"popart": False}, base="recall"),
-    # The release's command for pairs of tasks.
-    "recall-pairs": Entry(
-        Recall,
-        {"lambda_": 0.01, "critic_head_layers": 0, "best_return": False},
-        base="recall",
-    ),
-    # Everything the release does differently from its paper and that is a switch here.
-    "recall-release": Entry(
-        Recall,
-        {"old_weight": "num_old", "popart_stats": "normalized", "distill_memory": "10000"},
-        base="recall",
-    ),
-    "l2": Entry(L2),
-    "mas": Entry(MAS),
-    "agem": Entry(AGEM),
-    "multitask": Entry(Multitask),
+def _variant(base: str, **options: Any) -> Entry:
+    """A named variant: its method with other options."""
+    entry = BASES[base]
+    return Entry(entry.target, entry.title, entry.family, options, base)
+
+
+BASES: dict[str, Entry] = {
+    "finetuning": Entry("finetuning:FineTuning", "Fine-tuning", "baseline"),
+    "ewc": Entry("ewc:EWC", "EWC", "regularisation"),
+    "packnet": Entry("packnet:PackNet", "PackNet", "parameters"),
+    "clonex": Entry("clonex:ClonEx", "ClonEx", "replay"),
+    "perfect-memory": Entry("perfect_memory:PerfectMemory", "PM", "replay"),
+    "recall": Entry("recall:Recall", "RECALL", "replay"),
+    "agem": Entry("agem:AGEM", "A-GEM", "replay"),
+    "l2": Entry("l2:L2", "L2", "regularisation"),
+    "mas": Entry("mas:MAS", "MAS", "regularisation"),
+    "multitask": Entry("multitask:Multitask", "Multi-task", "bound"),
 }
+VARIANTS: dict[str, Entry] = {
+    # As re-implemented in RECALL's release, without its mistakes.
+    "clonex-rr": _variant(
+        "clonex",
+        kl_direction="new_old",
+        kl_reduce="mean",
+        exploration="copy_best_head",
+        halve_gradient=False,
+    ),
+    # The ablations of its paper: TN is target normalisation, PD policy distillation.
+    "recall-none": _variant("recall", popart=False, distill=False),
+    "recall-tn": _variant("recall", distill=False),
+    "recall-pd": _variant("recall", popart=False),
+    # The release's command for pairs of tasks.
+    "recall-pairs": _variant("recall", lambda_=0.01, critic_head_layers=0, best_return=False),
+    # Everything the release does differently from its paper and that is a switch here.
+    "recall-release": _variant(
+        "recall", old_weight="num_old", popart_stats="normalized", distill_states=10_000
+    ),
+}
+METHODS: dict[str, Entry] = BASES | VARIANTS
 
 ALIASES: dict[str, str] = {"pm": "perfect-memory"}
 
@@ -116,13 +135,15 @@ def _from_file(path: Path, class_name: str) -> Entry:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UserError(f"method file {path}: {type(error).__name__}: {error}") from error
+    from cwbench.learner import Method
+
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise UserError(f"method file {path}: {class_name!r} is not a class derived from Method")
     return _outside(found, path)
 
 
-def _outside(method: type[Method[Any]], path: Path | None = None) -> Entry:
+def _outside(method: "type[Method[Any]]", path: Path | None = None) -> Entry:
     """A method of someone else's: its file's content is part of what its results mean."""
     if path is None:
         spec = importlib.util.find_spec(method.__module__)

@@ -1,7 +1,8 @@
 """RECALL: replay with normalised values and distilled policies (Zhang et al., TMLR 2023)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from torch import Tensor
 
@@ -21,8 +22,8 @@ from cwbench.methods._popart import Stats, update_popart
 class RecallConfig(MethodConfig):
     distill: bool = option(True, "Keep old policies by distillation.")
     lambda_: float = option(10.0, "Weight of distillation.", minimum=0, per_run=True)
-    distill_memory: Literal["all", "10000"] = option(
-        "all", "States of each old task to distil on: all, or as many as the release keeps."
+    distill_states: int | None = option(
+        None, "States of each old task to distil on; none: all. The release keeps 10000.", minimum=1
     )
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
     beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
@@ -37,6 +38,20 @@ class RecallConfig(MethodConfig):
     )
     selection_episodes: int = option(10, "Episodes per old head that choose it.", minimum=1)
 
+    def record(self) -> dict[str, Any]:
+        """`distill_states` has the key and the values of the first published results."""
+        record = super().record()
+        states = record.pop("distill_states")
+        return record | {"distill_memory": "all" if states is None else str(states)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        values = dict(record)
+        states = values.pop("distill_memory")
+        return super().from_record(
+            values | {"distill_states": None if states == "all" else int(states)}
+        )
+
 
 class Recall(Method[RecallConfig]):
     """Replay old and new data half and half, normalise values, distil old policies."""
@@ -48,7 +63,7 @@ class Recall(Method[RecallConfig]):
 
     def __init__(self, config: RecallConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
-        self.keeps_policy = config.distill and config.distill_memory == "all"
+        self.keeps_policy = config.distill and config.distill_states is None
         self.annotation_width = 2 * trainer.dims[1] if self.keeps_policy else 0
         self.states: dict[str, Tensor] = {}
 
@@ -60,8 +75,8 @@ class Recall(Method[RecallConfig]):
         """Fix what this task's policy is to be distilled to."""
         if self.keeps_policy:
             self.trainer.replay.add_annotations("policy", record_memory(self.trainer))
-        elif self.config.distill:
-            new = record_states(self.trainer, int(self.config.distill_memory))
+        elif self.config.distill and self.config.distill_states:
+            new = record_states(self.trainer, self.config.distill_states)
             self.states = extended(self.states, {name: new[name] for name in ("obs", "policy")})
 
     def exploration(self, position: int) -> Exploration:

@@ -29,7 +29,7 @@ ALLOWED = {
     "fleet": {"planning", "rollout", "learner", "store", "spec"},
     "launch": {"planning", "store", "spec"},
     "bench": BELOW_FLEET | {"fleet"},
-    "reports": {"store", "sequences", "spec"},
+    "reports": {"methods", "store", "sequences", "spec"},
     "experiment": BELOW_CLI,
     "cli": BELOW_CLI | {"experiment"},
 }
@@ -157,6 +157,7 @@ def test_every_folder_is_packaged() -> None:
         ("cwbench.cli", ("torch", "numpy", "metaworld")),
         ("cwbench.spec.segment", ("torch", "metaworld", "click")),
         ("cwbench.store.results", ("torch", "metaworld")),
+        ("cwbench.methods", ("torch", "numpy")),
         ("cwbench.reports", ("torch", "metaworld", "matplotlib")),
         ("cwbench.rollout.worker", ("torch", "pandas", "metaworld")),
     ],

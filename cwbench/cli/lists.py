@@ -6,13 +6,18 @@ import platform
 import shutil
 from collections.abc import Sequence
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cwbench.spec.options import flag_name
 from cwbench.spec.version import __version__
+
+if TYPE_CHECKING:
+    from cwbench.methods import Entry
 
 
 def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:
@@ -49,18 +54,38 @@ def tasks() -> None:
 
 
 @click.command()
-def methods() -> None:
-    """List the methods; `cwbench run --method NAME --help` shows one's options."""
-    from cwbench.methods import ALIASES, known
-    from cwbench.spec.options import flag_name
+@click.option("--names", is_flag=True, help="Only the names, one per line.")
+def methods(names: bool) -> None:
+    """List the methods by family; `cwbench run --method NAME --help` shows one's options."""
+    from cwbench.methods import ALIASES, FAMILIES, known
 
-    also = {target: alias for alias, target in ALIASES.items()}
-    rows = []
-    for name, entry in known().items():
-        changed = ", ".join(f"{flag_name(key)}={value}" for key, value in entry.options.items())
-        text = f"{entry.base} with {changed}" if entry.base else entry.summary
-        rows.append((f"{name} ({also[name]})" if name in also else name, text))
-    show(rows, "method", "what it does")
+    entries = known()
+    if names:
+        for name in entries:
+            click.echo(name)
+        return
+    also = {target: f" ({alias})" for alias, target in ALIASES.items()}
+    rows = [
+        (title, name + also.get(name, ""), _described(entry))
+        for family, title in FAMILIES.items()
+        for name, entry in entries.items()
+        if entry.family == family
+    ]
+    show(_once(rows), "family", "method", "what it does")
+
+
+def _described(entry: "Entry") -> str:
+    changed = ", ".join(f"{flag_name(key)}={value}" for key, value in entry.options.items())
+    return f"{entry.base} with {changed}" if entry.base else entry.summary
+
+
+def _once(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The first cell only where it changes."""
+    firsts = ["", *(row[0] for row in rows)]
+    return [
+        ("" if row[0] == before else row[0], *row[1:])
+        for row, before in zip(rows, firsts, strict=False)
+    ]
 
 
 @click.command()

@@ -2,14 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from cwbench.spec.options import from_record, option
+from cwbench.spec.options import from_record, option, to_record
 
 
 @dataclass(frozen=True)
 class MethodConfig:
     """Options of a method; fine-tuning has none."""
+
+    def record(self) -> dict[str, Any]:
+        """What decides the numbers, as it is stored and hashed."""
+        return to_record(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        return from_record(cls, record)
 
 
 @dataclass(frozen=True)

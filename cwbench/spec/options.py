@@ -21,15 +21,22 @@ def option(
     above: float | None = None,
     per_run: bool = False,
     rehearsal: Any = None,
+    added: bool = False,
 ) -> Any:
     """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
     Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
     reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
-    time but no memory.
+    time but no memory. An option `added` to a class with published results is left out of records
+    while it has its default, so that their ids stay.
     """
-    bounds = {"minimum": minimum, "maximum": maximum, "above": above}
-    metadata = {"help": help, "bounds": bounds, "per_run": per_run, "rehearsal": rehearsal}
+    metadata = {
+        "help": help,
+        "bounds": {"minimum": minimum, "maximum": maximum, "above": above},
+        "per_run": per_run,
+        "rehearsal": rehearsal,
+        "added": added,
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -175,7 +182,7 @@ def rehearsed(config: C) -> C:
     values = {
         field.name: field.metadata["rehearsal"]
         for field in dataclasses.fields(config)  # type: ignore[arg-type]
-        if field.metadata["rehearsal"] is not None
+        if field.metadata.get("rehearsal") is not None
     }
     return dataclasses.replace(config, **values)  # type: ignore[type-var]
 
@@ -184,10 +191,20 @@ def field_names(*classes: type) -> set[str]:
     return {field.name for cls in classes for field in dataclasses.fields(cls)}
 
 
+def to_record(config: Any) -> dict[str, Any]:
+    """All options, apart from added ones that have their default."""
+    return {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if not (field.metadata.get("added") and getattr(config, field.name) == field.default)
+    }
+
+
 def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
-    """The object that `dataclasses.asdict` recorded; strict, so that old records fail loudly."""
+    """The inverse of `to_record`; strict, so that old records fail loudly."""
     names = field_names(cls)
-    unknown, missing = sorted(set(record) - names), sorted(names - set(record))
+    added = {field.name for field in dataclasses.fields(cls) if field.metadata.get("added")}  # type: ignore[arg-type]
+    unknown, missing = sorted(set(record) - names), sorted(names - added - set(record))
     if unknown or missing:
         raise UserError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
     return cls(**record)

@@ -42,7 +42,7 @@ class Setup:
         return {
             "method": self.method,
             "source": self.source,
-            "method_options": asdict(self.options),
+            "method_options": self.options.record(),
             "sac": asdict(self.sac),
             "network": asdict(self.network),
             "env": self.env.record(),
@@ -56,7 +56,7 @@ class Setup:
             for name, group in GROUPS.items()
             if name != "env"
         }
-        own = from_record(options_class, record["method_options"])
+        own = options_class.from_record(record["method_options"])
         env = EnvConfig.from_record(record["env"])
         return Setup(record["method"], own, env=env, source=record["source"], **groups)
 
@@ -67,7 +67,9 @@ class Setup:
         """
         record = self.record()
         own = record["method_options"]
-        zero = {name: own[name] == 0 for name in per_run_names(type(self.options))}
+        zero = {
+            name: getattr(self.options, name) == 0 for name in per_run_names(type(self.options))
+        }
         return record | {"method_options": own | zero}
 
 

@@ -5,19 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-METHODS = {
-    "finetuning": "Fine-tuning",
-    "ewc": "EWC",
-    "packnet": "PackNet",
-    "clonex": "ClonEx",
-    "perfect_memory": "PM",
-    "recall": "RECALL",
-    "agem": "A-GEM",
-    "l2": "L2",
-    "mas": "MAS",
-    "vcl": "VCL",
-    "multitask": "Multi-task",
-}
+from cwbench.methods import BASES
+
 FAMILIES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -51,9 +40,19 @@ def method_key(method: str) -> str:
     return method.replace("-", "_")
 
 
+METHODS = {method_key(name): entry.title for name, entry in BASES.items()}
+
+
+def method_title(method: str) -> str:
+    """The registered title, or one made from the name: `my_method` -> `My method`."""
+    plain = method.replace("_", " ").replace("-", " ")
+    derived = plain[:1].upper() + plain[1:]
+    return METHODS.get(method_key(method), derived)
+
+
 def label_title(method: str, label: str) -> str:
     """`recall coef=1` -> `RECALL coef=1`; a label that does not start with its method stays."""
-    title = METHODS.get(method_key(method), method)
+    title = method_title(method)
     return title + label.removeprefix(method) if label.startswith(method) else label
 
 

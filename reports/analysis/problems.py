@@ -18,7 +18,6 @@ def find(study: Study, loaded: Runs) -> list[str]:
         *broken_runs(study),
         *missing_evaluations(study),
         *missing_seeds(study),
-        *unknown_methods(study),
         *not_numbers(loaded),
         *wrong_tasks(loaded),
         *uneven_references(study),
@@ -63,17 +62,6 @@ def missing_seeds(study: Study) -> Iterator[str]:
             if lacking := sorted(every - set(group.seeds)):
                 seeds = ", ".join(map(str, lacking))
                 yield f"{name(group)}: seed {seeds} is missing; other methods have it"
-
-
-def unknown_methods(study: Study) -> Iterator[str]:
-    found: dict[str, None] = {}
-    for group in study.groups:
-        records = [study.segments.get(key, {}) for run in group.runs for key in run.segments]
-        outside = any(record.get("source") for record in records)
-        if names.method_key(group.method) not in names.METHODS and not outside:
-            found[group.method] = None
-    for method in found:
-        yield f"unknown method {method!r}: shown under that name, after the others"
 
 
 def not_numbers(loaded: Runs) -> Iterator[str]:

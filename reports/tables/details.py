@@ -149,7 +149,7 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
             title: [g for g in members if g.sequence in common]
             for title, members in zip(titles(setups), setups.values(), strict=True)
         }
-        what = names.METHODS.get(names.method_key(method), method)
+        what = names.method_title(method)
         where = ", ".join(map(names.sequence_title, shared))
         blocks.append(_settings_block(scores, f"{what} on {where}", rows, len(shared)))
     return tuple(blocks)

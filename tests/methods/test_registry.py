@@ -1,0 +1,43 @@
+"""The registry: what readers see of a method stands with its registration, once."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cwbench.cli import cli
+from cwbench.learner import Method
+from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, known
+from cwbench.reports.analysis import names
+
+DOCS = Path(__file__).parents[2] / "docs" / "methods"
+
+
+def test_reports_have_a_title_for_every_method() -> None:
+    assert list(names.METHODS) == [names.method_key(name) for name in BASES]
+    titles = list(names.METHODS.values())
+    assert all(titles) and len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_entry_leads_to_a_method_of_a_family(name: str) -> None:
+    entry = METHODS[name]
+    assert issubclass(entry.method, Method) and entry.summary.endswith(".")
+    assert entry.family in FAMILIES and entry.family != "yours"
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_every_method_has_a_page(name: str) -> None:
+    assert (DOCS / f"{name}.md").read_text().startswith("# ")
+
+
+def test_variants_are_recorded_as_their_base() -> None:
+    assert {entry.base for entry in VARIANTS.values()} <= BASES.keys()
+    assert not [name for name, entry in BASES.items() if entry.base]
+
+
+def test_the_list_shows_families_and_names() -> None:
+    shown = CliRunner().invoke(cli, ["methods"]).output
+    assert all(FAMILIES[entry.family] in shown for entry in METHODS.values())
+    listed = CliRunner().invoke(cli, ["methods", "--names"]).output.split()
+    assert listed == list(known())
