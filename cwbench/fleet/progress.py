@@ -1,4 +1,4 @@
-"""What a training run shows: a live table on a terminal, plain lines elsewhere, or nothing."""
+"""What a training run shows: a table on a terminal, a bar in a notebook, lines elsewhere."""
 
 import time
 from collections.abc import Sequence
@@ -152,6 +152,49 @@ class Screen(Progress):
         return table
 
 
+class NotebookBar(Progress):
+    """One bar, updated in place under a notebook's cell."""
+
+    EVERY_SECONDS = 0.5
+
+    def __init__(self, total_steps: int, console: Console) -> None:
+        super().__init__(total_steps, console)
+        self.caption = ""
+        self._shown = 0.0
+        self._handle: Any = None
+
+    def __enter__(self) -> "NotebookBar":
+        from IPython.display import display
+
+        self._handle = display(self._content(), raw=True, display_id=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show()
+
+    def begin(self, fleets: Sequence[Fleet]) -> None:
+        super().begin(fleets)
+        self.caption = ""
+
+    def advance(self, fleet: Fleet) -> None:
+        if time.monotonic() - self._shown > self.EVERY_SECONDS:
+            self._show()
+
+    def wait(self, segments: int) -> None:
+        self.caption = _waiting(segments)
+        self._show()
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        self._handle.update(self._content(), raw=True)
+
+    def _content(self) -> dict[str, str]:
+        text = f"{self.steps:,} of {self.total:,} steps, {self.speed:.0f} steps/s, {self.eta} left"
+        text = f"{text}; {self.caption}" if self.caption else text
+        bar = f'<progress value="{self.steps}" max="{max(self.total, 1)}"></progress>'
+        return {"text/plain": text, "text/html": f"{bar} {text}"}
+
+
 def _waiting(segments: int) -> str:
     return f"waiting for {segments} segments that other processes are training"
 
@@ -159,4 +202,6 @@ def _waiting(segments: int) -> str:
 def make_progress(total_steps: int, console: Console, *, quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
+    if console.is_jupyter:
+        return NotebookBar(total_steps, console)
     return (Screen if console.is_terminal else Lines)(total_steps, console)

@@ -1,0 +1,149 @@
+"""Methods and sequences handed over as Python objects instead of names."""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from cwbench import sequences
+from cwbench.experiment.build import load_method
+from cwbench.spec.errors import UserError
+
+if TYPE_CHECKING:
+    from cwbench.learner.method import Method
+    from cwbench.methods import Entry
+
+SequenceLike = str | sequences.Sequence | Sequence[str]
+
+
+def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
+    """What a method is called, the name it is recorded under, and its entry."""
+    if isinstance(method, str):
+        return (method, *load_method(method))
+    from cwbench.learner.method import Method
+    from cwbench.methods import Entry, known
+
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise UserError(
+            f"{method!r} is not a method", "give a name or a subclass of cwbench.Method"
+        )
+    for name, entry in known().items():
+        if entry.method is method and entry.base is None:
+            return name, name, entry
+    return method.__name__, method.__name__, Entry(method, source=source_hash(method))
+
+
+def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
+    """A name or pattern as on the command line, a sequence, or its tasks' names."""
+    if isinstance(wanted, str):
+        return sequences.expand(wanted)
+    if isinstance(wanted, sequences.Sequence):
+        return [_checked(wanted)]
+    if not wanted or not all(isinstance(task, str) for task in wanted):
+        raise UserError(f"{wanted!r} is not a sequence", "give a name or a list of task names")
+    return [_checked(sequences.Sequence("-".join(wanted), tuple(wanted)))]
+
+
+def _checked(sequence: sequences.Sequence) -> sequences.Sequence:
+    for task in sequence.tasks:
+        sequences.get(f"single-{task}")  # is there such a task?
+    if sequence.name in sequences.names() and sequences.get(sequence.name) != sequence:
+        raise UserError(f"{sequence.name!r} is the name of a published sequence", "use another")
+    return sequence
+
+
+def source_hash(cls: type) -> str:
+    """Part of a segment's id, so that a changed method is trained again.
+
+    The content of the class's file; for a class of a notebook or of the script being run, the
+    source of the class and of what it uses from there.
+    """
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file and cls.__module__ != "__main__":
+        content = Path(file).read_bytes()
+    else:
+        content = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+class Source:
+    """The source of a class and of everything of the same module that it refers to."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.seen: set[int] = set()
+
+    def collect(self, value: Any) -> Iterator[str]:
+        if id(value) in self.seen:
+            return
+        self.seen.add(id(value))
+        if isinstance(value, type):
+            yield from self._class(value)
+        elif isinstance(value, FunctionType):
+            yield from self._function(value)
+
+    def _class(self, cls: type) -> Iterator[str]:
+        yield f"class {cls.__qualname__}({', '.join(base.__qualname__ for base in cls.__bases__)})"
+        if dataclasses.is_dataclass(cls):
+            yield from map(_field, dataclasses.fields(cls))
+        for base in cls.__bases__:
+            if base.__module__ == self.module:
+                yield from self.collect(base)
+        for name, value in vars(cls).items():
+            yield from self._attribute(cls, name, value)
+
+    def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, FunctionType):
+            generated = dataclasses.is_dataclass(cls) and name.startswith("__")
+            if value.__module__ == self.module and (not generated or name == "__post_init__"):
+                yield from self.collect(value)
+        elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
+            yield from self._value(f"{cls.__qualname__}.{name}", value)
+
+    def _function(self, function: FunctionType) -> Iterator[str]:
+        try:
+            yield inspect.getsource(function)
+        except (OSError, TypeError):
+            raise UserError(
+                f"the source of {function.__qualname__} is not available",
+                "define the method in a file or a notebook, so that its results can be told apart",
+            ) from None
+        for name in sorted(set(_globals(function.__code__))):
+            if name in function.__globals__:
+                yield from self._value(name, function.__globals__[name])
+
+    def _value(self, name: str, value: Any) -> Iterator[str]:
+        """A class attribute or a global variable that a function uses."""
+        if isinstance(value, type | FunctionType):
+            own = value.__module__ == self.module
+            yield f"{name} = {'' if own else value.__module__}.{value.__qualname__}"
+            yield from self.collect(value) if own else ()
+        elif not inspect.ismodule(value):
+            text = repr(value)
+            if " at 0x" in text:
+                raise UserError(
+                    f"{name} has no stable text: {text[:60]}", "define the method in a file"
+                )
+            yield f"{name} = {text}"
+
+
+def _field(field: dataclasses.Field[Any]) -> str:
+    return f"{field.name}: {field.type} = {field.default!r} {dict(field.metadata)!r}"
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """Names of the globals that a function uses, inner functions included."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(constant)

@@ -1,0 +1,131 @@
+"""Methods and sequences as objects: the same names and ids as on the command line."""
+
+import importlib.util
+import itertools
+import linecache
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cwbench import methods, sequences
+from cwbench.experiment.objects import find_method, find_sequences, source_hash
+from cwbench.spec.errors import UserError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pull.py"
+CELL = """
+from dataclasses import dataclass
+from cwbench.learner import Method, MethodConfig, option
+
+SCALE = 2.0
+runs = object()  # unrelated, though the method uses an attribute of this name
+
+def half(x):
+    return SCALE * x / 4
+
+@dataclass(frozen=True)
+class MineConfig(MethodConfig):
+    coef: float = option(1.0, "Strength.")
+
+class Base(Method):
+    def on_task_end(self, position):
+        pass
+
+class Mine(Base):
+    config_class = MineConfig
+    preset = {"lr": 1e-4}
+
+    def actor_penalty(self, batch):
+        return half(super().actor_penalty(batch)) * self.trainer.runs
+"""
+
+
+@pytest.fixture
+def run_cell() -> Iterator[Any]:
+    """Runs code as a notebook does: in a module without a file, known to linecache."""
+    counter, made = itertools.count(), []
+
+    def run(code: str, *, known: bool = True) -> ModuleType:
+        name = f"notebook_{next(counter)}"
+        module = sys.modules[name] = ModuleType(name)
+        made.append(name)
+        file = f"<{name}>"
+        if known:
+            linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+        exec(compile(code, file, "exec"), vars(module))
+        return module
+
+    yield run
+    for name in made:
+        del sys.modules[name]
+        linecache.cache.pop(f"<{name}>", None)
+
+
+def test_a_registered_class_is_the_method_of_its_name() -> None:
+    assert find_method(methods.METHODS["recall"].method) == ("recall", *methods.load("recall"))
+    assert find_method("recall-tn") == ("recall-tn", *methods.load("recall-tn"))
+
+
+def test_a_class_of_a_module_is_recorded_as_from_its_file() -> None:
+    spec = importlib.util.spec_from_file_location("pull_module", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["pull_module"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    name, recorded, entry = find_method(module.Pull)
+    from_file = methods.load(f"{EXAMPLE}:Pull")
+    assert (name, recorded, entry.source) == ("Pull", "Pull", from_file[1].source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("\nSCALE", "\n# a comment\n\nSCALE", True),
+        ("object()", "[1, 2]", True),
+        ("x / 4", "x / 5", False),
+        ("SCALE = 2.0", "SCALE = 3.0", False),
+        ("option(1.0", "option(2.0", False),
+        ('"lr": 1e-4', '"lr": 1e-3', False),
+        ("        pass", "        return None", False),
+        ("* self.trainer.runs", "* 2 * self.trainer.runs", False),
+    ],
+)
+def test_the_source_of_a_notebooks_class_tells_its_results_apart(
+    run_cell: Any, old: str, new: str, same: bool
+) -> None:
+    """What the class uses counts, what only stands in the same notebook does not."""
+    changed = CELL.replace(old, new)
+    assert changed != CELL
+    before, after = (source_hash(run_cell(code).Mine) for code in (CELL, changed))
+    assert (before == after) == same
+
+
+def test_a_class_without_source_is_refused(run_cell: Any) -> None:
+    with pytest.raises(UserError, match=r"the source of .* is not available; define the method in"):
+        source_hash(run_cell(CELL, known=False).Mine)
+    with pytest.raises(UserError, match="is not a method; give a name or a subclass"):
+        find_method(dict)  # type: ignore[arg-type]
+
+
+def test_sequences_are_names_tasks_or_objects() -> None:
+    assert [one.name for one in find_sequences("cw3-*")] == [f"cw3-{n}" for n in range(1, 9)]
+    assert find_sequences(["push", "hammer"]) == sequences.expand("push,hammer")
+    own = sequences.Sequence("mine", ("push", "hammer"))
+    assert find_sequences(own) == [own]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (["push", "hamer"], "unknown task 'hamer'; did you mean 'hammer'?"),
+        ([], r"\[\] is not a sequence; give a name"),
+        ([3], r"\[3\] is not a sequence; give a name"),
+        (sequences.Sequence("cw3-1", ("push",)), "'cw3-1' is the name of a published sequence"),
+        (sequences.Sequence("mine", ("foo",)), "unknown task 'foo'"),
+    ],
+)
+def test_what_is_no_sequence(wanted: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        find_sequences(wanted)
