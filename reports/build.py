@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cwbench.reports.analysis import problems
+from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Study, arrange
+from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
-from cwbench.reports.tables.formats import FORMATS, INTERVALS
+from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
 from cwbench.store.results import load_runs
@@ -24,7 +25,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \begin{document}
 """
 
-
+WRITTEN = INTERVALS[:2]  # the kinds of interval that get files of their own
 Tables = Sequence[tuple[str, Scores, Table]]
 
 
@@ -38,10 +39,10 @@ class Made:
     problems: list[str]
 
 
-def read(results: Path, window: int | None = None) -> Study:
+def read(results: Path, options: Options = DEFAULTS) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
     loaded = load_runs(results)
-    study = arrange(loaded, window)
+    study = arrange(loaded, options)
     study.problems += problems.find(study, loaded)
     if not study.groups:
         study.problems.append(f"{results} holds no runs")
@@ -75,17 +76,17 @@ def table_names(study: Study) -> list[str]:
 def write_tables(tables: Tables, out: Path) -> list[str]:
     """Every table in every format and `report.tex` with all of them; returns the files' names.
 
-    Tables with intervals come twice, `NAME-t` with Student's; a CSV holds both kinds.
+    Tables with intervals come twice, `NAME-t` with Student's; a CSV holds all kinds.
     """
     (out / "tables").mkdir(parents=True, exist_ok=True)
     written = []
-    included: dict[str, list[str]] = {interval: [] for interval in INTERVALS}
+    included: dict[str, list[str]] = {interval: [] for interval in WRITTEN}
     for name, scores, table in tables:
-        for interval in INTERVALS if table.scored else INTERVALS[:1]:
+        for interval in WRITTEN if table.scored else WRITTEN[:1]:
             stem = f"tables/{name}{'-t' * (interval == 't')}"
             included[interval].append(stem)
             for format, (_, suffix) in FORMATS.items():
-                if format != "csv" or interval == INTERVALS[0]:
+                if format != "csv" or interval == WRITTEN[0]:
                     text = sign(scores, table, format, interval)
                     (out / f"{stem}{suffix}").write_text(text, encoding="utf-8")
                     written.append(f"{stem}{suffix}")

@@ -6,18 +6,19 @@ from pathlib import Path
 import click
 
 from cwbench.reports import build
-from cwbench.reports.analysis.study import Study
-from cwbench.reports.tables.formats import FORMATS, INTERVALS
-from cwbench.reports.tables.verify import recipe_of, sign
+from cwbench.reports.analysis.intervals import INTERVALS
+from cwbench.reports.analysis.study import Options, Study
+from cwbench.reports.tables.formats import FORMATS
+from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
 
 
-def read_study(results: Path, window: int | None) -> Study:
+def read_study(results: Path, options: Options) -> Study:
     if not results.is_dir():
         raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
     try:
-        return build.read(results, window)
+        return build.read(results, options)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
@@ -40,7 +41,14 @@ def read_study(results: Path, window: int | None) -> Study:
 @click.option(
     "--interval",
     type=click.Choice(INTERVALS),
-    help="Interval shown in the table.  [default: percentile]",
+    help="Interval shown in the table.  [default: bootstrap]",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.999),
+    default=Options.level,
+    show_default=True,
+    help="Level of all intervals.",
 )
 @click.option("--compare", type=click.Choice(["paper"]), help="Put published numbers beside ours.")
 def report(
@@ -50,6 +58,7 @@ def report(
     name: str | None,
     format: str | None,
     interval: str | None,
+    level: float,
     compare: str | None,
 ) -> None:
     """Turn a results folder into tables, figures and a page.
@@ -63,9 +72,9 @@ def report(
         raise click.UsageError(f"too many arguments: {' '.join(paths)}; at most RESULTS and OUT")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
-    study = read_study(source, window)
+    study = read_study(source, Options(window=window, level=level))
     if name is not None:
-        write_table(study, name, format or "latex", interval or "percentile", out)
+        write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
     made = build.write_report(study, source, Path(out or "report"), paper=compare == "paper")
     click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
@@ -80,7 +89,7 @@ def report_beside(ctx: click.Context, results: Path) -> None:
     """The whole report in the results folder, where an experiment ends with it."""
     ctx.invoke(
         report, paths=(str(results), str(results / "report")), results=None, window=None,
-        name=None, format=None, interval=None, compare=None,
+        name=None, format=None, interval=None, level=Options.level, compare=None,
     )  # fmt: skip
 
 
@@ -115,7 +124,7 @@ def verify(table: Path, results: Path) -> None:
         recipe = recipe_of(text)
     except ValueError as error:
         raise click.UsageError(f"{table}: {error}") from None
-    verdict = verify_table(text, read_study(results, recipe["window"]))
+    verdict = verify_table(text, read_study(results, recipe_options(recipe)))
     if verdict.differences:
         for line in verdict.differences:
             click.echo(line)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from cwbench.reports.analysis.intervals import LEVEL, RESAMPLES, percentile_interval
+from cwbench.reports.analysis.intervals import LEVEL, RESAMPLES, Estimate, estimate_of_picks
 
 Array = NDArray[np.float64]
 EXACT_SEEDS = 16  # up to here all 2^n sign patterns are visited
@@ -51,29 +51,50 @@ def probability_of_improvement(first: Array, second: Array) -> Array:
     return np.asarray(np.nanmean(wins, axis=(-1, -2)).mean(-1))
 
 
-def improvement_interval(
-    first: Array, second: Array, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """Percentile interval of the probability of improvement; seeds are resampled in pairs."""
-    pick = rng.integers(first.shape[1], size=(resamples, first.shape[1]))
-    a, b = (np.moveaxis(scores[:, pick], 0, 1) for scores in (first, second))  # [B, S, R]
-    return percentile_interval(probability_of_improvement(a, b))
+def improvement_estimate(
+    first: Array,
+    second: Array,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> Estimate:
+    """Probability of improvement with intervals; seeds are resampled in pairs."""
+
+    def statistic(picks: NDArray[np.int64]) -> Array:
+        a, b = (np.moveaxis(scores[:, picks], 0, 1) for scores in (first, second))  # [B, S, R]
+        return probability_of_improvement(a, b)
+
+    seeds = first.shape[1]
+    return estimate_of_picks(
+        statistic, seeds, rng=rng, resamples=resamples, level=level, bounds=(0, 1)
+    )
 
 
 def iqm(scores: Array) -> Array:
-    """Interquartile mean along the last axis: a quarter is cut from each end, rounded down."""
-    scores = np.sort(scores, axis=-1)
-    cut = scores.shape[-1] // 4
-    return np.asarray(scores[..., cut : scores.shape[-1] - cut].mean(-1))
+    """Interquartile mean along the last axis: a quarter is cut from each end, rounded down.
+
+    NaN is not a score: the quarter is of those that are known. NaN where none is.
+    """
+    scores = np.sort(scores, axis=-1)  # NaN last
+    known = (~np.isnan(scores)).sum(-1, keepdims=True)
+    place, cut = np.arange(scores.shape[-1]), known // 4
+    kept = (place >= cut) & (place < known - cut)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(kept, scores, 0.0).sum(-1) / kept.sum(-1))
 
 
-def iqm_interval(
-    scores: Array, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[float, float, float]:
-    """IQM over all runs of [S, R] with a percentile interval; seeds are resampled."""
-    pick = rng.integers(scores.shape[1], size=(resamples, scores.shape[1]))
-    draws = np.moveaxis(scores[:, pick], 0, 1).reshape(resamples, -1)
-    return float(iqm(scores.reshape(-1))), *percentile_interval(iqm(draws))
+def iqm_estimate(
+    scores: Array, rng: np.random.Generator, resamples: int = RESAMPLES, level: float = LEVEL
+) -> Estimate:
+    """IQM over all runs of [S, R] with intervals; seeds are resampled."""
+
+    def statistic(picks: NDArray[np.int64]) -> Array:
+        return iqm(np.moveaxis(scores[:, picks], 0, 1).reshape(len(picks), -1))
+
+    seeds = scores.shape[1]
+    return estimate_of_picks(
+        statistic, seeds, rng=rng, resamples=resamples, level=level, bounds=(0, 1)
+    )
 
 
 def profile(scores: Array, thresholds: Array) -> Array:

@@ -20,19 +20,30 @@ Statistic = Callable[..., Array]
 
 LEVEL = 0.90
 RESAMPLES = 4000
+INTERVALS = ("bootstrap", "t", "percentile")  # the first is the default
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with the published kind of interval and one that holds for few seeds."""
+    """A value with three intervals: see `estimate`."""
 
     value: float
-    low: float = np.nan  # percentile bootstrap
+    low: float = np.nan  # bootstrap, widened for few seeds
     high: float = np.nan
     t_low: float = np.nan  # Student t on a jackknife error
     t_high: float = np.nan
+    percentile_low: float = np.nan  # percentile bootstrap, as published
+    percentile_high: float = np.nan
     error: float = np.nan  # the jackknife standard error
     freedom: float = np.nan  # its degrees of freedom
+
+    def ends(self, interval: str = "bootstrap") -> tuple[float, float]:
+        """Both ends of an interval of that kind; NaN without one."""
+        return {
+            "bootstrap": (self.low, self.high),
+            "t": (self.t_low, self.t_high),
+            "percentile": (self.percentile_low, self.percentile_high),
+        }[interval]
 
 
 def seed_means(scores: Array, weights: Array) -> Array:
@@ -107,20 +118,56 @@ def estimate(
     level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
-    """The statistic with both intervals; without intervals when a group has fewer than two seeds.
+    """The statistic with its intervals; without intervals when a group has fewer than two seeds.
 
-    `seeds` counts the seeds of each group. `bounds` is the range of possible values: it cuts the t
-    interval, which cannot cost coverage.
+    `seeds` counts the seeds of each group. `bounds` is the range of possible values: it cuts the
+    bootstrap and the t interval, which cannot cost coverage.
     """
     value = float(statistic(*map(uniform, seeds))[0])
     if min(seeds) < 2 or np.isnan(value):
         return Estimate(value)
     draws = statistic(*(resampled(count, resamples, rng) for count in seeds))
-    low, high = percentile_interval(draws, level)
-    error, freedom = jackknife(statistic, seeds)
+    return with_intervals(value, draws, *jackknife(statistic, seeds), level=level, bounds=bounds)
+
+
+def with_intervals(
+    value: float,
+    draws: Array,
+    error: float,
+    freedom: float,
+    *,
+    level: float = LEVEL,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Estimate:
+    """The three intervals of a value from its resampled values and its jackknife error."""
     reach = t_quantile(freedom, level) * error
     t_low, t_high = np.clip([value - reach, value + reach], *bounds)
-    return Estimate(value, low, high, float(t_low), float(t_high), error, freedom)
+    low, high = np.clip(percentile_interval(widened(value, draws, reach, level), level), *bounds)
+    return Estimate(
+        value,
+        float(low),
+        float(high),
+        float(t_low),
+        float(t_high),
+        *percentile_interval(draws, level),
+        error=error,
+        freedom=freedom,
+    )
+
+
+def widened(value: float, draws: Array, reach: float, level: float = LEVEL) -> Array:
+    """Resampled values, spread about the estimate as far as few seeds demand.
+
+    The plain bootstrap of n seeds has a standard deviation too small by sqrt((n - 1) / n), and
+    its quantiles are a normal's where t quantiles are due. Both are mended by one factor,
+    t(df) / z * (jackknife error / standard deviation of the draws): the interval keeps the
+    bootstrap's asymmetry and gets the width of a t interval.
+    """
+    spread = float(np.nanstd(draws))
+    if not spread > 0:  # equal seeds: nothing to spread
+        return draws
+    normal_reach = float(special.ndtri((1 + level) / 2)) * spread
+    return np.asarray(value + reach / normal_reach * (draws - value))
 
 
 def mean_estimate(
@@ -128,6 +175,7 @@ def mean_estimate(
     *,
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
+    level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
     """Mean over sequences of the means over seeds; scores [R] or [S, R], where rows share seeds."""
@@ -136,4 +184,26 @@ def mean_estimate(
     def statistic(weights: Array) -> Array:
         return np.asarray(seed_means(scores, weights).mean(1))
 
-    return estimate(statistic, [scores.shape[1]], rng=rng, resamples=resamples, bounds=bounds)
+    return estimate(
+        statistic, [scores.shape[1]], rng=rng, resamples=resamples, level=level, bounds=bounds
+    )
+
+
+def estimate_of_picks(
+    statistic: Callable[[NDArray[np.int64]], Array],
+    seeds: int,
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Estimate:
+    """As `estimate`, for a statistic of picked seeds [B, n] that weights cannot express."""
+    value = float(statistic(np.arange(seeds)[None])[0])
+    if seeds < 2 or np.isnan(value):
+        return Estimate(value)
+    draws = statistic(rng.integers(seeds, size=(resamples, seeds)))
+    others = np.array([np.delete(np.arange(seeds), seed) for seed in range(seeds)])
+    left_out = statistic(others)
+    error = float(np.sqrt((seeds - 1) * np.mean((left_out - left_out.mean()) ** 2)))
+    return with_intervals(value, draws, error, seeds - 1, level=level, bounds=bounds)

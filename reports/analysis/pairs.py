@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics
-from cwbench.reports.analysis.intervals import mean_estimate
-from cwbench.reports.analysis.scores import SEED, Score, Scores, align, nothing, one_seed
+from cwbench.reports.analysis.scores import Score, Scores, align, nothing
 from cwbench.reports.analysis.study import Group
 from cwbench.sequences import CW_TASKS
 
@@ -66,13 +65,12 @@ def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
             if not np.isnan(one[name]).all():
                 values[name][place] = np.nanmean(one[name])
         rows, seeds = align(list(places.values()), [one[name][None] for one in runs.values()])
-        averages[name] = _average(rows, seeds, scores.resamples)
+        averages[name] = _average(scores, rows, seeds)
     return PairMatrices(groups[0].title, values, averages, places)
 
 
-def _average(rows: Array, seeds: int, resamples: int) -> Score:
+def _average(scores: Scores, rows: Array, seeds: int) -> Score:
     ended = ~np.isnan(rows).all(1)
     if not ended.all():
         return nothing(f"{int(ended.sum())} of {len(rows)} pairs have ended")
-    value = mean_estimate(rows, rng=np.random.default_rng(SEED), resamples=resamples)
-    return Score(value, seeds, one_seed(seeds))
+    return scores.mean(rows, seeds)

@@ -19,6 +19,7 @@ from cwbench.reports.analysis.reference import Reference, find
 from cwbench.reports.analysis.study import Group, Protocol, Study
 
 Array = NDArray[np.float64]
+FREE = (-np.inf, np.inf)
 SEED = 0  # every interval starts its generator here, so none depends on what was computed before
 
 PER_RUN = {
@@ -59,6 +60,10 @@ class Scores:
     def window(self) -> int:
         return self.study.window(self.protocol)
 
+    @property
+    def level(self) -> float:
+        return self.study.options.level
+
     @cached_property
     def reference(self) -> Reference:
         return find(self.study, self.protocol)
@@ -82,7 +87,7 @@ class Scores:
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
         if metric == "backward_transfer" and min(len(group.tasks) for group in groups) < 2:
             return nothing("a single task has no earlier ones")
-        return self._mean(rows, seeds, names.METRICS[metric].bounds)
+        return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
     def task_score(self, places: Sequence[tuple[Group, int]], metric: str) -> Score:
         """The metric of one task, averaged over the positions where it occurs."""
@@ -103,13 +108,16 @@ class Scores:
             for group, position in places
         ]
         rows, seeds = align(groups, values)
-        return self._mean(rows, seeds, names.METRICS[metric].bounds)
+        return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
-    def _mean(self, rows: Array, seeds: int, bounds: tuple[float, float]) -> Score:
+    def mean(self, rows: Array, seeds: int, bounds: tuple[float, float] = FREE) -> Score:
+        """The mean over sequences of values [S, R] whose columns are seeds."""
         if np.isnan(rows).all(1).any():
             return nothing("no finished run")
         rng = np.random.default_rng(SEED)
-        value = mean_estimate(rows, rng=rng, resamples=self.resamples, bounds=bounds)
+        value = mean_estimate(
+            rows, rng=rng, resamples=self.resamples, level=self.level, bounds=bounds
+        )
         return Score(value, seeds, one_seed(seeds))
 
     def _transfer(self, groups: Sequence[Group], metric: str) -> Score:
@@ -145,6 +153,7 @@ class Scores:
             [rows.shape[1], reference_seeds],
             rng=np.random.default_rng(SEED),
             resamples=self.resamples,
+            level=self.level,
             bounds=names.METRICS[metric].bounds,
         )
         return Score(value, seeds, one_seed(min(seeds, reference_seeds)))

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window
 from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.store.results import Runs
@@ -19,6 +20,17 @@ from cwbench.store.results import Runs
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
 COUNTS = ("step", "episodes", "successes", "eval_position")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the reader of a report chooses."""
+
+    window: int | None = None  # evaluations in an end value; None: a fifth of a task's
+    level: float = LEVEL  # of every interval
+
+
+DEFAULTS = Options()
 
 
 @dataclass(frozen=True)
@@ -130,7 +142,7 @@ class Study:
     groups: list[Group]
     segments: dict[str, dict[str, Any]]  # id -> record and status
     problems: list[str]
-    asked_window: int | None = None
+    options: Options = DEFAULTS
 
     @property
     def protocols(self) -> list[Protocol]:
@@ -143,7 +155,7 @@ class Study:
         return protocol.name if len(same) == 1 else f"{protocol.name}-{protocol.key[:6]}"
 
     def window(self, protocol: Protocol) -> int:
-        return self.asked_window or default_window(protocol.evaluations)
+        return self.options.window or default_window(protocol.evaluations)
 
     def of(self, protocol: Protocol, family: str | None = None) -> list[Group]:
         return [
@@ -153,7 +165,7 @@ class Study:
         ]
 
 
-def arrange(loaded: Runs, window: int | None = None) -> Study:
+def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
     problems = list(loaded.problems)
@@ -168,7 +180,8 @@ def arrange(loaded: Runs, window: int | None = None) -> Study:
         for rows in members.values()
     ]
     groups.sort(key=_order)
-    study = Study(groups, segments, problems, window)
+    study = Study(groups, segments, problems, options)
+    window = options.window
     for protocol in study.protocols:
         if window and protocol.schedule and window > protocol.evaluations:
             raise ValueError(

@@ -277,7 +277,7 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
 
 
 def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
-    """Mean over sequences per method with both intervals; thin is the wider Student t."""
+    """Mean over sequences per method with its interval."""
     axes = grid(len(families), columns=4, size=(1.9, 1.6), margin=(0.55, 0.85, 0.1, 0.3))
     for axis, family in zip(axes, families, strict=True):
         groups = scores.study.of(scores.protocol, family)
@@ -291,8 +291,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
             got = score.estimate
             axis.bar(index, got.value, color=line_style(slot)["color"], alpha=0.85, width=0.7)
             if not np.isnan(got.low):
-                axis.vlines(index, got.t_low, got.t_high, color="0.25", lw=0.8)
-                axis.vlines(index, got.low, got.high, color="0.25", lw=2.4)
+                axis.vlines(index, got.low, got.high, color="0.25", lw=1.6)
         axis.axhline(0, color="0.3", lw=0.6)
         axis.set_xlim(-0.6, len(setups) - 0.4)
         axis.set_xticks(range(len(setups)), titles(setups), rotation=60, ha="right", fontsize=7)

@@ -73,9 +73,9 @@ def render(
         cards=_cards(study),
         navigation="".join(link(anchor, title) for title, anchor in anchors.items()),
         body=body,
-        footer=f"Made by cwbench at {escape(report_commit())}. Brackets are 90 % percentile "
-        "bootstrap intervals over seeds, as published; hovering adds Student t intervals, which "
-        "keep their coverage with few seeds.",
+        footer=f"Made by cwbench at {escape(report_commit())}. Brackets are "
+        f"{100 * study.options.level:g} % bootstrap intervals over seeds, widened for few seeds; "
+        "hovering adds Student t intervals and the plain percentile bootstrap, as published.",
     )
 
 

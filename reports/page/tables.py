@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, per_run
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, Table
@@ -25,12 +26,12 @@ def cell_tip(cell: Cell) -> str:
     """What hovering over a number says."""
     if cell.score is None:
         return ""
-    got = cell.score.estimate
-    lines = []
-    if not np.isnan(got.low):
-        lines.append(f"90 % bootstrap: {number(got.low)} to {number(got.high)}")
-    if not np.isnan(got.t_low):
-        lines.append(f"90 % Student t: {number(got.t_low)} to {number(got.t_high)}")
+    ends = {kind: cell.score.estimate.ends(kind) for kind in INTERVALS}
+    lines = [
+        f"{kind}: {number(low)} to {number(high)}"
+        for kind, (low, high) in ends.items()
+        if not np.isnan(low)
+    ]
     seeds = (
         f"{cell.score.seeds} of {cell.asked} seeds" if cell.asked else f"{cell.score.seeds} seeds"
     )
@@ -39,7 +40,9 @@ def cell_tip(cell: Cell) -> str:
 
 def table_cell(cell: Cell) -> str:
     unfinished = cell.progress < 1 and bool(cell.keys)
-    classes = ["best"] * cell.bold + ["part"] * unfinished + ["text"] * bool(cell.text)
+    classes = (
+        ["best"] * (INTERVALS[0] in cell.bold) + ["part"] * unfinished + ["text"] * bool(cell.text)
+    )
     style = f' style="--p:{100 * cell.progress:.0f}%"' if unfinished else ""
     tip = f' title="{escape(cell_tip(cell))}"' if cell.score else ""
     value = "" if np.isnan(cell.value) else f' data-v="{cell.value:.6g}"'

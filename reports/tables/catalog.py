@@ -16,10 +16,6 @@ from cwbench.reports.tables.resources import resources
 
 MORE = ("backward_transfer", "pooled_transfer")
 SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")
-INTERVALS = (
-    "In brackets: 90% intervals over seeds. Bold: may be the best, intervals considered. "
-    "A dash means that no number exists; a fraction counts the seeds that have ended."
-)
 
 
 @dataclass(frozen=True)
@@ -33,6 +29,14 @@ class Entry:
     blocks: Callable[[], tuple[Block, ...]]
 
 
+def _brackets(scores: Scores) -> str:
+    return (
+        f"In brackets: {100 * scores.level:g} % intervals over seeds. Bold: may be the best, "
+        "intervals considered. A dash means that no number exists; a fraction counts the seeds "
+        "that have ended."
+    )
+
+
 def entries(scores: Scores) -> Iterator[Entry]:
     """The tables that a protocol's runs can fill, most important first."""
     present = [f for f in names.FAMILIES if scores.study.of(scores.protocol, f)]
@@ -41,7 +45,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
             yield _stacked(scores, family)
     if long := tuple(family for family in ("cw10", "cw20") if family in present):
         what = " and ".join(names.FAMILIES[family] for family in long)
-        caption = f"Results of all the methods on {what}. {INTERVALS}"
+        caption = f"Results of all the methods on {what}. {_brackets(scores)}"
         yield Entry("cw10-cw20", "headline", long, caption, partial(long_sequences, scores))
     if "other" in present:
         yield _stacked(scores, "other")
@@ -83,7 +87,9 @@ def find(scores: Scores, name: str) -> Entry | None:
 
 def _stacked(scores: Scores, family: str) -> Entry:
     title = names.FAMILIES[family]
-    caption = f"Average performance, forgetting and forward transfer on {title}. {INTERVALS}"
+    caption = (
+        f"Average performance, forgetting and forward transfer on {title}. {_brackets(scores)}"
+    )
     return Entry(family, "headline", (family,), caption, partial(stacked, scores, family))
 
 
@@ -131,7 +137,9 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
 def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
     groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
-    table = Table(entry.name, entry.caption, entry.blocks(), section=entry.section)
+    table = Table(
+        entry.name, entry.caption, entry.blocks(), section=entry.section, level=scores.level
+    )
     return replace(table, footer=footer(scores, table, groups))
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names
-from cwbench.reports.analysis.intervals import Estimate, mean_estimate
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
@@ -104,12 +103,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
         area = metrics.area(group.complete)[:, 0]
         values, seeds = align([group], [area[None]])
         cell, score = empty_cell([group]), scores.score([group], "average_performance")
-        if seeds:
-            rng = np.random.default_rng(SEED)
-            got = mean_estimate(values, rng=rng, resamples=scores.resamples, bounds=(0, 1))
-            area_cell = replace(cell, score=Score(got, seeds, one_seed(seeds)))
-        else:
-            area_cell = replace(cell, score=score)
+        area_cell = replace(cell, score=scores.mean(values, seeds, (0, 1)) if seeds else score)
         name = f"{group.tasks[0]}, {group.title}"
         end = replace(cell, score=score)
         rows.append(
@@ -220,22 +214,17 @@ def _versus(
     if not whole.any():
         return None
     differences = comparison.paired_differences(b, a)
-    rng, sign = np.random.default_rng(SEED), names.METRICS[metric].sign
-    gap = mean_estimate(differences, rng=rng, resamples=scores.resamples)
-    better = float(comparison.probability_of_improvement(sign * b, sign * a))
+    sign = names.METRICS[metric].sign
+    rng = np.random.default_rng(SEED)
+    better = comparison.improvement_estimate(sign * b, sign * a, rng, 1000, scores.level)
     count, keys = len(differences), empty_cell([*first, *second]).keys
-    interval = (
-        comparison.improvement_interval(sign * b, sign * a, np.random.default_rng(SEED), 1000)
-        if count > 1
-        else (np.nan, np.nan)
-    )
-    flip = comparison.sign_flip_test(differences, rng)
+    flip = comparison.sign_flip_test(differences, np.random.default_rng(SEED))
     spread = float(differences.std(ddof=1)) if count > 1 else np.nan
     need = str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"
     return (
-        Cell(Score(gap, count, one_seed(count)), keys=keys),
+        Cell(scores.mean(differences[None], count), keys=keys),
         Cell(text=f"{flip:.4f}"),
-        Cell(Score(Estimate(better, *interval), count, one_seed(count)), keys=keys),
+        Cell(Score(better, count, one_seed(count)), keys=keys),
         Cell(text=str(count)),
         Cell(text=need),
     )
@@ -246,9 +235,6 @@ def _iqm(scores: Scores, groups: Sequence[Group]) -> Cell | None:
     values = values[:, ~np.isnan(values).any(0)]
     if not values.size:
         return None
-    middle, low, high = comparison.iqm_interval(values, np.random.default_rng(SEED), 1000)
-    if (count := values.shape[1]) == 1:
-        low = high = np.nan
-    return replace(
-        empty_cell(groups), score=Score(Estimate(middle, low, high), count, one_seed(count))
-    )
+    middle = comparison.iqm_estimate(values, np.random.default_rng(SEED), 1000, scores.level)
+    count = values.shape[1]
+    return replace(empty_cell(groups), score=Score(middle, count, one_seed(count)))

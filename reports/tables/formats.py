@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.tables.model import Block, Cell, Table
 
-INTERVALS = ("percentile", "t")
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -33,8 +33,7 @@ def number(value: float) -> str:
 
 def ends(cell: Cell, interval: str) -> tuple[float, float]:
     assert cell.score
-    got = cell.score.estimate
-    return (got.t_low, got.t_high) if interval == "t" else (got.low, got.high)
+    return cell.score.estimate.ends(interval)
 
 
 def mark(cell: Cell) -> str:
@@ -52,7 +51,7 @@ def latex_cell(cell: Cell, interval: str) -> str:
     if cell.empty:
         return "--"
     value = f"${number(cell.value)}$"
-    text = rf"\bm{{{value}}}" if cell.bold else value
+    text = rf"\bm{{{value}}}" if interval in cell.bold else value
     low, high = ends(cell, interval)
     if not np.isnan(low):
         text += rf" \scriptsize[{number(low)}, {number(high)}]"
@@ -93,7 +92,7 @@ def latex_block(block: Block, interval: str) -> list[str]:
     return out
 
 
-def latex(table: Table, interval: str = "percentile") -> str:
+def latex(table: Table, interval: str = INTERVALS[0]) -> str:
     """The paper's layout: blocks stacked in one tabular, intervals in scriptsize."""
     widest = max(table.blocks, key=lambda block: len(block.columns))
     columns = "c" * (len(widest.columns) + 1)
@@ -141,13 +140,13 @@ def markdown_cell(cell: Cell, interval: str) -> str:
         return plain(cell.text)
     if cell.empty:
         return f"({cell.why})" if cell.why else ""
-    value = f"**{number(cell.value)}**" if cell.bold else number(cell.value)
+    value = f"**{number(cell.value)}**" if interval in cell.bold else number(cell.value)
     low, high = ends(cell, interval)
     text = value if np.isnan(low) else f"{value} [{number(low)}, {number(high)}]"
     return f"{text} ({mark(cell)} seeds)" if mark(cell) else text
 
 
-def markdown(table: Table, interval: str = "percentile") -> str:
+def markdown(table: Table, interval: str = INTERVALS[0]) -> str:
     out = [f"**{table.caption}**", ""]
     for block in table.blocks:
         out += [f"*{block.title}*", ""] if block.title else []
@@ -171,6 +170,8 @@ CSV_COLUMNS = (
     "high",
     "t_low",
     "t_high",
+    "percentile_low",
+    "percentile_high",
     "seeds",
     "asked",
     "bold",
@@ -178,8 +179,8 @@ CSV_COLUMNS = (
 )
 
 
-def csv_text(table: Table, interval: str = "percentile") -> str:
-    """One line per cell, with both intervals and six digits."""
+def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
+    """One line per cell, with all intervals and six digits; bold as in the table it goes with."""
 
     def digits(value: float) -> str:
         return "" if np.isnan(value) else f"{value:.6g}"
@@ -192,21 +193,23 @@ def csv_text(table: Table, interval: str = "percentile") -> str:
             for column, cell in zip(block.full_columns, cells, strict=True):
                 place = [block.title, name, column]
                 if cell.score is None:
-                    writer.writerow([*place, cell.text, *[""] * 8])
+                    writer.writerow([*place, cell.text, *[""] * (len(CSV_COLUMNS) - 4)])
                     continue
                 got = cell.score.estimate
-                numbers = [got.value, got.low, got.high, got.t_low, got.t_high]
-                about = [cell.score.seeds, cell.asked, int(cell.bold), cell.why]
-                writer.writerow([*place, *map(digits, numbers), *about])
+                numbers = [got.value, *(end for kind in INTERVALS for end in got.ends(kind))]
+                counts = [cell.score.seeds, cell.asked, int(interval in cell.bold), cell.why]
+                writer.writerow([*place, *map(digits, numbers), *counts])
     return stream.getvalue() + f"# {footer_text(table, interval)}\n"
 
 
 def footer_text(table: Table, interval: str) -> str:
     kinds = {
-        "percentile": "90 % percentile bootstrap over seeds",
-        "t": "90 % Student t over seeds (jackknife error)",
+        "bootstrap": "bootstrap over seeds, widened for few seeds",
+        "t": "Student t over seeds (jackknife error)",
+        "percentile": "percentile bootstrap over seeds, as published",
     }
-    return "; ".join([*table.footer.values(), f"intervals: {kinds[interval]}"]) + "."
+    text = f"intervals: {100 * table.level:g} % {kinds[interval]}"
+    return "; ".join([*table.footer.values(), text]) + "."
 
 
 FORMATS: dict[str, tuple[Callable[[Table, str], str], str]] = {

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from cwbench.reports.analysis.intervals import INTERVALS, LEVEL
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import Group
 
@@ -18,7 +19,7 @@ class Cell:
 
     score: Score | None = None
     text: str = ""
-    bold: bool = False
+    bold: frozenset[str] = frozenset()  # the kinds of interval by which it may be the best
     asked: int = 0  # seeds that were asked for
     progress: float = 1.0  # of the runs behind the cell
     keys: tuple[str, ...] = ()  # the groups behind the cell
@@ -35,12 +36,12 @@ class Cell:
     def why(self) -> str:
         return self.score.why if self.score else ""
 
-    def ends(self, sign: int) -> tuple[float, float]:
-        """Worse and better end of the percentile interval, times sign; the value without one."""
-        if not self.score or np.isnan(self.score.estimate.low):
+    def ends(self, sign: int, interval: str) -> tuple[float, float]:
+        """Worse and better end of an interval, times sign; the value without one."""
+        low, high = self.score.estimate.ends(interval) if self.score else (np.nan, np.nan)
+        if np.isnan(low):
             return sign * self.value, sign * self.value
-        low, high = sign * self.score.estimate.low, sign * self.score.estimate.high
-        return min(low, high), max(low, high)
+        return min(sign * low, sign * high), max(sign * low, sign * high)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Table:
     blocks: tuple[Block, ...]
     footer: dict[str, str] = field(default_factory=dict)
     section: Section = "headline"
+    level: float = LEVEL  # of its intervals
 
     @property
     def empty(self) -> bool:
@@ -85,6 +87,7 @@ class Table:
 def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     """Bold what may be best: its interval reaches the best mean, or its mean is in the best's.
 
+    Each kind of interval gives its own marks, so a table's follow the interval it shows.
     No rule gives all of the paper's 228 marks; this one gives 222.
     """
     known = [cell for cell in cells if not np.isnan(cell.value)]
@@ -92,11 +95,14 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
         return tuple(cells)
     best = max(known, key=lambda cell: sign * cell.value)
 
-    def may_be_best(cell: Cell) -> bool:
-        far, near = cell.ends(sign)[1], best.ends(sign)[0]
+    def may_be_best(cell: Cell, interval: str) -> bool:
+        far, near = cell.ends(sign, interval)[1], best.ends(sign, interval)[0]
         return bool(far >= sign * best.value or sign * cell.value >= near)  # False for NaN
 
-    return tuple(replace(cell, bold=may_be_best(cell)) for cell in cells)
+    return tuple(
+        replace(cell, bold=frozenset(kind for kind in INTERVALS if may_be_best(cell, kind)))
+        for cell in cells
+    )
 
 
 def empty_cell(groups: Sequence[Group]) -> Cell:

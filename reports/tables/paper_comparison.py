@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.intervals import mean_estimate
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_run
-from cwbench.reports.analysis.scores import SEED, Score, Scores, align, nothing, one_seed
+from cwbench.reports.analysis.scores import Score, Scores, align, nothing
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
@@ -37,7 +36,8 @@ def caption(scores: Scores, table: str) -> str:
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
     where = f"Published / ours on {TITLES[table]}. Published numbers are of Meta-World V1, ours of "
     where += f"metaworld {', '.join(sorted(versions)) or '?'}: orderings may be compared, and "
-    where += "single numbers with that in mind."
+    where += "single numbers with that in mind. Intervals: percentile bootstrap over seeds, as "
+    where += "published."
     return where + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
 
 
@@ -62,11 +62,13 @@ def entries(
 def compared(
     scores: Scores, cell: Published, groups: list[Group], score: Score, error: float | None = None
 ) -> Cell:
-    """`0.84 / 0.86 agrees`."""
+    """`0.84 / 0.86 [0.81, 0.90] agrees`: with the kind of interval that was published."""
     text = paper_numbers.verdict(score, cell, error)
     if paper_numbers.protocol_differences(scores.protocol, scores.window) and score.seeds:
         text = "protocol differs"
+    low, high = score.estimate.ends("percentile")
     ours = "–" if np.isnan(score.value) else number(score.value)
+    ours += "" if np.isnan(low) else f" [{number(low)}, {number(high)}]"
     origin = empty_cell(groups) if groups else Cell()
     return replace(origin, score=None, text=f"{number(cell.value)} / {ours} {text}")
 
@@ -162,8 +164,7 @@ def pair_score(scores: Scores, groups: list[Group], quantity: str) -> Score:
     values, seeds = align(groups, [per_run(groups[0], scores.window)[quantity][None]])
     if not seeds:
         return nothing("no finished run")
-    rng = np.random.default_rng(SEED)
-    return Score(mean_estimate(values, rng=rng, resamples=scores.resamples), seeds, one_seed(seeds))
+    return scores.mean(values, seeds)
 
 
 def memory_pairs(scores: Scores) -> list[Group]:

@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Study
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
@@ -27,6 +28,7 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         "interval": interval,
         "protocol": scores.protocol.key,
         "window": scores.window,
+        "level": scores.level,
     }
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
@@ -44,6 +46,11 @@ def recipe_of(text: str) -> dict[str, Any]:
     except ValueError:
         raise ValueError("its `cwbench-table` line is damaged") from None
     return recipe
+
+
+def recipe_options(recipe: Mapping[str, Any]) -> Options:
+    """How the results must be read to compute the table again."""
+    return Options(window=recipe["window"], level=recipe.get("level", LEVEL))
 
 
 @dataclass(frozen=True)

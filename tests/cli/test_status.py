@@ -79,7 +79,7 @@ def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: An
 
 
 def tables(root: Path) -> list[str]:
-    study = build.read(root, None)
+    study = build.read(root)
     made = [
         sign(scores, table, "markdown", "percentile")
         for name in build.table_names(study)

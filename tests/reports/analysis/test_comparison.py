@@ -59,14 +59,20 @@ def test_probability_of_improvement_is_mann_whitney():
 
 def test_probability_interval_of_a_sure_winner_is_one():
     first, second = np.full((2, 5), 0.9), np.full((2, 5), 0.1)
-    got = comparison.improvement_interval(first, second, np.random.default_rng(0), 100)
-    assert got == (1.0, 1.0)
+    got = comparison.improvement_estimate(first, second, np.random.default_rng(0), 100)
+    assert (got.value, *got.ends()) == (1.0, 1.0, 1.0)
 
 
 def test_iqm_cuts_a_quarter_on_each_side():
     assert comparison.iqm(np.array([100.0, 1, 2, 3, 4, 5, 6, -100])) == 3.5
     scores = np.random.default_rng(5).random(40)
     assert comparison.iqm(scores) == pytest.approx(stats.trim_mean(scores, 0.25))
+
+
+def test_iqm_takes_nan_for_missing_and_not_for_the_best():
+    known = np.array([1.0, 2, 3, 4, 5, 6, 7, 100])
+    assert comparison.iqm(np.append(known, [np.nan] * 4)) == comparison.iqm(known) == 4.5
+    assert np.isnan(comparison.iqm(np.array([np.nan, np.nan])))
 
 
 def test_profile_counts_runs_above_a_threshold():

@@ -25,7 +25,7 @@ def test_percentile_bootstrap_matches_all_27_resamples_of_three_seeds():
         # 200,000 draws: a share has a standard error of at most 0.0011.
         assert np.isclose(draws, value).mean() == pytest.approx(share, abs=0.005)
     got = intervals.mean_estimate(scores, rng=rng())
-    assert (got.low, got.high) == pytest.approx(intervals.percentile_interval(exact))
+    assert got.ends("percentile") == pytest.approx(intervals.percentile_interval(exact))
 
 
 def test_joint_bootstrap_of_transfer_matches_all_resamples_of_both_seed_groups():
@@ -47,7 +47,7 @@ def test_joint_bootstrap_of_transfer_matches_all_resamples_of_both_seed_groups()
     got = intervals.estimate(statistic, [3, 3], rng=rng(), resamples=100_000)
     low, high = intervals.percentile_interval(exact)
     assert got.value == pytest.approx((0.6 - 1.1 / 3) / (1 - 1.1 / 3))
-    assert (got.low, got.high) == pytest.approx((low, high), abs=0.01)  # grid of 729 values
+    assert got.ends("percentile") == pytest.approx((low, high), abs=0.01)  # grid of 729 values
 
 
 def test_t_interval_of_one_mean_is_the_textbook_one():
@@ -92,12 +92,13 @@ def test_one_seed_has_no_interval():
     assert np.isnan([got.low, got.high, got.t_low, got.t_high]).all()
 
 
-def test_bounds_cut_the_t_interval_only():
+def test_bounds_cut_all_but_the_published_interval():
     scores = np.array([0.9, 1.0, 1.0, 1.0, 0.95])
     free = intervals.mean_estimate(scores, rng=rng())
     cut = intervals.mean_estimate(scores, rng=rng(), bounds=(0, 1))
     assert free.t_high > 1 and cut.t_high == 1 and cut.t_low == free.t_low
-    assert (cut.low, cut.high) == (free.low, free.high)
+    assert free.high > 1 and cut.high == 1 and cut.low == free.low
+    assert cut.ends("percentile") == free.ends("percentile")
 
 
 def test_the_generator_decides_the_draws():
@@ -106,6 +107,26 @@ def test_the_generator_decides_the_draws():
     assert first == second
     other = intervals.mean_estimate(scores, rng=np.random.default_rng(1), resamples=50)
     assert (first.low, first.high) != (other.low, other.high)
+
+
+def test_the_bootstrap_interval_is_the_percentile_one_spread_by_a_known_factor():
+    scores = np.array([0.2, 0.5, 0.9])
+    exact = np.array([scores[list(pick)].mean() for pick in product(range(3), repeat=3)])
+    # t(2) / z times the standard error s / sqrt(3) over the draws' deviation s sqrt(2/3) / sqrt(3)
+    factor = stats.t.ppf(0.95, 2) / stats.norm.ppf(0.95) * np.sqrt(3 / 2)
+    want = intervals.percentile_interval(scores.mean() + factor * (exact - scores.mean()))
+    got = intervals.mean_estimate(scores, rng=rng(), resamples=200_000)
+    assert got.ends("bootstrap") == pytest.approx(want, abs=0.01)
+
+
+def test_a_wider_level_gives_a_wider_interval():
+    scores = np.array([0.61, 0.72, 0.55, 0.80, 0.67])
+    wide = intervals.mean_estimate(scores, rng=rng(), level=0.95)
+    want = stats.t.interval(0.95, 4, scores.mean(), stats.sem(scores))
+    assert wide.ends("t") == pytest.approx(want)
+    usual = intervals.mean_estimate(scores, rng=rng())
+    for kind in intervals.INTERVALS:
+        assert wide.ends(kind)[0] < usual.ends(kind)[0] < usual.ends(kind)[1] < wide.ends(kind)[1]
 
 
 Draw = Callable[[np.random.Generator], np.ndarray]
@@ -119,15 +140,17 @@ SIMULATED: dict[str, tuple[Draw, float, float]] = {
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_coverage_at_five_seeds(name: str):
-    """The t interval keeps its 90 % or comes near; the percentile bootstrap does not."""
+    """Bootstrap and t interval keep their 90 % or come near; the plain percentile does not."""
     draw, truth, smallest = SIMULATED[name]
     generator, repeats = np.random.default_rng(3), 2000
-    inside = np.zeros(2)
+    inside = np.zeros(3)
     for _ in range(repeats):
         got = intervals.mean_estimate(draw(generator), rng=generator, resamples=400)
-        inside += [got.low <= truth <= got.high, got.t_low <= truth <= got.t_high]
-    percentile, student = inside / repeats  # standard error below 0.01
+        ends = [got.ends(kind) for kind in intervals.INTERVALS]
+        inside += [low <= truth <= high for low, high in ends]
+    bootstrap, student, percentile = inside / repeats  # standard error below 0.01
     assert student > smallest
+    assert bootstrap > smallest - 0.02
     assert percentile < 0.84
 
 

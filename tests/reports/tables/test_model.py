@@ -11,8 +11,9 @@ import pytest
 
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics
-from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.intervals import INTERVALS, Estimate
 from cwbench.reports.analysis.scores import Score, Scores, nothing
+from cwbench.reports.analysis.study import Options
 from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.headline import stacked
 from cwbench.reports.tables.model import Block, Cell, Table, mark_bold
@@ -21,7 +22,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def cell(value: float, low: float, high: float, *, bold: bool = False, seeds: int = 5) -> Cell:
-    return Cell(Score(Estimate(value, low, high, low - 0.1, high + 0.1), seeds), bold=bold, asked=5)
+    ends = (low, high, low - 0.1, high + 0.1, low, high)
+    kinds = frozenset(INTERVALS if bold else ())
+    return Cell(Score(Estimate(value, *ends), seeds), bold=kinds, asked=5)
 
 
 def sample_table() -> Table:
@@ -45,7 +48,7 @@ def sample_table() -> Table:
 @pytest.mark.parametrize("format", formats.FORMATS)
 def test_layout_byte_for_byte(format: str):
     write, suffix = formats.FORMATS[format]
-    assert write(sample_table(), "percentile") == (GOLDEN / f"cw3{suffix}").read_text()
+    assert write(sample_table(), "bootstrap") == (GOLDEN / f"cw3{suffix}").read_text()
 
 
 def test_side_by_side_layout_byte_for_byte():
@@ -82,20 +85,30 @@ def test_bold_rule_against_the_paper_marks():
             continue  # without intervals, or marked by best value only
         marked = mark_bold(list(by_method.values()), -1 if metric == "forgetting" else 1)
         for method, got in zip(by_method, marked, strict=True):
-            right += got.bold == marks[table, sequence, method, metric]
+            right += ("percentile" in got.bold) == marks[table, sequence, method, metric]
             total += 1
     assert (right, total) == (222, 228)
 
 
+def test_bold_follows_the_interval_that_is_shown():
+    """0.88 reaches 0.93 by its t interval [0.76, 1.00] and not by [0.84, 0.92]."""
+    second = Cell(Score(Estimate(0.88, 0.77, 0.99, 0.76, 1.0, 0.84, 0.92), 3))
+    best = Cell(Score(Estimate(0.93, 0.92, 0.94, 0.91, 0.95, 0.92, 0.94), 3))
+    marked, _ = mark_bold([second, best], 1)
+    assert marked.bold == {"bootstrap", "t"}
+    assert formats.latex_cell(marked, "t").startswith(r"\bm")
+    assert not formats.latex_cell(marked, "percentile").startswith(r"\bm")
+
+
 def test_one_value_alone_is_not_best():
     alone = [cell(0.9, 0.8, 1.0), Cell(nothing("no finished run"))]
-    assert [c.bold for c in mark_bold(alone, 1)] == [False, False]
+    assert [bool(c.bold) for c in mark_bold(alone, 1)] == [False, False]
 
 
 def test_without_intervals_only_the_best_value_is_bold():
     cells = [cell(0.9, np.nan, np.nan), cell(0.89, np.nan, np.nan)]
-    assert [c.bold for c in mark_bold(cells, 1)] == [True, False]
-    assert [c.bold for c in mark_bold(cells, -1)] == [False, True]
+    assert [bool(c.bold) for c in mark_bold(cells, 1)] == [True, False]
+    assert [bool(c.bold) for c in mark_bold(cells, -1)] == [False, True]
 
 
 def test_a_cell_is_the_mean_over_seeds_read_from_the_files(triplets: Path):
@@ -139,7 +152,7 @@ def test_every_table_has_the_same_cells_in_every_format(triplets: Path):
 
 def test_the_hash_follows_the_numbers(triplets: Path):
     study = build.read(triplets)
-    wide = build.read(triplets, window=3)
+    wide = build.read(triplets, Options(window=3))
     footers = []
     for one in (study, study, wide):
         scores = Scores(one, one.protocols[0])

@@ -10,7 +10,7 @@ from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, sign, verify
 
 
-def exported(root: Path, format: str, interval: str = "percentile") -> str:
+def exported(root: Path, format: str, interval: str = "bootstrap") -> str:
     [(_, scores, table)] = build.tables_of(build.read(root), "cw3")
     return sign(scores, table, format, interval)
 
