@@ -39,6 +39,11 @@ class Made:
     problems: list[str]
 
 
+def report_folder(results: Path) -> Path:
+    """Where the report of a results folder goes unless another place is given."""
+    return results / "report"
+
+
 def read(results: Path, options: Options = DEFAULTS) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
     loaded = load_runs(results)

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 
 from cwbench.cli.lists import show
-from cwbench.cli.report import report_beside
+from cwbench.cli.report import report_results
 from cwbench.experiment.definition import Experiment, names, path_of, read
 from cwbench.experiment.execution import Execution, execution_options
 from cwbench.experiment.session import execute, say
@@ -43,7 +43,7 @@ def experiment(
     if not train(chosen, execution):
         ctx.exit(1)
     if execution.launching.waits and not execution.dry_run:
-        report_beside(ctx, execution.results)
+        report_results(ctx, execution.results)
 
 
 def train(chosen: list[Experiment], execution: Execution) -> bool:

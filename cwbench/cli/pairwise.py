@@ -7,7 +7,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.experiment import train
-from cwbench.cli.report import report_beside
+from cwbench.cli.report import report_results
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
 from cwbench.experiment.execution import Execution, execution_options
@@ -58,4 +58,4 @@ def pairwise(
     if not train([pairs], execution):
         ctx.exit(1)
     if execution.launching.waits and not execution.dry_run:
-        report_beside(ctx, execution.results)  # the matrices and their counts are part of it
+        report_results(ctx, execution.results)  # the matrices and their counts are part of it

@@ -12,15 +12,21 @@ from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
+from cwbench.store.results import Store
 
 
 def read_study(results: Path, options: Options) -> Study:
     if not results.is_dir():
         raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
+    if newer := Store(results).newer_schema():
+        raise click.ClickException(f"{newer} was written by a newer cwbench: upgrade to read it")
     try:
-        return build.read(results, options)
+        study = build.read(results, options)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if not study.groups:
+        raise click.ClickException(f"{results} holds no runs: `cwbench run` writes some")
+    return study
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,7 +69,7 @@ def report(
 ) -> None:
     """Turn a results folder into tables, figures and a page.
 
-    RESULTS is ./results and OUT is ./report unless given. A lone `-` is OUT: the screen.
+    RESULTS is ./results and OUT is RESULTS/report unless given. A lone `-` is OUT: the screen.
     """
     given = list(paths)
     out = given.pop() if given and (given[-1] == "-" or len(given) == 2 - bool(results)) else None
@@ -76,7 +82,9 @@ def report(
     if name is not None:
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
-    made = build.write_report(study, source, Path(out or "report"), paper=compare == "paper")
+    made = build.write_report(
+        study, source, Path(out) if out else build.report_folder(source), paper=compare == "paper"
+    )
     click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
     for problem in made.problems[:10]:
         click.echo(f"problem: {problem}", err=True)
@@ -85,10 +93,10 @@ def report(
     click.echo(made.page)
 
 
-def report_beside(ctx: click.Context, results: Path) -> None:
+def report_results(ctx: click.Context, results: Path) -> None:
     """The whole report in the results folder, where an experiment ends with it."""
     ctx.invoke(
-        report, paths=(str(results), str(results / "report")), results=None, window=None,
+        report, paths=(str(results), str(build.report_folder(results))), results=None, window=None,
         name=None, format=None, interval=None, level=Options.level, compare=None,
     )  # fmt: skip
 

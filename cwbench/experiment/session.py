@@ -185,13 +185,15 @@ def execute(
     if not plan.missing:
         say(work.console, f"nothing to train: results are in {store.root}")
         return True
-    with LivePage(store.root) if execution.live and execution.launching.waits else nullcontext():
+    live = execution.live and execution.launching.waits
+    if live and not execution.quiet:
+        page = store.root / "report" / "index.html"
+        say(work.console, f"page: {page.resolve().as_uri()}, rewritten every minute")
+    with LivePage(store.root) if live else nullcontext():
         if launcher is None:
             good = bool(train(work, plan, record).good)
         else:
             good = launch(work, plan, launcher, record)
-    if execution.live and execution.launching.waits and not execution.quiet:
-        say(work.console, f"page: {store.root / 'report' / 'index.html'}")
     return good
 
 

@@ -38,19 +38,20 @@ def test_without_arguments_it_reads_results_and_writes_report(folder: Path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "report/index.html"
-    files = {path.relative_to(folder / "report").as_posix() for path in folder.rglob("report/*/*")}
+    assert done.stdout.splitlines()[-1] == "results/report/index.html"
+    out = folder / "results" / "report"
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*/*")}
     assert {"tables/cw3.tex", "tables/cw3-t.tex", "tables/cw3.md", "tables/cw3.csv"} <= files
     assert {"figures/cw3-average.pdf", "figures/cw3-average.png"} <= files
-    page = (folder / "report" / "index.html").read_text()
-    assert "Impossible in print" in page and "protocol differs" in page
+    page = (out / "index.html").read_text()
+    assert "Impossible among them" in page and "protocol differs" in page
 
 
 def test_one_table_goes_to_the_screen(folder: Path, capsys: pytest.CaptureFixture[str]):
     main(["report", "--table", "cw3", "--format", "latex", "-"])
     text = capsys.readouterr().out
     assert text.startswith(r"\begin{table}") and text.rstrip().endswith("}")
-    assert not (folder / "report").exists()
+    assert not (folder / "results" / "report").exists()
     for arguments in (["results", "-"], ["results"], [], ["--results", "results"]):
         main(["report", "--table", "cw3", *arguments])
         assert capsys.readouterr().out == text
@@ -93,6 +94,22 @@ def test_bad_input(folder: Path, capsys, arguments: list[str], words: str):
     before = sorted(folder.rglob("*"))
     assert words in fails(capsys, *arguments)
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_folder_without_runs_or_of_a_newer_version_has_no_report(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    (folder / "empty").mkdir()
+    newer = folder / "newer" / "experiments" / "a.json"
+    newer.parent.mkdir(parents=True)
+    newer.write_text('{"schema": 99, "name": "a", "runs": []}')
+    for name, words in (("empty", "holds no runs"), ("newer", "written by a newer cwbench")):
+        with pytest.raises(SystemExit) as stop:
+            main(["report", name])
+        assert stop.value.code == 1
+        text = capsys.readouterr().err
+        assert words in text and text.count("\n") == 1
+        assert not (folder / name / "report").exists()
 
 
 def test_a_file_that_is_no_table(folder: Path, capsys: pytest.CaptureFixture[str]):
