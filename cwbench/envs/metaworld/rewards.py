@@ -234,7 +234,7 @@ STOCK_V1: Mapping[str, Reward] = {
     "peg-unplug-side": peg_unplug_side,
 }
 
-# What the harness uses. quirk: three of the ten differ from Meta-World 3.1.1, towards V1.
+# What the harness uses. quirk: two of the ten differ from Meta-World 3.1.1, towards V1.
 CW_V1: Mapping[str, Reward] = {**STOCK_V1, "hammer": hammer, "stick-pull": stick_pull}
 
 
