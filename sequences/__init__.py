@@ -1,30 +1,34 @@
-"""Task sequences: the published ones by name, and any other by its tasks or from a file."""
+"""Task sequences: named ones, and any other by its tasks or from a file."""
 
 import fnmatch
 import re
-import tomllib
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from cwbench.sequences.cw import PUBLISHED
-from cwbench.spec.errors import UserError, unknown
-from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
+from cwbench.sequences import cw, files, metaworld, pointmass
+from cwbench.sequences.sequence import Sequence
+from cwbench.spec.errors import UserError, located, unknown
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS
 
 __all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "pair"]
 
-
-@dataclass(frozen=True)
-class Sequence:
-    """Tasks to be learned one after another. A task may come twice: each position is its own."""
-
-    name: str
-    tasks: tuple[str, ...]
+NAMED: dict[str, Sequence] = {
+    sequence.name: sequence
+    for module in (cw, metaworld, pointmass)
+    for sequence in module.SEQUENCES
+}
+# Where the tasks of other suites than Meta-World are found.
+OTHER_TASKS: dict[str, Sequence] = {
+    task: sequence
+    for sequence in (*NAMED.values(), Sequence("", POINT_TASKS, "pointmass"))
+    if sequence.suite != "metaworld"
+    for task in sequence.tasks
+}
 
 
 def names() -> list[str]:
-    """The named sequences, without the families `pair-I-J` and `single-TASK`."""
-    return list(PUBLISHED)
+    """The named sequences, without families such as `pair-I-J` and `single-TASK`."""
+    return list(NAMED)
 
 
 def pair(first: int, second: int) -> Sequence:
@@ -37,65 +41,65 @@ def expand(text: str) -> list[Sequence]:
         return [get(text)]
     ids = range(len(CW_TASKS))
     pairs = [f"pair-{first}-{second}" for first, second in product(ids, repeat=2)]
-    every = [*PUBLISHED, *pairs, *(f"single-{task}" for task in CW_TASKS)]
+    every = [*NAMED, *pairs, *(f"single-{task}" for task in CW_TASKS)]
     if not (found := fnmatch.filter(every, text)):
-        raise UserError(f"no sequence has a name like {text!r}", "`cwbench sequences` lists them")
+        raise UserError(f"no sequence has a name like {text!r}; `cwbench sequences` lists them")
     return [get(name) for name in found]
 
 
 def get(text: str) -> Sequence:
-    """The sequence that `text` names: a published one, a pair, a single task, a list or a file."""
-    if text in PUBLISHED:
-        return Sequence(text, PUBLISHED[text])
+    """The sequence that `text` names: a named one, a pair, a single task, a list or a file."""
+    if text in NAMED:
+        return NAMED[text]
     if match := re.fullmatch(r"pair-(\d+)-(\d+)", text):
         first, second = int(match[1]), int(match[2])
         if max(first, second) >= len(CW_TASKS):
-            last = len(CW_TASKS) - 1
-            raise UserError(
-                f"{text!r} is not a pair", f"a pair takes two task ids from 0 to {last}"
-            )
+            raise UserError(f"{text!r}: a pair takes two task ids from 0 to {len(CW_TASKS) - 1}")
         return pair(first, second)
+    if match := re.fullmatch(r"orders-cw10-(\d+)", text):
+        return cw.random_order(int(match[1]))
     if text.startswith("single-"):
-        task = text.removeprefix("single-")
-        return Sequence(text, _checked((task,)))
+        return _of_tasks(text, (text.removeprefix("single-"),))
     if text.endswith(".toml"):
         return _from_file(Path(text))
-    if "," in text or text in METAWORLD_TASKS:
+    if "," in text or text in METAWORLD_TASKS or text in OTHER_TASKS:
         tasks = tuple(part.strip() for part in text.split(","))
-        return Sequence("-".join(tasks), _checked(tasks))
+        return _of_tasks("-".join(tasks), tasks)
+    known = [*METAWORLD_TASKS, *OTHER_TASKS]
     raise unknown(
         "sequence",
         text,
-        [*PUBLISHED, *METAWORLD_TASKS, *(f"single-{task}" for task in METAWORLD_TASKS)],
+        [*NAMED, *known, *(f"single-{task}" for task in known)],
         "A sequence is one of `cwbench sequences`, pair-I-J, single-TASK, tasks joined by commas, "
         "or a .toml file",
     )
 
 
-def _checked(tasks: tuple[str, ...]) -> tuple[str, ...]:
-    for task in tasks:
-        if task not in METAWORLD_TASKS:
-            advice = f"`cwbench tasks` lists all {len(METAWORLD_TASKS)}"
-            raise unknown("task", task, METAWORLD_TASKS, advice)
-    return tasks
+def _of_tasks(name: str, tasks: tuple[str, ...]) -> Sequence:
+    """Tasks of one suite, each known by its name."""
+    homes = {_suite(task) for task in tasks}
+    if len(homes) > 1:
+        raise UserError(f"{name!r}: all tasks must be of one suite, not {sorted(homes)}")
+    if homes == {"metaworld"}:
+        return Sequence(name, tasks)
+    definitions = {one.name: one for task in tasks for one in OTHER_TASKS[task].definitions}
+    used = tuple(definitions[task] for task in dict.fromkeys(tasks) if definitions)
+    return Sequence(name, tasks, homes.pop(), used)
+
+
+def _suite(task: str) -> str:
+    if task in METAWORLD_TASKS:
+        return "metaworld"
+    if task not in OTHER_TASKS:
+        known = [*METAWORLD_TASKS, *OTHER_TASKS]
+        raise unknown("task", task, known, f"`cwbench tasks` lists all {len(known)}")
+    return OTHER_TASKS[task].suite
 
 
 def _from_file(path: Path) -> Sequence:
-    """A file holds `tasks = ["push", ...]` and, if wanted, `name = "..."`."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"sequence file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"sequence file {path}: {error}") from None
-    if extra := sorted(set(content) - {"name", "tasks"}):
-        raise UserError(f"sequence file {path}: unknown keys {extra}; allowed: name, tasks")
-    tasks = content.get("tasks")
-    if not isinstance(tasks, list) or not tasks or not all(isinstance(t, str) for t in tasks):
-        raise UserError(f"sequence file {path}: `tasks` must be a list of one or more task names")
-    name = content.get("name", path.stem)
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name):
-        raise UserError(f"sequence file {path}: `name` may hold letters, digits and . + - _ only")
-    if name in PUBLISHED and tuple(tasks) != PUBLISHED[name]:
-        raise UserError(f"sequence file {path}: {name!r} is the name of a published sequence")
-    return Sequence(name, _checked(tuple(tasks)))
+    """What a file describes, under a name that no other sequence has."""
+    with located(f"sequence file {path}"):
+        found = files.read(path)
+        if NAMED.get(found.name, found) != found:
+            raise UserError(f"{found.name!r} is the name of a published sequence")
+        return found if found.definitions else _of_tasks(found.name, found.tasks)

@@ -31,26 +31,32 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:
 
 @click.command()
 def sequences() -> None:
-    """List the named sequences."""
+    """List the named sequences, and the other ways to name one."""
     from cwbench.sequences import CW_TASKS, get, names
 
-    rows = [(name, " ".join(get(name).tasks)) for name in names() if not name.startswith("cw20")]
-    rows.append(("cw20", "cw10 twice"))
-    rows.append(("pair-I-J", f"tasks I and J, ids 0 to {len(CW_TASKS) - 1} (`cwbench tasks`)"))
-    rows.append(("single-TASK", "one task alone"))
-    rows.append(("cw3-*", "every named sequence like this: also cw6-*, pair-5-*, single-*"))
-    rows.append(("a,b,c", "any tasks, in this order"))
-    rows.append(("file.toml", 'a file with `tasks = ["a", "b"]` and, if wanted, `name = "..."`'))
-    show(rows, "sequence", "tasks")
+    found = [get(name) for name in names()]
+    rows = [(one.name, one.summary or " ".join(one.tasks), one.source) for one in found]
+    rows += [
+        ("orders-cw10-K", "cw10 in a random order, the same for everyone; K is any number", ""),
+        ("pair-I-J", f"tasks I and J, ids 0 to {len(CW_TASKS) - 1} (`cwbench tasks`)", ""),
+        ("single-TASK", "one task alone", ""),
+        ("cw3-*", "every named sequence like this: also cw6-*, pair-5-*, single-*", ""),
+        ("a,b,c", "any tasks, in this order", ""),
+        ("file.toml", "a sequence file: docs/sequences.md", ""),
+    ]
+    show(rows, "sequence", "tasks", "from")
 
 
 @click.command()
 def tasks() -> None:
-    """List the tasks: the ten of Continual World with their ids, then Meta-World's others."""
+    """List the tasks by suite; Continual World's ten have the ids that `pair-I-J` refers to."""
+    from cwbench.sequences import OTHER_TASKS
     from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
     ids = {task: str(number) for number, task in enumerate(CW_TASKS)}
-    show([(ids.get(task, ""), task) for task in METAWORLD_TASKS], "id", "task")
+    rows = [(ids.get(task, ""), task, "metaworld") for task in METAWORLD_TASKS]
+    rows += [("", task, sequence.suite) for task, sequence in OTHER_TASKS.items()]
+    show(rows, "id", "task", "suite")
 
 
 @click.command()

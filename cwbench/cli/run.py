@@ -59,7 +59,7 @@ def _peek(args: list[str], flag: str) -> str | None:
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", default="paper", show_default=True, help="paper, compact or smoke.")
+@click.option("--protocol", default="paper", show_default=True, help="paper, compact, demo, smoke.")
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )
@@ -82,11 +82,14 @@ def run(
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     alone = parse_unshared(unshared)
-    setup = make_setup(method, entry, protocol, with_unshared(alone, entry, protocol, given))
+    chosen = with_unshared(alone, entry, protocol, given)
     label = make_label(name, entry, protocol, given, alone)
     numbers = parse_seeds(seeds)
     check_count(len(wanted) * len(numbers))
-    runs = [run for one in wanted for run in make_runs(entry, label, setup, protocol, one, numbers)]
+    runs = []
+    for one in wanted:
+        setup = make_setup(method, entry, protocol, chosen, one)
+        runs += make_runs(entry, label, setup, protocol, one, numbers)
     title = f"{label} on {', '.join(one.name for one in wanted)}"
     if not execute(runs, {method: entry.method}, execution, name=title):
         ctx.exit(1)

@@ -3,15 +3,23 @@
 Simulators are imported by `make`, not here, so that listing tasks is fast.
 """
 
+from collections.abc import Sequence
+
 from cwbench.envs import metaworld, pointmass
 from cwbench.envs.suite import Env, Suite
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.tasks import Task
 
-__all__ = ["SUITES", "Env", "Suite", "make", "sizes", "step_cost"]
+__all__ = ["SUITES", "Env", "Suite", "configure", "make", "sizes", "step_cost"]
 
 SUITES: dict[str, Suite] = {
     suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE)
 }
+
+
+def configure(config: EnvConfig, definitions: Sequence[Task]) -> EnvConfig:
+    """The config of a sequence's environments, with what is only known when they are made."""
+    return SUITES[config.suite].configure(config, definitions)
 
 
 def make(task: str, config: EnvConfig) -> Env:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cwbench.envs.suite import Suite
 from cwbench.spec.config import PointMassConfig
+from cwbench.spec.tasks import POINT_TASKS
 
 Floats = NDArray[np.float32]
 
@@ -61,8 +62,4 @@ class PointMass:
         self.place, self.time = np.array(state["place"]), int(state["time"])
 
 
-def tasks() -> list[str]:
-    return [f"reach-{goal}-1" for goal in range(8)]
-
-
-SUITE = Suite(PointMassConfig, tasks, PointMass, lambda config: (12, 4))
+SUITE = Suite(PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.tasks import Task
 
 Observation = NDArray[np.float32]
 State = Mapping[str, NDArray[Any]]
@@ -43,3 +44,5 @@ class Suite:
     sizes: Callable[[Any], tuple[int, int]]  # config -> numbers in an observation, in an action
     # A worker's time for a step of a task relative to the suite's mean: shares lanes out evenly.
     step_cost: Callable[[str], float] = lambda task: 1.0
+    # Completes a config with what a sequence's task definitions say.
+    configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config

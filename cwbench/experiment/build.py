@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, PROTOCOLS, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    ENV_CONFIGS,
+    GROUPS,
+    PROTOCOLS,
+    EnvConfig,
+    MetaWorldConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.segment import Setup, path
 
@@ -114,8 +123,17 @@ def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
     return homes[flag]
 
 
-def make_setup(method: str, entry: Entry, protocol: str, given: Mapping[str, Any]) -> Setup:
-    """The options of a run, checked. `given` has field names; None means not given."""
+def make_setup(
+    method: str,
+    entry: Entry,
+    protocol: str,
+    given: Mapping[str, Any],
+    sequence: sequences.Sequence | None = None,
+) -> Setup:
+    """The options of a run, checked. `given` has field names; None means not given.
+
+    The sequence decides the suite of environments; without one it is Meta-World.
+    """
     for name in given:
         find_option(name, method, entry)
     own = entry.method.config_class
@@ -124,7 +142,24 @@ def make_setup(method: str, entry: Entry, protocol: str, given: Mapping[str, Any
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
     check_together(groups["network"], groups["sac"], groups["schedule"])
+    if sequence is not None:
+        groups["env"] = make_env(sequence, order)
     return Setup(method, options.resolve(own, *order), source=entry.source, **groups)
+
+
+def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -> EnvConfig:
+    """The options of the environments of a sequence; those of another suite must not be given."""
+    from cwbench import envs
+
+    config_class, given = ENV_CONFIGS[sequence.suite], order[0]
+    known = {field.name for field in fields(config_class) if "help" in field.metadata}
+    for name in options.field_names(MetaWorldConfig) - known:
+        if given.get(name) is not None:
+            raise UserError(
+                f"--{options.flag_name(name)} is no option of {sequence.suite} environments",
+                f"leave it out for the sequence {sequence.name}",
+            )
+    return envs.configure(options.resolve(config_class, *order), sequence.definitions)
 
 
 def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig) -> None:

@@ -71,10 +71,10 @@ class Experiment:
             recorded, entry = load_method(member.method)
             methods[recorded] = entry.method
             given = with_unshared(member.unshared, entry, self.protocol, member.options)
-            setup = make_setup(recorded, entry, self.protocol, given)
             about = (member.options, member.unshared, member.swept)
             label = make_label(member.method, entry, self.protocol, *about)
             for sequence in self.sequences:
+                setup = make_setup(recorded, entry, self.protocol, given, sequence)
                 runs += make_runs(entry, label, setup, self.protocol, sequence, self.seeds)
         return runs, methods
 

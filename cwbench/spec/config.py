@@ -109,6 +109,18 @@ GROUPS: dict[str, type] = {
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "paper": {},
     "compact": {"steps_per_task": 250_000, "eval_every": 10_000},
+    # On the point mass, where it learns: `--seq point3 --protocol demo`.
+    "demo": {
+        "steps_per_task": 2_000,
+        "eval_every": 250,
+        "eval_episodes": 10,
+        "start_steps": 250,
+        "update_after": 250,
+        "update_every": 25,
+        "batch_size": 64,
+        "width": 32,
+        "gamma": 0.9,
+    },
     "smoke": {
         "steps_per_task": 600,
         "eval_every": 300,

@@ -1,4 +1,15 @@
-"""Names of tasks that sequences refer to."""
+"""Meta-World's tasks by name, and what defines a task of the gymnasium suite."""
+
+import hashlib
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from typing import Any
+
+from cwbench.spec.errors import UserError
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -26,3 +37,108 @@ METAWORLD_TASKS = (
     plate-slide-back-side soccer stick-push reach-wall sweep-into sweep window-open
     """.split(),
 )
+
+# Of the point mass: eight goals with rewards as they are (`cwbench.envs.pointmass`).
+POINT_TASKS = tuple(f"reach-{goal}-1" for goal in range(8))
+
+
+@dataclass(frozen=True)
+class Score:
+    """How an episode's score, 0 to 1, follows from its return, or from `info["success"]`."""
+
+    return_from: float | None = None  # returns between these two become scores between 0 and 1
+    return_to: float | None = None
+    threshold: float | None = None  # returns of at least this score 1, others 0
+
+    @staticmethod
+    def parse(value: Any) -> "Score":
+        """`"success"`, `{threshold = 300}` or `{return_from = 0, return_to = 6000}`."""
+        if value == "success":
+            return Score()
+        keys = set(value) if isinstance(value, Mapping) else set()
+        if keys not in ({"threshold"}, {"return_from", "return_to"}):
+            raise UserError(
+                f'score {value!r} is not a rule: write "success", {{ threshold = X }} '
+                "or { return_from = X, return_to = Y }"
+            )
+        for key, bound in value.items():
+            if isinstance(bound, bool) or not isinstance(bound, int | float):
+                raise UserError(f"score: {key} = {bound!r} is not a number")
+            if not math.isfinite(bound):
+                raise UserError(f"score: {key} = {bound!r} is not finite")
+        made = Score(**{key: float(bound) for key, bound in value.items()})
+        if made.return_from is not None and made.return_from == made.return_to:
+            raise UserError("score: return_from and return_to are equal")
+        return made
+
+    def of(self, total: float, success: bool) -> float:
+        """The score of an episode with this return."""
+        if self.threshold is not None:
+            return float(total >= self.threshold)
+        if self.return_from is None or self.return_to is None:
+            return float(success)
+        share = (total - self.return_from) / (self.return_to - self.return_from)
+        return min(max(share, 0.0), 1.0)
+
+    def record(self) -> Any:
+        return {key: value for key, value in asdict(self).items() if value is not None} or "success"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of the gymnasium suite: how its environment is made, and what its scores mean."""
+
+    name: str
+    env: str | Callable[..., Any]  # a registered id, "module:ID", or a function that makes it
+    kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # Each a name "module:Class" or {"wrapper": name, "kwargs": {...}}, innermost first.
+    wrappers: tuple[Any, ...] = field(default=(), hash=False)
+    score: Score = field(default_factory=Score)
+    horizon: int | None = None  # steps per episode; None: the environment's own limit
+    # Found out from the environment:
+    obs_size: int = 0
+    action_size: int = 0
+    resume: str = ""  # "exact", or "episode": a continued run begins a new episode
+
+    def record(self) -> dict[str, Any]:
+        env = {"id": self.env} if isinstance(self.env, str) else named_source(self.env)
+        return {
+            "name": self.name,
+            **env,
+            "kwargs": dict(self.kwargs),
+            "wrappers": list(self.wrappers),
+            "score": self.score.record(),
+            "horizon": self.horizon,
+            "obs_size": self.obs_size,
+            "action_size": self.action_size,
+            "resume": self.resume,
+        }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> "Task":
+        values = dict(record)
+        env = imported(values.pop("callable")) if "callable" in values else values.pop("id")
+        values.pop("source", None)
+        values |= {"score": Score.parse(values["score"]), "wrappers": tuple(values["wrappers"])}
+        return Task(env=env, **values)
+
+
+def named_source(function: Callable[..., Any]) -> dict[str, str]:
+    """A function's name, "module:name", and a hash of its text, for records."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = ""
+    name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}"
+    return {"callable": name, "source": hashlib.sha256(text.encode()).hexdigest()[:12]}
+
+
+def imported(name: str) -> Any:
+    """The object that "module:name" names."""
+    module, colon, path = name.partition(":")
+    if not colon or not path:
+        raise UserError(f'{name!r} is not a name such as "package.module:Class"')
+    try:
+        return reduce(getattr, path.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"cannot import {name!r}: {error}") from None

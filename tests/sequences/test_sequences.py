@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cwbench import sequences
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, Task
 
 
 def test_triplets_are_the_published_ones() -> None:
@@ -76,3 +77,82 @@ def test_a_star_stands_for_anything() -> None:
     assert sequences.expand("cw10") == [sequences.get("cw10")]
     with pytest.raises(ValueError, match="like 'cw4-\\*'"):
         sequences.expand("cw4-*")
+
+
+def test_named_sequences_consist_of_known_tasks() -> None:
+    for name in sequences.names():
+        sequence = sequences.get(name)
+        assert sequence.name == name and sequence.source
+        if sequence.suite == "metaworld":
+            assert set(sequence.tasks) <= set(METAWORLD_TASKS)
+    assert sequences.get("cw100").tasks == CW_TASKS * 10
+    assert len(sequences.get("rd-hard").tasks) == len(sequences.get("rd-easy").tasks) == 8
+    assert len(set(sequences.get("mt10").tasks)) == 10
+    assert sequences.get("mt50").tasks == tuple(sorted(METAWORLD_TASKS))
+
+
+def test_random_orders_are_fixed_and_differ() -> None:
+    first, second = (sequences.get(f"orders-cw10-{number}").tasks for number in (0, 1))
+    assert first != second and sorted(first) == sorted(second) == sorted(CW_TASKS)
+    assert sequences.get("orders-cw10-3").tasks[:3] == (
+        "window-close",
+        "handle-press-side",
+        "shelf-place",
+    )
+
+
+def test_tasks_of_one_sequence_belong_to_one_suite() -> None:
+    assert sequences.get("reach-0-1,reach-2-1").suite == "pointmass"
+    assert sequences.get("single-reach-4-1").tasks == ("reach-4-1",)
+    with pytest.raises(ValueError, match="all tasks must be of one suite"):
+        sequences.get("reach-0-1,push")
+
+
+HEAVY = """
+suite = "gymnasium"
+[[task]]
+name = "heavy"
+id = "Pendulum-v1"
+kwargs = { g = 12.0 }
+wrappers = ["mine:Scale", { wrapper = "mine:Mask", kwargs = { keep = [1] } }]
+score = { return_from = -1200, return_to = 0.0 }
+horizon = 100
+[[task]]
+id = "Pendulum-v1"
+score = { threshold = -200 }
+"""
+
+
+def test_a_file_defines_gymnasium_tasks(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(HEAVY)
+    sequence = sequences.get(str(file))
+    assert (sequence.suite, sequence.tasks) == ("gymnasium", ("heavy", "Pendulum-v1"))
+    heavy, plain = sequence.definitions
+    assert (heavy.env, heavy.kwargs, heavy.horizon) == ("Pendulum-v1", {"g": 12.0}, 100)
+    assert heavy.score.of(-300.0, False) == pytest.approx(0.75)
+    assert [plain.score.of(total, False) for total in (-201.0, -200.0)] == [0.0, 1.0]
+    assert hash(heavy) != hash(plain) and Task.from_record(heavy.record()) == heavy
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('id = "Pendulum-v1"\nkwargs', "kwargs", "task heavy: `id` must name"),
+        ("score = { threshold = -200 }", "", "task Pendulum-v1: `score` is missing"),
+        (", return_to = 0.0", "", "task heavy: score .* is not a rule"),
+        ("return_to = 0.0", "return_to = -1200", "are equal"),
+        ("return_to = 0.0", "return_to = inf", "not finite"),
+        ("horizon = 100", "horizon = 0", "task heavy: `horizon`"),
+        ("horizon = 100", "steps = 100", r"unknown keys \['steps'\]"),
+        ('"mine:Scale"', '"Scale"', "wrapper 'Scale'"),
+        ('name = "heavy"', 'name = "Pendulum-v1"', "two different tasks"),
+        ('suite = "gymnasium"', 'suite = "gym"', "unknown suite 'gym'"),
+    ],
+)
+def test_bad_task_definitions(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "bad.toml"
+    assert old in HEAVY
+    file.write_text(HEAVY.replace(old, new, 1))
+    with pytest.raises(ValueError, match=message):
+        sequences.get(str(file))

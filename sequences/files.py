@@ -1,0 +1,108 @@
+"""Sequences from files."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cwbench.sequences.sequence import Sequence
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.tasks import Score, Task
+
+NAMES = r"[\w.+-]+"  # what names of sequences and tasks may hold
+KEYS = {
+    "metaworld": ("name", "suite", "tasks"),
+    "pointmass": ("name", "suite", "tasks"),
+    "gymnasium": ("name", "suite", "task"),
+}
+TASK_KEYS = ("name", "id", "kwargs", "wrappers", "score", "horizon")
+
+
+def read(path: Path) -> Sequence:
+    """A sequence file; UserError with one line that says what is wrong with it."""
+    return _sequence(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+
+
+def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
+    suite = content.get("suite", "metaworld")
+    if suite not in KEYS:
+        raise UserError(f"unknown suite {suite!r}; known: {', '.join(KEYS)}")
+    _known(content, KEYS[suite])
+    name = _name(content.get("name", stem), "`name`")
+    if suite == "gymnasium":
+        return _gymnasium(name, content.get("task"))
+    tasks = content.get("tasks")
+    if not isinstance(tasks, list) or not tasks or not all(isinstance(t, str) for t in tasks):
+        raise UserError("`tasks` must be a list of one or more task names")
+    return Sequence(name, tuple(tasks), suite)
+
+
+def _known(content: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    if unknown := sorted(set(content) - set(keys)):
+        raise UserError(f"unknown keys {unknown}; allowed: {', '.join(keys)}")
+
+
+def _name(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(NAMES, value):
+        raise UserError(f"{what} may hold letters, digits and . + - _ only, found {value!r}")
+    return value
+
+
+def _gymnasium(name: str, entries: Any) -> Sequence:
+    if not isinstance(entries, list) or not entries:
+        raise UserError("a gymnasium sequence has one or more tables [[task]]")
+    tasks = [_task(entry, number) for number, entry in enumerate(entries, start=1)]
+    definitions: dict[str, Task] = {}
+    for task in tasks:
+        if definitions.setdefault(task.name, task) != task:
+            raise UserError(f"two different tasks are called {task.name!r}; give each a `name`")
+    order = tuple(task.name for task in tasks)
+    return Sequence(name, order, "gymnasium", tuple(definitions.values()))
+
+
+def _task(entry: Any, number: int) -> Task:
+    if not isinstance(entry, dict):
+        raise UserError(f"task {number}: expected a table [[task]], found {entry!r}")
+    with located(f"task {entry.get('name', entry.get('id', number))}"):
+        return _checked(entry)
+
+
+def _checked(entry: Mapping[str, Any]) -> Task:
+    _known(entry, TASK_KEYS)
+    env = entry.get("id")
+    if not isinstance(env, str):
+        raise UserError('`id` must name an environment, such as "HalfCheetah-v5"')
+    if "score" not in entry:
+        raise UserError(
+            '`score` is missing: write "success", { threshold = X } '
+            "or { return_from = X, return_to = Y }"
+        )
+    kwargs, horizon = entry.get("kwargs", {}), entry.get("horizon")
+    if not isinstance(kwargs, dict):
+        raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
+    if horizon is not None and (type(horizon) is not int or horizon < 1):
+        raise UserError(f"`horizon` must be a number of steps, found {horizon!r}")
+    return Task(
+        _name(entry.get("name", env.rpartition(":")[2].replace("/", "-")), "`name`"),
+        env,
+        kwargs,
+        tuple(_wrapper(one) for one in _list(entry.get("wrappers", []))),
+        Score.parse(entry["score"]),
+        horizon,
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise UserError(f"`wrappers` must be a list, found {value!r}")
+    return value
+
+
+def _wrapper(value: Any) -> Any:
+    name = value.get("wrapper") if isinstance(value, dict) else value
+    if not isinstance(name, str) or ":" not in name:
+        raise UserError(f'wrapper {value!r} is not a name such as "mypackage:MassScale"')
+    if isinstance(value, dict):
+        _known(value, ("wrapper", "kwargs"))
+    return value

@@ -1,0 +1,17 @@
+"""What a sequence is."""
+
+from dataclasses import dataclass, field
+
+from cwbench.spec.tasks import Task
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Tasks to be learned one after another. A task may come twice: each position is its own."""
+
+    name: str
+    tasks: tuple[str, ...]
+    suite: str = "metaworld"
+    definitions: tuple[Task, ...] = ()  # of suites whose tasks are not known by name alone
+    source: str = field(default="", compare=False)  # where it comes from
+    summary: str = field(default="", compare=False)  # shown instead of a long list of tasks
