@@ -40,7 +40,7 @@ class AGEM(Method[AGEMConfig]):
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         if self.trainer.position == 0:
             return
-        reference = self.trainer.learn(self.remember(), "memory-").grads
+        reference = self.trainer.sac_gradients(self.remember(), "memory-").grads
         actor, critic = (self.trainer.group(network) for network in ("actor", "critic"))
         joint = self.config.projection == "joint"
         for names in [actor + critic] if joint else [actor, critic]:

@@ -1,44 +1,18 @@
-"""Soft actor-critic's losses and gradients as functions of tensors alone, so that they compile.
+"""The losses of `losses.py` and their gradients, without autograd.
 
-Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
+Functions of tensors alone, so that they compile.
 """
-
-from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.losses import Losses, Params, SACGradients, q_values
 from cwbench.learner.networks import Network, Policy, clamp_log_std, squash, squash_gradient
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
 
-Params = Mapping[str, Tensor]
 
-
-class Losses(NamedTuple):
-    actor: Tensor  # [R]
-    critic: Tensor  # [R]
-    alpha: Tensor  # [R]
-    q: Tensor  # [R], mean normalised value of the first critic
-    entropy: Tensor  # [R], mean estimate
-
-
-class Learned(NamedTuple):
-    """What one update makes of a batch."""
-
-    losses: Losses
-    grads: dict[str, Tensor]
-    targets: Tensor  # [R, B], in the unit of rewards
-
-
-def values(critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
-    """Normalised values of both critics: [R, 2, B]."""
-    return critic(params, torch.cat([obs, action], -1), tasks).squeeze(-1)
-
-
-def learn(
+def sac_gradients(
     policy: Policy,
     critic: Network,
     params: Params,
@@ -49,61 +23,56 @@ def learn(
     next_noise: Tensor,
     gamma: float,
     target_entropy: float,
-) -> Learned:
-    """All losses and their gradients, at the same weights, without autograd.
+) -> SACGradients:
+    """All losses and their gradients; `sac_losses` states them.
 
-        wanted  r + gamma * (min Q'(s', b') - alpha * log pi(b'|s'))
-        critic  sum_B weight * (Q(s, a) - wanted)^2 / 2, both twins, in normalised units
-        actor   sum_B weight * (alpha * log pi(b|s) - min Q(s, b))
-        alpha   sum_B weight * log alpha * (entropy - target entropy)   entropy = -log pi(b|s)
-
-    b and b' are the policy's own actions, tanh(mean + std * noise). Each loss moves its own
-    parameters only. As all are taken at the same weights, the actor passes once over s and s', the
-    critics once over a and b.
+    As all are taken at the same weights, the actor makes one forward pass over s and s', the
+    critics one over the actions of the batch and of the policy.
     """
-    tasks, weight, obs = batch.tasks, batch.weight, batch.obs
-    both = torch.stack([obs, batch.next_obs], 1)
-    out, actor_pass = policy.network.forward(params, both, tasks)  # [R, 2, B, 2A]
-    mean, raw = out.chunk(2, -1)
-    log_std = clamp_log_std(raw)
-    actions, densities = squash(mean, log_std, torch.stack([noise, next_noise], 1))
-    action, log_density = actions[:, 0], densities[:, 0]
+    tasks, w, obs = batch.tasks, batch.weight, batch.obs
+    both_obs = torch.stack([obs, batch.next_obs], 1)
+    out, actor_cache = policy.network.forward(params, both_obs, tasks)  # [R, 2, B, 2A]
+    mean, raw_log_std = out.chunk(2, -1)
+    log_std = clamp_log_std(raw_log_std)
+    actions, log_pis = squash(mean, log_std, torch.stack([noise, next_noise], 1))
+    action, log_pi = actions[:, 0], log_pis[:, 0]
     alpha = tasks.of(params["log_alpha"]).exp()
 
     # Targets.
-    scale, shift = tasks.of(value["std"]), tasks.of(value["mean"])
-    later = values(critic, target, batch.next_obs, actions[:, 1], tasks).amin(1) * scale + shift
-    wanted = batch.reward + gamma * (later - alpha * densities[:, 1])
+    value_std, value_mean = tasks.of(value["std"]), tasks.of(value["mean"])
+    next_q = q_values(critic, target, batch.next_obs, actions[:, 1], tasks).amin(1)
+    next_q = next_q * value_std + value_mean
+    y = batch.reward + gamma * (next_q - alpha * log_pis[:, 1])
 
-    # Values of the batch's actions and of the actor's, and how the losses change with them. Of the
-    # actor's the smaller twin gets the whole gradient; equal ones share it.
-    tried = torch.stack([batch.action, action], 1)
-    both = torch.cat([obs.unsqueeze(1).expand(-1, 2, -1, -1), tried], -1)
-    out, critic_pass = critic.forward(params, both, tasks)
-    q, chosen = out.squeeze(-1).unbind(2)  # [R, 2, B] each
-    error = q - ((wanted - shift) / scale).unsqueeze(1)
-    lead = (chosen[:, 1] - chosen[:, 0]).sign()
-    share = 0.5 + 0.5 * torch.stack([lead, -lead], 1)
-    slopes = weight[:, None, None] * torch.stack([error, share], 2)  # [R, 2, 2, B]
-    deltas = critic.deltas(critic_pass, slopes.unsqueeze(-1))
-    grads = critic.gradients(params, critic_pass, deltas)
-    by_action = -critic.input_gradient(critic_pass, deltas, obs.shape[-1])
+    # Critics, on the actions of the batch (q) and of the policy (q_pi). The actor's gradient goes
+    # through the smaller twin; equal twins share it.
+    both_actions = torch.stack([batch.action, action], 1)
+    critic_in = torch.cat([obs.unsqueeze(1).expand(-1, 2, -1, -1), both_actions], -1)
+    out, critic_cache = critic.forward(params, critic_in, tasks)
+    q, q_pi = out.squeeze(-1).unbind(2)  # [R, 2, B] each
+    error = q - ((y - value_mean) / value_std).unsqueeze(1)
+    sign = (q_pi[:, 1] - q_pi[:, 0]).sign()
+    twin_share = 0.5 + 0.5 * torch.stack([sign, -sign], 1)
+    by_q = w[:, None, None] * torch.stack([error, twin_share], 2)  # [R, 2, 2, B]
+    deltas = critic.deltas(critic_cache, by_q.unsqueeze(-1))
+    grads = critic.gradients(params, critic_cache, deltas)
+    by_action = -critic.input_gradient(critic_cache, deltas, obs.shape[-1])
 
-    # From the action to the actor's output.
-    price = weight * alpha  # [R, B], what a unit of log density costs
-    by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, price)
-    by_log_std = by_log_std * (raw[:, 0] == log_std[:, 0])
-    by_out, own = torch.cat([by_mean, by_log_std], -1), actor_pass.first
-    grads = policy.network.gradients(params, own, policy.network.deltas(own, by_out)) | grads
+    # Actor.
+    alpha_w = w * alpha  # [R, B], the derivative of the actor's loss by log pi
+    by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, alpha_w)
+    by_log_std = by_log_std * (raw_log_std[:, 0] == log_std[:, 0])  # none where it was clamped
+    by_out, cache = torch.cat([by_mean, by_log_std], -1), actor_cache.first
+    grads = policy.network.gradients(params, cache, policy.network.deltas(cache, by_out)) | grads
 
-    # The factor is log alpha, not alpha, as in the reference.
-    surplus = weight * (-log_density - target_entropy)
-    grads["log_alpha"] = tasks.sums(surplus, params["log_alpha"].shape[1])
-    made = Losses(
-        per_run_sum(price * log_density - weight * chosen.amin(1)),
-        0.5 * per_run_sum((slopes[:, :, 0] * error).sum(1)),
-        per_run_sum(surplus * tasks.of(params["log_alpha"])),
-        per_run_sum(weight * q[:, 0]),
-        -per_run_sum(weight * log_density),
+    # Temperature.
+    entropy_gap = w * (-log_pi - target_entropy)
+    grads["log_alpha"] = tasks.sums(entropy_gap, params["log_alpha"].shape[1])
+    losses = Losses(
+        actor=per_run_sum(alpha_w * log_pi - w * q_pi.amin(1)),
+        critic=0.5 * per_run_sum((by_q[:, :, 0] * error).sum(1)),
+        alpha=per_run_sum(entropy_gap * tasks.of(params["log_alpha"])),
+        q=per_run_sum(w * q[:, 0]),
+        entropy=-per_run_sum(w * log_pi),
     )
-    return Learned(made, grads, wanted)
+    return SACGradients(losses, grads, y)

@@ -3,16 +3,17 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from cwbench.learner import gradients as losses
 from cwbench.learner.adam import Adam
 from cwbench.learner.compiler import F, compiled
 from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
+from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
+from cwbench.learner.losses import Losses, SACGradients, autograd_gradients, q_values
 from cwbench.learner.networks import Policy, make_critic, make_policy
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
@@ -20,6 +21,8 @@ from cwbench.learner.runaxis import clip_global_norm
 from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
 
+# How SAC's gradients are computed: by `gradients.py`, or from the losses in `losses.py`.
+Gradients = Literal["manual", "autograd"]
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
 
 # (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
@@ -64,6 +67,7 @@ class Trainer:
         device: torch.device,
         length: int | None = None,
         compiled: bool = False,
+        gradients: Gradients = "manual",
     ) -> None:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
@@ -75,7 +79,8 @@ class Trainer:
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
-        self._learn = self.fast(losses.learn)
+        manual = gradients == "manual"
+        self._sac_gradients = self.fast(sac_gradients) if manual else autograd_gradients
         self.params: dict[str, Tensor] = {}
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
@@ -205,24 +210,24 @@ class Trainer:
 
     def update(self) -> None:
         batch = self.method.sample_batch(self.sac.batch_size)
-        learned = self.learn(batch)
+        computed = self.sac_gradients(batch)
         penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
-        self._add_gradients(penalty, learned.grads)
-        self.record(learned.losses, penalty)
-        self.method.adjust_gradients(learned.grads)
-        self.apply(learned.grads)
+        self._add_gradients(penalty, computed.grads)
+        self.record(computed.losses, penalty)
+        self.method.adjust_gradients(computed.grads)
+        self.apply(computed.grads)
         with torch.no_grad():
-            self.method.after_update(batch, learned.targets)
+            self.method.after_update(batch, computed.targets)
 
     @torch.no_grad()
-    def learn(self, batch: Batch, draw: str = "") -> losses.Learned:
-        """SAC's own losses, gradients and targets, all at the same weights, before any moves.
+    def sac_gradients(self, batch: Batch, draw: str = "") -> SACGradients:
+        """SAC's own losses, gradients and targets, all at the same weights, before any changes.
 
         `draw` names the random numbers: a method's further batches need names of their own.
         """
         tables = (self.params, self.target, self.value)
         noise, next_noise = (self.noise(f"{draw}{name}", batch) for name in ("now", "next"))
-        return self._learn(
+        return self._sac_gradients(
             self.policy,
             self.critic,
             *tables,
@@ -239,7 +244,7 @@ class Trainer:
 
     def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
-        return losses.values(self.critic, params, obs, action, tasks)
+        return q_values(self.critic, params, obs, action, tasks)
 
     def _add_gradients(self, penalty: Tensor, grads: Mapping[str, Tensor]) -> None:
         """Add those of a number per run."""
@@ -252,8 +257,10 @@ class Trainer:
         torch._foreach_add_([grads[name] for name in touched], list(touched.values()))
 
     @torch.no_grad()
-    def record(self, made: losses.Losses, penalty: Tensor) -> None:
-        self.statistics += torch.stack([made.actor, made.critic, penalty, made.q, made.entropy])
+    def record(self, losses: Losses, penalty: Tensor) -> None:
+        self.statistics += torch.stack(
+            [losses.actor, losses.critic, penalty, losses.q, losses.entropy]
+        )
 
     def take_statistics(self) -> dict[str, list[float]]:
         """Means per run since the last call; NaN when there was no update."""

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from cwbench.learner.method import Method
 from cwbench.learner.replay import OldTask, Replay
-from cwbench.learner.trainer import Trainer
+from cwbench.learner.trainer import Gradients, Trainer
 from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
 
@@ -35,6 +35,7 @@ class Rehearsal(Trainer):
         device: torch.device,
         *,
         compiled: bool = False,
+        gradients: Gradients = "manual",
     ) -> None:
         first = fleet[0]
         super().__init__(
@@ -47,6 +48,7 @@ class Rehearsal(Trainer):
             device=device,
             length=first.length,
             compiled=compiled,
+            gradients=gradients,
         )
         method = kind(rehearsed(first.setup.options), self)
         self.lanes = method.lanes(first.position)

@@ -186,7 +186,7 @@ def test_value_normalisation_leaves_losses_and_targets_in_their_units(make_train
     learned = []
     for trainer in (plain, scaled):
         trainer.streams.seek(0)
-        learned.append(trainer.learn(trainer.replay.sample(16)))
+        learned.append(trainer.sac_gradients(trainer.replay.sample(16)))
     one, other = learned
     assert_close(one.targets, other.targets, rtol=1e-4, atol=1e-4)
     assert_close(one.losses.critic, other.losses.critic * std**2, rtol=1e-3, atol=1e-4)
@@ -232,7 +232,7 @@ def test_gradients_of_another_batch_leave_the_update_alone(make_trainer: Make) -
     plain, busy = make_trainer([0, 1]), make_trainer([0, 1])
     plain.update()
     other = busy.replay.sample_once(24, "other")  # another size: draws are per name and shape
-    found, again, fresh = (busy.learn(other, draw).grads for draw in ("a-", "a-", "b-"))
+    found, again, fresh = (busy.sac_gradients(other, draw).grads for draw in ("a-", "a-", "b-"))
     assert all(torch.equal(found[name], again[name]) for name in found)
     assert not any(torch.equal(found[name], fresh[name]) for name in busy.group("actor"))
     assert not busy.statistics.any()

@@ -57,7 +57,7 @@ def test_loss_is_new_plus_weighted_old(make_trainer: Make, old_weight: str, fact
     method = in_task(make_trainer, 3, old_weight=old_weight)
     trainer = method.trainer
     batch = method.sample_batch(14)  # 15 old ones, so that their share of rows is not one half
-    learned = trainer.learn(batch)
+    learned = trainer.sac_gradients(batch)
     values = trainer.q(trainer.params, batch.obs, batch.action, batch.tasks)
     squared = 0.5 * ((values - learned.targets.unsqueeze(1)) ** 2).sum(1)
     old, new = squared[:, :15].mean(1), squared[:, 15:].mean(1)
@@ -78,7 +78,7 @@ def test_temperature_learns_from_the_new_half_alone(make_trainer: Make) -> None:
     trainer, batch = method.trainer, method.sample_batch(8)
     action = trainer.policy(trainer.params, batch.obs, batch.tasks)
     entropy = -squash(*action, trainer.noise("now", batch))[1].detach()
-    grads = trainer.learn(batch).grads
+    grads = trainer.sac_gradients(batch).grads
     method.adjust_gradients(grads)
     grad = grads["log_alpha"]
     expected = (entropy[:, 8:] - trainer.target_entropy).mean(1)
