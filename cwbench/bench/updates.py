@@ -26,7 +26,7 @@ from cwbench.spec.segment import Setup, path
 from cwbench.spec.tasks import CW_TASKS
 
 CHUNK = 50  # updates between two looks at the clock, on CUDA
-OURS, COMPILED, SB3, TEXTBOOK = "cwbench", "cwbench --compile", "stable-baselines3", "textbook"
+OURS, COMPILED, SB3 = "cwbench", "cwbench --compile", "stable-baselines3"
 
 Row = dict[str, Any]
 Contenders = dict[tuple[str, int], baselines.Updates]  # by name and number of runs
@@ -52,7 +52,7 @@ def fleet_updates(
     compiled: bool,
     length: int = 1,
 ) -> baselines.Updates:
-    """Updates of a fleet in the last of so many tasks, on made-up transitions."""
+    """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.sizes(setup.env)
     names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
     fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
@@ -60,12 +60,12 @@ def fleet_updates(
 
 
 def update_speed(train: baselines.Updates, device: torch.device, seconds: float) -> float:
-    """Updates per second on a device of its own, nothing beside it."""
+    """Updates per second on a device that does nothing else."""
     chunk = CHUNK if device.type == "cuda" else 1
     return chunk / seconds_per_call(partial(train, chunk), seconds)
 
 
-def beside_peers(
+def compare_updates(
     sizes: Sequence[int],
     threads: int,
     batch_size: int,
@@ -74,7 +74,7 @@ def beside_peers(
     seconds: float,
     rounds: int,
 ) -> list[Row]:
-    """`_beside_peers` in a process that has this many threads from its start.
+    """`_compare_updates` in a process that has this many threads from its start.
 
     `torch.set_num_threads` is not enough: on ARM, oneDNN takes all cores regardless.
     """
@@ -83,7 +83,7 @@ def beside_peers(
     try:
         with ProcessPoolExecutor(1, get_context("spawn")) as child:
             return child.submit(
-                _beside_peers, sizes, threads, batch_size, compiled, seconds, rounds
+                _compare_updates, sizes, threads, batch_size, compiled, seconds, rounds
             ).result()
     finally:
         del os.environ["OMP_NUM_THREADS"]
@@ -91,7 +91,7 @@ def beside_peers(
             os.environ["OMP_NUM_THREADS"] = before
 
 
-def _beside_peers(
+def _compare_updates(
     sizes: Sequence[int],
     threads: int,
     batch_size: int,
@@ -106,11 +106,10 @@ def _beside_peers(
         contenders[OURS, size] = fleet_updates(*ours, size, cpu, compiled=False)
         if compiled:
             contenders[COMPILED, size] = fleet_updates(*ours, size, cpu, compiled=True)
-    contenders[TEXTBOOK, 1] = baselines.Textbook(batch_size).train
     if known := baselines.stable_baselines(batch_size):
         contenders[SB3, 1] = known
     taken = interleaved(contenders, seconds, rounds)
-    base = (SB3 if known else TEXTBOOK), 1
+    base = (SB3, 1) if known else (OURS, sizes[0])
     return [
         {
             "what": what,
@@ -118,7 +117,7 @@ def _beside_peers(
             "threads": threads,
             "updates_per_s": 1 / median(taken[what, runs]),
             "ratio": median(
-                runs * other / own
+                runs * other / (base[1] * own)
                 for own, other in zip(taken[what, runs], taken[base], strict=True)
             ),
             "ratio_to": base[0],
@@ -130,9 +129,9 @@ def _beside_peers(
 def interleaved(
     contenders: Contenders, seconds: float, rounds: int
 ) -> dict[tuple[str, int], list[float]]:
-    """Seconds per update in each of several rounds, in which all have their turn.
+    """Seconds per update in each of several rounds, in which all take turns.
 
-    The peers run with torch as it comes, ours as `cwbench run` sets it up.
+    Stable-Baselines3 runs with torch's defaults, ours as `cwbench run` sets torch up.
     """
     taken: dict[tuple[str, int], list[float]] = {key: [] for key in contenders}
     for _ in range(rounds):

@@ -65,7 +65,7 @@ def _numbers(text: str) -> list[int]:
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
 @click.option(
     "--compile/--no-compile", "compiled", default=False,
-    help="Measure compiled updates; on a CPU, beside the plain ones.",
+    help="Measure compiled updates; on a CPU, plain ones too.",
 )  # fmt: skip
 @click.option("--tf32/--no-tf32", default=True)
 @click.option("--batch-size", type=click.IntRange(1), help="[default: the method's]")
@@ -85,13 +85,13 @@ def bench_update(
 ) -> None:
     """Updates per second with the published networks, for fleets of several sizes.
 
-    On a CPU plain SAC beside Stable-Baselines3 (where it is installed: the extra `bench`) and a
-    textbook implementation, in turns. The ratio is that of run-updates per second. On a GPU any
-    method, in the last of so many tasks, on made-up transitions.
+    On a CPU, plain SAC against Stable-Baselines3 (where it is installed: the extra `bench`), in
+    turns. The ratio is that of run-updates per second. On a GPU any method, in the last of
+    --length tasks, on made-up transitions.
     """
     import torch
 
-    from cwbench.bench.updates import beside_peers, fleet_updates, update_speed
+    from cwbench.bench.updates import compare_updates, fleet_updates, update_speed
     from cwbench.experiment.build import load_method, make_setup
     from cwbench.experiment.execution import pick_device
     from cwbench.planning.estimate import cores
@@ -106,7 +106,7 @@ def bench_update(
             raise click.UsageError("on a CPU it is plain SAC: --method and --length need CUDA")
         for count in _numbers(threads) if threads else sorted({1, cores()}):
             size = batch_size or SACConfig().batch_size
-            rows += beside_peers(
+            rows += compare_updates(
                 sizes, count, size, compiled=compiled, seconds=seconds, rounds=rounds
             )
     else:
@@ -141,8 +141,8 @@ def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
     ]
     heads = ("runs", "threads", "updates/s", "run-updates/s", *([f"x {base}"] if base else []))
     show(lines, "what", *heads)
-    if base == "textbook":
-        click.echo("stable-baselines3 is not installed: ratios are to the textbook")
+    if base == "cwbench":
+        click.echo("stable-baselines3 is not installed: ratios are to the first row")
 
 
 FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
