@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from cwbench import envs, methods
-from cwbench.fleet import snapshot
+from cwbench.experiment import build
+from cwbench.experiment.execution import Execution
+from cwbench.experiment.session import Session, Silent
 from cwbench.fleet.progress import Quiet
-from cwbench.fleet.runner import Outcome, Runner
+from cwbench.fleet.runner import Outcome
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.plan import Plan, Run, make_plan, split_evenly
+from cwbench.planning.plan import Plan, split_evenly
 from cwbench.rollout.pool import Pool
+from cwbench.sequences import Sequence
 from cwbench.spec.config import (
     MethodConfig,
     NetworkConfig,
-    PointMassConfig,
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.options import resolve
-from cwbench.spec.segment import Setup, path
 from cwbench.store.results import Store
 
 TOY_TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -45,7 +45,7 @@ TOY_SCHEDULE = ScheduleConfig(
 def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.pick_device`
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.set_up_torch`
 
 
 @pytest.fixture
@@ -109,6 +109,16 @@ class StopAfter(Quiet):
             os.kill(os.getpid(), signal.SIGINT)
 
 
+class Stopping(Silent):
+    """Tells nobody, and stops after so many chunks."""
+
+    def __init__(self, chunks: int) -> None:
+        self.chunks = chunks
+
+    def progress(self, total_steps: int) -> StopAfter:
+        return StopAfter(self.chunks)
+
+
 ToyRun = Callable[..., tuple[Store, Plan, Outcome]]
 
 
@@ -128,60 +138,30 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         schedule: ScheduleConfig = TOY_SCHEDULE,
         sac: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
-        sweep: Sequence[dict[str, Any]] = ({},),
+        sweep: Iterable[dict[str, Any]] = ({},),
     ) -> tuple[Store, Plan, Outcome]:
-        base, entry = methods.load(name)
-        kind = entry.method
-
-        def make_setup(own: dict[str, Any]) -> Setup:
-            small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
-            layers = (own, options or {}, small, entry.options, kind.preset)
-            return Setup(
-                base,
-                resolve(kind.config_class, *layers),
-                sac=resolve(SACConfig, *layers),
-                network=resolve(NetworkConfig, *layers),
-                env=resolve(PointMassConfig, *layers),
-                schedule=schedule,
-                source=entry.source,
-            )
-
+        base, entry = build.load_method(name)
+        small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
+        sequence = Sequence("toy", tasks, "pointmass")
+        given = {**small, **asdict(schedule), **(options or {})}
+        setups = [build.make_setup(base, entry, "paper", given | own, sequence) for own in sweep]
         runs = [
-            Run(
-                "toy",
-                tasks,
-                name,
-                "toy",
-                tuple(
-                    path(
-                        setup,
-                        seed,
-                        tasks,
-                        needs_length=kind.needs_length,
-                        joint=kind.trains_jointly,
-                    )
-                ),
-            )
-            for setup in map(make_setup, sweep)
+            build.make_run(entry, name, setup, "toy", sequence, seed)
+            for setup in setups
             for seed in seeds
         ]
-        store = Store(root)
-        store.add_experiment(
-            {"name": name, "command": "", "created": 0.0, "runs": [r.record() for r in runs]}
-        )
-        step_of = lambda segment: snapshot.step_of(store.folder(segment).snapshot)  # noqa: E731
-        plan = make_plan(runs, store, 8, step_of)
-        runner = Runner(
-            store,
-            {base: kind},
+        session = Session(
+            Store(root),
+            {base: entry.method},
+            Execution(threads=1, snapshot_minutes=snapshot_seconds / 60, fleet_size=8),
             torch.device("cpu"),
-            envs.sizes,
-            turns=lambda fleet: split_evenly(fleet, min(halves, len(fleet))),
-            compiled=False,
-            snapshot_seconds=snapshot_seconds,
-            about=lambda segment: {"protocol": "toy"},
+            listener=Stopping(stop_after),
+            fits=lambda fleet: True,
+            groups=lambda fleet: split_evenly(fleet, min(halves, len(fleet))),
         )
-        outcome = runner.run(plan, toy_pool, StopAfter(stop_after))
-        return store, plan, outcome
+        session.record({name: runs})
+        plan = session.plan(runs)
+        outcome = session.train(plan, "toy", toy_pool)
+        return session.store, plan, outcome
 
     return run

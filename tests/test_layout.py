@@ -50,13 +50,6 @@ ONLY_IN = {
     "matplotlib": {"reports", "bench"},
 }
 
-# Not there yet: modules that still import click.
-CLICK_BELOW_CLI = {
-    "cwbench.experiment.execution",
-    "cwbench.experiment.launching",
-    "cwbench.experiment.session",
-}
-
 
 def sources() -> list[Path]:
     files = [file for folder in ("cwbench", *TOP) for file in (ROOT / folder).rglob("*.py")]
@@ -129,7 +122,7 @@ def test_methods_import_what_authors_are_offered(file: Path) -> None:
 def test_packages_are_imported_where_they_belong(name: str) -> None:
     used = {other.split(".")[0] for other in imports(MODULES[name])}
     wrong = {package for package in used & ONLY_IN.keys() if folder(name) not in ONLY_IN[package]}
-    assert not wrong - ({"click"} if name in CLICK_BELOW_CLI else set())
+    assert not wrong
 
 
 def test_no_module_imports_itself_through_others() -> None:

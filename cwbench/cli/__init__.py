@@ -18,15 +18,15 @@ COMMANDS = {
     "train": ("cwbench.cli.train", "Train one fleet that a launcher wrote down."),
     "experiment": ("cwbench.cli.experiment", "Train the paper's experiments, or one of your own."),
     "status": ("cwbench.cli.status", "Show what is done, running, waiting or failed."),
-    "retry": ("cwbench.cli.status", "Train what failed again."),
-    "clean": ("cwbench.cli.status", "Remove snapshots and replay that nothing needs any more."),
+    "retry": ("cwbench.cli.retry", "Train what failed again."),
+    "clean": ("cwbench.cli.clean", "Remove snapshots and replay that nothing needs any more."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
     "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
     "methods": ("cwbench.cli.lists", "List the methods."),
     "sequences": ("cwbench.cli.lists", "List the named sequences."),
     "tasks": ("cwbench.cli.lists", "List the tasks."),
     "bench": ("cwbench.cli.bench", "Measure speed, side by side with others."),
-    "doctor": ("cwbench.cli.lists", "Show versions and hardware, and what is missing."),
+    "doctor": ("cwbench.cli.doctor", "Show versions and hardware, and what is missing."),
 }
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from cwbench.cli.console import show
+from cwbench.spec.errors import UserError
+
 
 @click.group()
 def bench() -> None:
@@ -21,14 +24,13 @@ def bench() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
     """Environment steps per second, ours against stock Meta-World, resets included."""
-    from cwbench.cli.lists import show
     from cwbench.envs.speed import bench as measure
     from cwbench.spec.tasks import CW_TASKS
 
     names = tasks.split(",") if tasks else list(CW_TASKS)
     for name in names:
         if name not in CW_TASKS:
-            raise click.UsageError(f"no fast environment {name!r}; the ten: {', '.join(CW_TASKS)}")
+            raise UserError(f"no fast environment {name!r}; the ten: {', '.join(CW_TASKS)}")
     table = measure(names, seconds)
     if as_json:
         click.echo(json.dumps(table, indent=1))
@@ -44,7 +46,7 @@ def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
 def _numbers(text: str) -> list[int]:
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) for part in parts):
-        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8,50")
+        raise UserError(f"{text!r} is not a list of numbers such as 1,8,50")
     return [int(part) for part in parts]
 
 
@@ -89,21 +91,19 @@ def bench_update(
     turns. The ratio is that of run-updates per second. On a GPU any method, in the last of
     --length tasks, on made-up transitions.
     """
-    import torch
-
     from cwbench.bench.updates import compare_updates, fleet_updates, update_speed
     from cwbench.experiment.build import load_method, make_setup
-    from cwbench.experiment.execution import pick_device
+    from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.estimate import cores
     from cwbench.spec.config import SACConfig
 
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    set_up_torch(Execution(tf32=tf32))
     place, sizes = pick_device(device), _numbers(runs)
     method, entry = load_method(name)
     rows = []
     if place.type == "cpu":
         if (name, length) != ("finetuning", 1):
-            raise click.UsageError("on a CPU it is plain SAC: --method and --length need CUDA")
+            raise UserError("on a CPU it is plain SAC: --method and --length need CUDA")
         for count in _numbers(threads) if threads else sorted({1, cores()}):
             size = batch_size or SACConfig().batch_size
             rows += compare_updates(
@@ -122,7 +122,6 @@ def bench_update(
 
 
 def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
-    from cwbench.cli.lists import show
 
     if as_json:
         click.echo(json.dumps(rows, indent=1))
@@ -199,16 +198,13 @@ def bench_fleet(
     few hundred steps: its throughput, how long the trainer learned and how long it waited for
     workers, and what share of the workers' time went into collection and evaluation.
     """
-    import torch
-
     from cwbench.bench.fleets import WARM_STEPS, fleet_speed
-    from cwbench.cli.lists import show
     from cwbench.experiment.build import load_method, make_setup
-    from cwbench.experiment.execution import pick_device
+    from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.estimate import cores
     from cwbench.planning.plan import split_evenly
 
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    set_up_torch(Execution(tf32=tf32))
     place = pick_device(device)
     steps = steps or (WARM_STEPS + 4 * eval_every if place.type == "cuda" else 800)
     method, entry = load_method(name)

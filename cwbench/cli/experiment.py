@@ -1,23 +1,28 @@
 """`cwbench experiment`: the paper's tables and figures by name, and experiments of one's own."""
 
+from __future__ import annotations
+
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
-from cwbench.cli.lists import show
-from cwbench.cli.report import report_results
+from cwbench.cli.console import show
+from cwbench.cli.report import write_report_into
+from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.definition import Experiment, names, path_of, read
-from cwbench.experiment.execution import Execution, execution_options
-from cwbench.experiment.session import execute, say
+from cwbench.spec.errors import UserError
+
+if TYPE_CHECKING:
+    from cwbench.experiment.build import Methods
+    from cwbench.planning.plan import Run
 
 
+@training_options
 @click.command()
 @click.argument("wanted", nargs=-1, required=True, metavar="NAME...")
 @click.option("--seeds", help="Seeds in place of the experiment's: 3, 0-4 or 0,2,5-7.")
 @click.option("--protocol", help="Protocol in place of the experiment's: paper, compact or smoke.")
-@execution_options
 @click.pass_context
 def experiment(
     ctx: click.Context,
@@ -32,7 +37,7 @@ def experiment(
     Several at once train what they have in common once. `experiment list` shows those there are,
     `experiment show NAME` the file of one, to copy and change.
     """
-    execution = Execution.take(given)
+    training = Training.take(given)
     if wanted[0] == "list" and len(wanted) == 1:
         list_experiments()
         return
@@ -40,27 +45,26 @@ def experiment(
         click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
         return
     chosen = [read(name).changed(protocol, seeds) for name in dict.fromkeys(wanted)]
-    if not train(chosen, execution):
+    if not train(chosen, training):
         ctx.exit(1)
-    if execution.launching.waits and not execution.dry_run:
-        report_results(ctx, execution.results)
+    if training.finishes:
+        write_report_into(training.results, quiet=training.quiet)
 
 
-def train(chosen: list[Experiment], execution: Execution) -> bool:
+def train(chosen: list[Experiment], training: Training) -> bool:
     """All their runs in one plan, so that what they share is trained once."""
     if len({one.protocol for one in chosen}) > 1:
         found = ", ".join(f"{one.name} has {one.protocol}" for one in chosen)
-        raise click.UsageError(f"different protocols ({found}); give one with --protocol")
-    parts: dict[str, list[Any]] = {}
-    kinds: dict[str, Any] = {}
+        raise UserError(f"different protocols ({found})", "give one with --protocol")
+    parts: dict[str, list[Run]] = {}
+    methods: Methods = {}
     for one in chosen:
-        runs, methods = one.runs()
+        runs, own = one.runs()
         parts[one.name] = parts.get(one.name, []) + runs
-        kinds |= methods
-        if len(chosen) > 1 and (execution.dry_run or not execution.quiet):
-            say(Console(), f"{one.name}: {len(runs)} runs")
-    together = [run for runs in parts.values() for run in runs]
-    return execute(together, kinds, execution, name=", ".join(parts), parts=parts)
+        methods = {**methods, **own}
+        if len(chosen) > 1:
+            training.terminal.say(f"{one.name}: {len(runs)} runs")
+    return execute(parts, methods, training)
 
 
 def list_experiments() -> None:

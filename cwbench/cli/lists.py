@@ -1,32 +1,15 @@
-"""Commands that list and show: sequences, tasks, methods, doctor."""
+"""`cwbench methods`, `sequences` and `tasks`: the names there are."""
 
-import importlib.util
-import os
-import platform
-import shutil
 from collections.abc import Sequence
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from cwbench.cli.console import show
 from cwbench.spec.options import flag_name
-from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
     from cwbench.methods import Entry
-
-
-def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:
-    """A table that is plain text when it goes to a file."""
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    width = None if Console().is_terminal else 160
-    Console(width=width).print(table)
 
 
 @click.command()
@@ -92,53 +75,3 @@ def _once(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         ("" if row[0] == before else row[0], *row[1:])
         for row, before in zip(rows, firsts, strict=False)
     ]
-
-
-@click.command()
-def doctor() -> None:
-    """Show versions and hardware, what is missing, and how to get it."""
-    from cwbench.planning.estimate import cores
-
-    rows = [("cwbench", __version__, ""), ("python", platform.python_version(), "")]
-    needed = {"torch": "2.6", "metaworld": "3.1.1", "mujoco": "3.3.0", "numpy": "2"}
-    rows += [
-        (name, *_package(name, exact=name in ("metaworld", "mujoco"), wanted=needed))
-        for name in (*needed, "scipy", "pandas", "matplotlib", "click", "rich", "safetensors")
-    ]
-    rows.append(("cores", str(cores()), platform.machine()))
-    if hasattr(os, "sysconf"):
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        rows.append(("memory", f"{memory / 2**30:.0f} GiB", ""))
-    rows.append(("GPU", *_gpu()))
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    hint = "" if compiler else "optional: compiled updates need one, e.g. the package g++"
-    rows.append(("C++ compiler", "found" if compiler else "none", hint))
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    rows.append(
-        ("browser", "found" if browser else "none", "" if browser else "optional: for tests")
-    )
-    tex = shutil.which("pdflatex") or shutil.which("tectonic")
-    rows.append(
-        ("TeX", "found" if tex else "none", "" if tex else "optional: to typeset report.tex")
-    )
-    show(rows, "what", "found", "note")
-
-
-def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, str]:
-    if importlib.util.find_spec(name) is None:
-        return "missing", f"pip install {name}{'==' if exact else '>='}{wanted.get(name, '0')}"
-    version = metadata.version(name)
-    if exact and version != wanted[name]:
-        return version, f"results need {wanted[name]}: pip install {name}=={wanted[name]}"
-    return version, ""
-
-
-def _gpu() -> tuple[str, str]:
-    import torch
-
-    if not torch.cuda.is_available():
-        built = "a CUDA build of torch is needed" if torch.version.cuda is None else "no device"
-        return "none", f"optional: {built}"
-    free, total = torch.cuda.mem_get_info()
-    name = torch.cuda.get_device_name()
-    return name, f"CUDA {torch.version.cuda}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free"

@@ -43,11 +43,20 @@ def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[
 
 
 def _click_option(cls: type, field: options.Field, shown: Any) -> click.Option:
-    flag, switch = options.flag_name(field.name), options.field_type(cls, field) is bool
-    text = "none" if shown is None else str(shown).lower() if switch else str(shown)
+    flag, hint = options.flag_name(field.name), options.field_type(cls, field)
+    switch, several = hint is bool, get_origin(hint) is tuple
     return click.Option(
         [f"--{flag}/--no-{flag}" if switch else f"--{flag}", field.name],
-        type=None if switch else click_type(cls, field),
+        type=None if switch or several else click_type(cls, field),
+        multiple=several,
         default=None,
-        help=f"{field.metadata['help']}  [default: {text}]",
+        metavar=field.metadata["metavar"],
+        help=field.metadata["help"] + _default_text(field, shown),
     )
+
+
+def _default_text(field: options.Field, shown: Any) -> str:
+    if "[default:" in field.metadata["help"] or shown == ():
+        return ""
+    text = {None: "none", True: "true", False: "false"}.get(shown, str(shown))
+    return f"  [default: {text}]"

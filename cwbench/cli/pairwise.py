@@ -7,10 +7,10 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.experiment import train
-from cwbench.cli.report import report_results
+from cwbench.cli.report import write_report_into
+from cwbench.cli.training_options import Training, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
-from cwbench.experiment.execution import Execution, execution_options
 from cwbench.spec.errors import located
 
 
@@ -20,6 +20,7 @@ def parse_tasks(text: str) -> list[int]:
         return parse_numbers(text, "task id", len(sequences.CW_TASKS) - 1)
 
 
+@training_options
 @click.command()
 @click.option(
     "--method", "names", multiple=True, default=("perfect-memory", "recall"), show_default=True,
@@ -28,7 +29,6 @@ def parse_tasks(text: str) -> list[int]:
 @click.option("--tasks", default="0-9", show_default=True, help="Task ids: 0-9 or 2,5,8.")
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
 @click.option("--protocol", default="paper", show_default=True, help="paper, compact or smoke.")
-@execution_options
 @click.pass_context
 def pairwise(
     ctx: click.Context,
@@ -43,7 +43,7 @@ def pairwise(
 
     Pairs with the same first task share it: ten tasks are 110 segments per method and seed.
     """
-    execution = Execution.take(given)
+    training = Training.take(given)
     ids, numbers = parse_tasks(tasks), parse_seeds(seeds)
     parse_protocol(protocol)
     methods = list(dict.fromkeys(names))
@@ -55,7 +55,9 @@ def pairwise(
         seeds=tuple(numbers),
         protocol=protocol,
     )
-    if not train([pairs], execution):
+    if not train([pairs], training):
         ctx.exit(1)
-    if execution.launching.waits and not execution.dry_run:
-        report_results(ctx, execution.results)  # the matrices and their counts are part of it
+    if training.finishes:
+        write_report_into(
+            training.results, quiet=training.quiet
+        )  # the matrices and their counts are part of it

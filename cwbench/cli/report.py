@@ -82,23 +82,26 @@ def report(
     if name is not None:
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
-    made = build.write_report(
-        study, source, Path(out) if out else build.report_folder(source), paper=compare == "paper"
-    )
-    click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
+    folder = Path(out) if out else build.report_folder(source)
+    announce(build.write_report(study, source, folder, paper=compare == "paper"))
+
+
+def write_report_into(results: Path, *, quiet: bool) -> None:
+    """The whole report in the results folder, where an experiment ends with it."""
+    study = read_study(results, Options())
+    announce(build.write_report(study, results, build.report_folder(results)), quiet=quiet)
+
+
+def announce(made: build.Made, *, quiet: bool = False) -> None:
+    """What was written, and what is wrong with the results."""
+    if not quiet:
+        click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
     for problem in made.problems[:10]:
         click.echo(f"problem: {problem}", err=True)
     if len(made.problems) > 10:
         click.echo(f"problem: {len(made.problems) - 10} more, all on the page", err=True)
-    click.echo(made.page)
-
-
-def report_results(ctx: click.Context, results: Path) -> None:
-    """The whole report in the results folder, where an experiment ends with it."""
-    ctx.invoke(
-        report, paths=(str(results), str(build.report_folder(results))), results=None, window=None,
-        name=None, format=None, interval=None, level=Options.level, compare=None,
-    )  # fmt: skip
+    if not quiet:
+        click.echo(made.page)
 
 
 def write_table(study: Study, name: str, format: str, interval: str, out: str | None) -> None:

@@ -8,6 +8,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.options import click_options
+from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
     check_count,
     layers,
@@ -20,8 +21,6 @@ from cwbench.experiment.build import (
     parse_unshared,
     with_unshared,
 )
-from cwbench.experiment.execution import Execution, execution_options
-from cwbench.experiment.session import execute
 from cwbench.spec import options
 from cwbench.spec.config import GROUPS, PROTOCOLS
 
@@ -52,6 +51,7 @@ def _peek(args: list[str], flag: str) -> str | None:
     return None
 
 
+@training_options
 @click.command(cls=MethodCommand)
 @click.option("--method", "name", required=True, help="A method, or path/to/file.py:ClassName.")
 @click.option(
@@ -63,7 +63,6 @@ def _peek(args: list[str], flag: str) -> str | None:
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )
-@execution_options
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -76,7 +75,7 @@ def run(
     **given: Any,
 ) -> None:
     """Train a method on a sequence. The same command again continues where it stopped."""
-    execution = Execution.take(given)
+    training = Training.take(given)
     parse_protocol(protocol)
     method, entry = load_method(name)
     wanted = [one for text in sequence for one in sequences.expand(text)]
@@ -91,5 +90,5 @@ def run(
         setup = make_setup(method, entry, protocol, chosen, one)
         runs += make_runs(entry, label, setup, protocol, one, numbers)
     title = f"{label} on {', '.join(one.name for one in wanted)}"
-    if not execute(runs, {method: entry.method}, execution, name=title):
+    if not execute({title: runs}, {method: entry.method}, training):
         ctx.exit(1)

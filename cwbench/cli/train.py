@@ -1,33 +1,30 @@
 """`cwbench train`: one fleet from a job file, on whatever machine this is. Launchers start it."""
 
-import json
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
+from cwbench.cli.console import Terminal
+from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
-from cwbench.experiment.execution import DOING, Execution, pick_device
-from cwbench.experiment.launching import HERE
-from cwbench.experiment.provenance import about
-from cwbench.experiment.session import Work, open_store
-from cwbench.experiment.session import train as train_plan
+from cwbench.experiment.session import open_session
 from cwbench.launch.command import PAUSED, watch_tether
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.segment import Segment
+
+if TYPE_CHECKING:
+    from cwbench.experiment.build import Methods
 
 
-def doing_options(command: Any) -> Any:
-    for option in reversed(DOING):
-        command = option(command)
-    return command
-
-
+@execution_options
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@doing_options
 @click.option("--tethered", is_flag=True, hidden=True, help="Pause when standard input ends.")
 @click.pass_context
-def train(ctx: click.Context, /, file: Path, tethered: bool, **given: Any) -> None:
+def train(ctx: click.Context, /, file: Path, tethered: bool, quiet: bool, **given: Any) -> None:
     """Train the fleet of RESULTS/jobs/ID.json, or what is left of it.
 
     Exit status: 0 all done, 1 something failed, 75 paused by a signal and to be continued.
@@ -35,24 +32,19 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, **given: Any) -> No
     record = _read(file)
     if tethered:
         watch_tether()
-    results = file.resolve().parent.parent
-    fixed: dict[str, Any] = {
-        "results": results,
-        "live": False,
-        "dry_run": False,
-        "yes": True,
-        "launching": HERE,
-    }
     methods, segments = _segments(record)
-    device = pick_device(given["device"])
-    execution = Execution(**given, **fixed).settled(device, max(s.steps for s in segments))
-    work = Work(open_store(results), methods, device, execution, Console())
-    plan = work.plan((), segments)
+    session = open_session(
+        file.resolve().parent.parent,
+        methods,
+        segments,
+        execution=take_execution(given),
+        listener=Terminal(quiet=quiet),
+        command=record["command"],
+    )
+    plan = session.plan((), segments)
     if not plan.missing:
         return
-    work.set_up_torch(plan)
-    own = about(record["protocol"], device, bool(execution.compiled))
-    outcome = train_plan(work, plan, own | {"command": record["command"]})
+    outcome = session.train(plan, record["protocol"])
     if outcome.interrupted:
         ctx.exit(PAUSED)
     if not outcome.good:
@@ -62,25 +54,20 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, **given: Any) -> No
 def _read(file: Path) -> dict[str, Any]:
     from cwbench.launch.jobs import read_job
 
-    try:
+    if not file.is_file():
+        raise UserError(f"{file}: no such file", "launchers write RESULTS/jobs/*.json")
+    with located(str(file), "launchers write job files: RESULTS/jobs/*.json"):
         return read_job(file)
-    except OSError:
-        raise click.UsageError(
-            f"{file}: no such file; launchers write RESULTS/jobs/*.json"
-        ) from None
-    except (ValueError, json.JSONDecodeError) as error:
-        raise click.UsageError(f"{file}: {error}") from None
 
 
-def _segments(record: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+def _segments(record: dict[str, Any]) -> tuple[Methods, list[Segment]]:
     """The classes of a job's methods, as they are installed here, and its segments."""
     from cwbench.launch.jobs import read_segments
 
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)
     for segment in segments:
-        if segment.setup.source != entries[segment.setup.method].source:
-            raise click.UsageError(
-                f"method {segment.setup.method}: its file has changed since the job was written"
-            )
+        name = segment.setup.method
+        if segment.setup.source != entries[name].source:
+            raise UserError(f"method {name}: its file has changed since the job was written")
     return {name: entry.method for name, entry in entries.items()}, segments

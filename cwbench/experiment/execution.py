@@ -1,14 +1,15 @@
-"""How to train, as opposed to what: options of every command that trains, and the device."""
+"""How and where to train, as opposed to what: nothing here changes what a result means."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
-import click
+from cwbench.spec.errors import UserError
+from cwbench.spec.options import flag_name, option
 
-from cwbench.experiment.launching import OPTIONS as LAUNCHING
-from cwbench.experiment.launching import Launching
+if TYPE_CHECKING:
+    import torch
 
 # Compiling takes 25 to 50 seconds, and saves 0.4 to 1.7 milliseconds of an update on a GPU.
 COMPILE_STEPS = 50_000
@@ -16,110 +17,140 @@ COMPILE_STEPS = 50_000
 
 @dataclass(frozen=True)
 class Execution:
-    """Nothing here changes what a result means."""
+    """How one process trains."""
 
-    results: Path
-    device: str
-    workers: int | None
-    threads: int | None
-    fleet_size: int | None
-    compiled: bool | None  # None: where it pays
-    tf32: bool
-    snapshot_minutes: float
-    live: bool
-    dry_run: bool
-    quiet: bool
-    yes: bool
-    launching: Launching
-
-    @staticmethod
-    def take(given: dict[str, Any]) -> "Execution":
-        """Take these options out of all that were given."""
-        names = [field.name for field in fields(Execution) if field.name != "launching"]
-        own = {name: given.pop(name) for name in names}
-        return Execution(**own, launching=Launching.take(given))
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "Where to train.")
+    workers: int | None = option(
+        None,
+        "Processes that step environments.  [default: as cores and runs allow]",
+        minimum=1,
+        maximum=1024,
+    )
+    threads: int | None = option(
+        None,
+        "Threads that train, on a CPU.  [default: one or all, whichever is faster]",
+        minimum=1,
+        maximum=1024,
+    )
+    fleet_size: int | None = option(
+        None,
+        "Runs trained together, at most.  [default: 8, on CUDA 100]",
+        minimum=1,
+        maximum=10_000,
+    )
+    compile: bool | None = option(
+        None, "Compile updates; takes a minute.  [default: on CUDA, for tasks of 50,000 steps]"
+    )
+    tf32: bool = option(
+        True, "On CUDA, multiply in TF32: ten times faster, good to three decimals."
+    )
+    snapshot_minutes: float = option(
+        10.0, "Time between snapshots.", minimum=0, maximum=1e6, metavar="MINUTES"
+    )
 
     def arguments(self) -> list[str]:
         """The options of `cwbench train` that say the same."""
-        numbers = {
-            "workers": self.workers,
-            "threads": self.threads,
-            "fleet-size": self.fleet_size,
-            "snapshot-minutes": self.snapshot_minutes,
-        }
-        given = [f"--{name}={value:g}" for name, value in numbers.items() if value is not None]
-        compiled = {True: ["--compile"], False: ["--no-compile"], None: []}[self.compiled]
-        return [f"--device={self.device}", *given, *compiled, *["--no-tf32"] * (not self.tf32)]
+        found = []
+        for field in fields(self):
+            value, flag = getattr(self, field.name), flag_name(field.name)
+            if isinstance(value, bool):
+                found.append(f"--{flag}" if value else f"--no-{flag}")
+            elif value is not None:
+                found.append(f"--{flag}={value}")
+        return found
 
-    def settled(self, device: Any, steps: int) -> "Execution":
-        """With nothing left open, for tasks of so many steps."""
+    def settled(self, device: torch.device, steps: int) -> Execution:
+        """With nothing left open, for tasks of that many steps."""
         pays = device.type == "cuda" and steps >= COMPILE_STEPS
-        return replace(self, compiled=pays if self.compiled is None else self.compiled)
+        return replace(self, compile=pays if self.compile is None else self.compile)
 
 
-DOING = (  # of everything that trains
-    click.option(
-        "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"]),
-        help="Where to train.",
-    ),
-    click.option("--workers", type=click.IntRange(1), help="Processes that step environments."),
-    click.option("--threads", type=click.IntRange(1), help="Threads that train, on a CPU."),
-    click.option("--fleet-size", type=click.IntRange(1), help="Runs trained together, at most."),
-    click.option(
-        "--compile/--no-compile", "compiled", default=None,
-        help="Compile updates; takes a minute.  [default: on CUDA, for tasks of 50,000 steps]",
-    ),
-    click.option("--tf32/--no-tf32", default=True, help="On CUDA, multiply in TF32: ten times "
-        "faster, good to three decimals.  [default: on]"),
-    click.option(
-        "--snapshot-minutes", default=10.0, show_default=True, type=click.FloatRange(0),
-        help="Time between snapshots.",
-    ),
-    click.option("--quiet", is_flag=True, help="Show nothing but problems."),
-)  # fmt: skip
-OPTIONS = (  # of everything that plans
-    click.option(
-        "--results", default="results", show_default=True, type=click.Path(path_type=Path),
-        help="Folder.",
-    ),
-    *DOING,
-    click.option(
-        "--live/--no-live", default=True, help="Keep RESULTS/report/index.html up to date."
-    ),
-    click.option("--dry-run", is_flag=True, help="Show the plan and stop."),
-    click.option("--yes", is_flag=True, help="Do not ask, however long it takes."),
-    *LAUNCHING,
-)  # fmt: skip
+@dataclass(frozen=True)
+class Launching:
+    """On which machines, and started by whom."""
+
+    launcher: Literal["local", "ray", "slurm", "print"] = option(
+        "local", "Where to train: here, on a Ray or Slurm cluster, or print the commands."
+    )
+    per_device: int = option(
+        1,
+        "Small fleets that train side by side on a GPU of this machine, best under CUDA MPS.",
+        minimum=1,
+        maximum=64,
+        metavar="N",
+    )
+    ray_address: str | None = option(
+        None, "auto or HOST:PORT of a Ray cluster.  [default: start one here]", metavar="ADDRESS"
+    )
+    job_cpus: int | None = option(
+        None,
+        "Cores per fleet.  [default: with ray a node's share per GPU, with slurm 8]",
+        minimum=1,
+        maximum=4096,
+    )
+    slurm_partition: str | None = option(
+        None, "Partition.  [default: the cluster's]", metavar="NAME"
+    )
+    slurm_time: int = option(
+        1440,
+        "Time limit of a job; at its end it is saved and queued again.",
+        minimum=1,
+        maximum=10**6,
+        metavar="MINUTES",
+    )
+    slurm_mem: str | None = option(
+        None, "Memory of a job, such as 32GB.  [default: the cluster's]", metavar="SIZE"
+    )
+    slurm_signal: int = option(
+        120,
+        "How long before the limit a job begins to save itself.",
+        minimum=1,
+        maximum=10**6,
+        metavar="SECONDS",
+    )
+    slurm_set: tuple[str, ...] = option(
+        (),
+        "Any option of sbatch, such as account=lab; may be given several times.",
+        metavar="NAME=VALUE",
+    )
+
+    @property
+    def here(self) -> bool:
+        """Whether it trains on this machine for certain, so that measuring here says something."""
+        return self.launcher == "local" or (self.launcher == "ray" and self.ray_address is None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether training has ended when the command has."""
+        return self.launcher in ("local", "ray")
 
 
-def execution_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+def pick_device(name: str) -> torch.device:
+    """The device of that name; `auto` is CUDA where there is one."""
+    import torch
+
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: no CUDA device is available", "use --device cpu or auto")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
 
 
-def pick_device(name: str) -> Any:
-    """The device of that name, with torch set up for it."""
+def planned_device(execution: Execution, launching: Launching) -> torch.device:
+    """The device to plan for; of another machine only its type is known."""
+    import torch
+
+    if launching.here or execution.device == "auto":
+        return pick_device(execution.device)
+    return torch.device(execution.device)
+
+
+def set_up_torch(execution: Execution) -> None:
+    """Settings of torch that change the last bits of results: the same for every process."""
     import torch
 
     # Not measured but decided, for every platform: a measured choice could differ when a run is
     # continued, and with it the last bits. On ARM, oneDNN takes all cores whatever number of
     # threads is asked for (docs/performance.md).
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
-
-    if name == "cuda" and not torch.cuda.is_available():
-        raise click.UsageError(
-            "--device cuda: no CUDA device is available; use --device cpu or auto"
-        )
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
-
-
-def planned_device(execution: Execution) -> Any:
-    """The device to plan for; of another machine only its kind is known."""
-    import torch
-
-    if execution.launching.here or execution.device == "auto":
-        return pick_device(execution.device)
-    return torch.device(execution.device)
+    torch.backends.cuda.matmul.allow_tf32 = execution.tf32

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 EVERY_SECONDS = 60.0
@@ -13,11 +14,11 @@ CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 class LivePage:
     """Rewrites `<results>/report/index.html` now and then, in a process of its own.
 
-    The trainer must not wait for it, so one that takes long delays the next and nothing else.
+    Training never waits for it: writing that takes long delays only the next writing.
     """
 
-    def __init__(self, results: Path) -> None:
-        self.results, self.folder = results, results / "report"
+    def __init__(self, results: Path, warn: Callable[[str], None]) -> None:
+        self.results, self.folder, self.warn = results, results / "report", warn
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
@@ -39,4 +40,4 @@ class LivePage:
         made = subprocess.run(command, capture_output=True, text=True)
         if made.returncode:
             last = (made.stderr.strip().splitlines() or ["no message"])[-1]
-            print(f"the page could not be written: {last}", file=sys.stderr)
+            self.warn(f"the page could not be written: {last}")

@@ -1,48 +1,53 @@
-"""What is written down about how a segment came to be."""
+"""What is written down about how a segment was trained: versions, machine, device, command."""
+
+from __future__ import annotations
 
 import os
 import platform
-import shlex
 import subprocess
-import sys
 import time
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cwbench.spec.version import __version__
 
+if TYPE_CHECKING:
+    import torch
 
-def about(protocol: str, device: Any, compiled: bool) -> dict[str, Any]:
-    """What a segment's record says beside what decides its numbers."""
+
+def describe(
+    protocol: str, device: torch.device, *, compiled: bool, command: str
+) -> dict[str, Any]:
+    """What a segment's record holds besides what decides its numbers."""
     from importlib.metadata import version
 
     packages = ("torch", "mujoco", "metaworld", "numpy")
+    own = {"cwbench": __version__, "commit": commit(), "python": platform.python_version()}
     return {
         "protocol": protocol,
-        "versions": {
-            "cwbench": __version__,
-            "commit": commit(),
-            "python": platform.python_version(),
-        }
-        | {name: version(name) for name in packages},
+        "versions": own | {name: version(name) for name in packages},
         "machine": {
             "host": platform.node(),
             "cpu": platform.machine(),
             "system": platform.system(),
         },
         "device": _device_record(device, compiled),
-        "command": shlex.join(["cwbench", *sys.argv[1:]]),
+        "command": command,
         "created": time.time(),
     }
 
 
 def commit() -> str:
-    """The commit of a checkout this package runs from; empty for an installed package.
+    """The commit of the checkout this package runs from; empty for an installed package.
 
-    A copy of a checkout has no history, or another one: CWBENCH_COMMIT then says what it is of.
+    CWBENCH_COMMIT names it for a copy of a checkout, which has no history or another one.
     """
-    if known := os.environ.get("CWBENCH_COMMIT"):
-        return known
+    return os.environ.get("CWBENCH_COMMIT") or _git_commit()
+
+
+@cache
+def _git_commit() -> str:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
@@ -53,7 +58,7 @@ def commit() -> str:
         return ""
 
 
-def _device_record(device: Any, compiled: bool) -> dict[str, Any]:
+def _device_record(device: torch.device, compiled: bool) -> dict[str, Any]:
     """What changes the last digits of a result but not what it means."""
     import torch
 

@@ -1,301 +1,356 @@
-"""From runs to trained segments: plan, say so, train, say how it ended."""
+"""From runs to trained segments: open a results folder, plan, estimate, record, train.
 
+session = open_session(results, methods, runs)
+plan = session.plan(runs)
+session.record({"my experiment": runs})
+session.train(plan)
+"""
+
+from __future__ import annotations
+
+import inspect
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-from rich.console import Console
-
-from cwbench.experiment.execution import Execution, planned_device
+from cwbench.experiment import provenance
+from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import make_launcher
-from cwbench.experiment.live_page import LivePage
-from cwbench.experiment.provenance import about
+from cwbench.spec.errors import UserError
+from cwbench.spec.segment import Segment
 from cwbench.store.results import Store
+
+if TYPE_CHECKING:
+    import torch
+
+    from cwbench.experiment.build import Methods
+    from cwbench.fleet.runner import Outcome, Progress, Runner
+    from cwbench.launch import Launcher
+    from cwbench.planning.estimate import Costs, Estimate, Memory
+    from cwbench.planning.plan import Fits, Plan, Run, Turns
+    from cwbench.rollout.pool import Pool
 
 # The cost per run falls with the number of runs up to these, and hardly beyond
 # (docs/performance.md); so fleets are as large as these and memory allow.
-MOST_RUNS = {"cpu": 8, "cuda": 100}
-LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
+LARGEST_FLEET = {"cpu": 8, "cuda": 100}
 
 
-def confirm(seconds: float) -> None:
-    """Ask before a run of days, where there is someone to ask."""
-    from cwbench.fleet.progress import duration
+class Listener(Protocol):
+    """Who is told what happens: the command line, a notebook, a test."""
 
-    if sys.stdin.isatty():
-        click.confirm(f"this takes about {duration(seconds)}; go on?", abort=True)
+    def say(self, text: str) -> None:
+        """One line of information."""
 
+    def warn(self, text: str) -> None:
+        """One line about a problem; shown even where information is not."""
 
-def open_store(folder: Path) -> Store:
-    """A results folder that can be written to, or one clear line."""
-    parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
-    if not parent.is_dir():
-        raise click.UsageError(f"--results {folder}: {parent} is a file, not a folder")
-    if not os.access(parent, os.W_OK):
-        raise click.UsageError(f"--results {folder}: {parent} is not writable")
-    store = Store(folder)
-    if newer := store.newer_schema():
-        raise click.UsageError(
-            f"--results {folder}: {newer} was written by a newer cwbench; "
-            "upgrade, or use another folder"
-        )
-    return store
+    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+        """Shows progress while training runs inside it."""
 
 
-def say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)
+class Silent:
+    """Tells nobody."""
 
+    def say(self, text: str) -> None: ...
+    def warn(self, text: str) -> None: ...
+    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+        from cwbench.fleet.progress import Quiet
 
-def print_plan(console: Console, plan: Any, guess: Any, device: Any, workers: int) -> None:
-    from cwbench.fleet.progress import duration
-    from cwbench.planning.estimate import size
-
-    total = len(plan.segments)
-    say(
-        console,
-        f"{len(plan.runs)} runs = {total} segments, {total - plan.missing} done, "
-        f"{plan.missing} to train in {len(plan.fleets)} fleets on {device.type}, {workers} workers",
-    )
-    if not plan.missing:
-        return
-    say(
-        console,
-        f"steps: {guess.steps:,} training + {guess.eval_steps:,} evaluation; "
-        f"updates: {guess.updates:,}",
-    )
-    device_text = f", device {size(guess.device_bytes)}" if guess.device_bytes else ""
-    say(
-        console,
-        f"memory: host {size(guess.host_bytes)}{device_text}; disk {size(guess.disk_bytes)}",
-    )
-    if guess.seconds is not None:
-        say(console, f"about {duration(guess.seconds)} from a short measurement on this machine")
+        return Quiet()
 
 
 @dataclass(frozen=True)
-class Work:
-    """What all steps of training a plan need."""
+class Session:
+    """A results folder, the methods, and the means to train with them."""
 
     store: Store
-    methods: Mapping[str, Any]
-    device: Any
+    methods: Methods
     execution: Execution
-    console: Console
+    device: torch.device
+    launching: Launching | None = None  # None: in this process, on one device
+    listener: Listener = field(default_factory=Silent)
+    command: str = ""  # recorded as the way to continue
+    groups: Turns | None = None  # how a fleet is split; None: as the device likes it
+    fits: Fits | None = None  # whether a fleet fits into memory; None: measure
 
-    @cached_property
-    def costs(self) -> Any:
-        from cwbench.planning.estimate import Costs
+    # What is asked for, and what it takes
 
-        return Costs(self.methods, self.device, compiled=bool(self.execution.compiled))
+    def plan(self, runs: Sequence[Run], segments: Sequence[Segment] = ()) -> Plan:
+        """Fleets of what is missing, as large as is useful and fits. Writes nothing.
 
-    @property
-    def turns(self) -> Any:
-        from cwbench.planning.plan import in_turns, no_turns
-
-        return in_turns if self.device.type == "cuda" else no_turns
-
-    @property
-    def places(self) -> int:
-        """Devices of this machine that train side by side."""
-        import torch
-
-        many = self.device.type == "cuda" and self.execution.launching.launcher == "local"
-        return max(1, torch.cuda.device_count()) if many else 1
-
-    def plan(self, runs: Sequence[Any], segments: Sequence[Any] = ()) -> Any:
-        """Fleets of what is missing, as large as is useful and fits."""
+        Another machine's memory is known to that machine: it splits what does not fit.
+        """
         from cwbench.fleet import snapshot
-        from cwbench.planning.estimate import Memory, cores, size
         from cwbench.planning.plan import TooLarge, make_plan
 
-        most = self.execution.fleet_size or MOST_RUNS[self.device.type]
-        step = lambda segment: snapshot.step_of(self.store.folder(segment).snapshot)  # noqa: E731
-        rules: dict[str, Any] = {"segments": segments, "places": self.places}
-        if not self.execution.launching.here:  # another machine's memory is for its own plan
-            return make_plan(runs, self.store, most, step, **rules)
-        memory = Memory(
-            self.costs,
-            self.execution.workers or min(cores(), 2 * most),
-            self.turns,
-            self.execution.launching.per_device,
-        )
-        try:
-            return make_plan(runs, self.store, most, step, fits=memory.fits, **rules)
-        except TooLarge as error:
-            raise click.UsageError(
-                f"{error}: one run needs {size(memory.needed([error.segment]))} of memory and "
-                f"{size(memory.free)} are free; try a smaller --buffer-size"
-            ) from None
+        def snapshot_step(segment: Segment) -> int:
+            return snapshot.step_of(self.store.folder(segment).snapshot)
 
-    def workers(self, plan: Any) -> int:
+        most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
+        memory = self._memory(most)
+        try:
+            return make_plan(
+                runs,
+                self.store,
+                most,
+                snapshot_step,
+                segments=segments,
+                fits=self.fits or (memory.fits if self.here else lambda fleet: True),
+                places=self._devices,
+            )
+        except TooLarge as error:
+            raise _does_not_fit(error.segment, memory) from None
+
+    def estimate(self, plan: Plan) -> Estimate:
+        """What a plan needs; its time only if it trains on this machine."""
+        from cwbench.planning.estimate import estimate
+
+        return estimate(plan, self.costs, self.workers(plan), turns=self.turns, measure=self.here)
+
+    def workers(self, plan: Plan) -> int:
         from cwbench.planning.estimate import cores
 
         return self.execution.workers or min(cores(), 2 * max(map(len, plan.fleets), default=1))
 
-    def set_up_torch(self, plan: Any) -> None:
+    @property
+    def here(self) -> bool:
+        """Whether it trains on this machine for certain."""
+        return self.launching is None or self.launching.here
+
+    @property
+    def turns(self) -> Turns:
+        from cwbench.planning.plan import in_turns, no_turns
+
+        return self.groups or (in_turns if self.device.type == "cuda" else no_turns)
+
+    @cached_property
+    def costs(self) -> Costs:
+        from cwbench.planning.estimate import Costs
+
+        return Costs(self.methods, self.device, compiled=bool(self.execution.compile))
+
+    @property
+    def _devices(self) -> int:
+        """Devices of this machine that train at the same time."""
+        import torch
+
+        local = self.launching is not None and self.launching.launcher == "local"
+        return max(1, torch.cuda.device_count()) if local and self.device.type == "cuda" else 1
+
+    def _memory(self, most: int) -> Memory:
+        from cwbench.planning.estimate import Memory, cores
+
+        workers = self.execution.workers or min(cores(), 2 * most)
+        fleets = self.launching.per_device if self.launching else 1
+        return Memory(self.costs, workers, self.turns, fleets)
+
+    # Doing it
+
+    @cached_property
+    def launcher(self) -> Launcher | None:
+        """Who starts other processes; None if this one trains."""
+        if self.launching is None:
+            return None
+        return make_launcher(self.launching, self.store.root, self.device)
+
+    def check(self, plan: Plan) -> None:
+        """UserError if the launcher cannot do it; call it before anything is written."""
+        if plan.missing and self.launcher is not None:
+            self.launcher.check()
+
+    def record(self, experiments: Mapping[str, Sequence[Run]]) -> None:
+        """Write down which runs belong together, under which names."""
+        for name, runs in experiments.items():
+            described = self.provenance(runs[0].protocol)
+            self.store.add_experiment(
+                {"name": name, "runs": [run.record() for run in runs]}
+                | {key: described[key] for key in ("command", "created")}
+            )
+
+    def provenance(self, protocol: str) -> dict[str, Any]:
+        compiled = bool(self.execution.compile)
+        return provenance.describe(protocol, self.device, compiled=compiled, command=self.command)
+
+    def carry_out(self, plan: Plan, protocol: str) -> bool:
+        """Train, here or through the launcher, and say how it ended. False if not all is done."""
+        if self.launcher is not None:
+            return self.launch(plan, self.launcher, protocol)
+        return self.train(plan, protocol).good
+
+    def train(self, plan: Plan, protocol: str, pool: Pool | None = None) -> Outcome:
+        """In this process, with worker processes of its own or those of a pool."""
+        from cwbench.rollout.pool import Pool
+
+        self._set_threads(plan)
+        total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
+        with self.listener.progress(total) as progress:
+            if pool is not None:
+                outcome = self._runner(protocol).run(plan, pool, progress)
+            else:
+                with Pool(self.workers(plan)) as own:
+                    outcome = self._runner(protocol).run(plan, own, progress)
+        self._report(outcome)
+        return outcome
+
+    def _runner(self, protocol: str) -> Runner:
+        from cwbench import envs
+        from cwbench.fleet.runner import Runner
+
+        described = self.provenance(protocol)
+        return Runner(
+            self.store,
+            self.methods,
+            self.device,
+            envs.sizes,
+            turns=self.turns,
+            compiled=bool(self.execution.compile),
+            snapshot_seconds=60 * self.execution.snapshot_minutes,
+            about=lambda segment: described,
+        )
+
+    def _set_threads(self, plan: Plan) -> None:
         import torch
 
         from cwbench.planning.estimate import pick_threads
 
-        torch.backends.cuda.matmul.allow_tf32 = self.execution.tf32
         if plan.missing:
             torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
 
+    def launch(self, plan: Plan, launcher: Launcher, protocol: str) -> bool:
+        """Through commands of their own, here or elsewhere."""
+        from cwbench.launch import Task
+        from cwbench.launch.jobs import write_jobs
 
-def execute(
-    runs: list[Any],
-    methods: Mapping[str, Any],
-    execution: Execution,
+        asked = {"protocol": protocol, "command": self.command}
+        jobs = write_jobs(plan, self.store, method_names(self.methods), asked)
+        arguments = self.execution.arguments()
+        tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
+        try:
+            launcher.launch(tasks, self.listener.say)
+        except KeyboardInterrupt:
+            self.listener.warn(f"stopped; to continue: {self.command}")
+            return False
+        waits = self.launching is not None and self.launching.waits
+        return not waits or self._report_states(plan)
+
+    # Saying how it ended
+
+    def _report_states(self, plan: Plan) -> bool:
+        """What other processes left of a plan."""
+        states = {s.folder: self.store.folder(s).status() for fleet in plan.fleets for s in fleet}
+        for folder, status in states.items():
+            if status["state"] in ("failed", "diverged"):
+                self.listener.warn(f"{status['state']}: {folder}: {status['message']}")
+        done = sum(status["state"] == "done" for status in states.values())
+        if left := len(states) - done:
+            self.listener.warn(f"{left} segments are not done; the same command continues")
+        self.listener.say(f"{done} segments trained; results are in {self.store.root}")
+        return not left
+
+    def _report(self, outcome: Outcome) -> None:
+        warn, say = self.listener.warn, self.listener.say
+        for folder, message in outcome.failed.items():
+            warn(f"failed: {folder}: {message}")
+        for folder in outcome.diverged:
+            warn(f"diverged: {folder}")
+        if outcome.elsewhere:
+            say(f"{outcome.elsewhere} segments were trained by other processes")
+        if outcome.skipped:
+            warn(f"{outcome.skipped} segments wait for one that is not done")
+        if outcome.interrupted:
+            warn(f"stopped; to continue: {self.command}")
+        say(f"{outcome.trained} segments trained; results are in {self.store.root}")
+
+
+def open_session(
+    results: Path,
+    methods: Methods,
+    segments: Sequence[Segment],
     *,
-    name: str,
-    parts: Mapping[str, list[Any]] | None = None,
-) -> bool:
-    """Plan, say so, train. False if something failed or was interrupted.
-
-    The runs are recorded as an experiment of that name, or as several: `parts`, by name.
-    """
-    store, device = open_store(execution.results), planned_device(execution)
-    if execution.launching.here:
-        steps = max(segment.steps for run in runs for segment in run.segments)
-        execution = execution.settled(device, steps)
-    printing = execution.launching.launcher == "print"  # then nothing else goes to the output
-    work = Work(store, methods, device, execution, Console(stderr=printing))
-    plan = work.plan(runs)
-    if execution.launching.here:
-        work.set_up_torch(plan)
-    if not execution.quiet or execution.dry_run:
-        present(work, plan)
-    if execution.dry_run:
-        return True
-    launcher = make_launcher(execution.launching, execution.results, device)
-    if plan.missing and launcher is not None:
-        launcher.check()
-    record = about(runs[0].protocol, device, bool(execution.compiled))
-    for title, members in ({name: runs} if parts is None else parts).items():
-        store.add_experiment(
-            {"name": title, "command": record["command"], "created": record["created"]}
-            | {"runs": [run.record() for run in members]}
-        )
-    if not plan.missing:
-        say(work.console, f"nothing to train: results are in {store.root}")
-        return True
-    live = execution.live and execution.launching.waits
-    if live and not execution.quiet:
-        page = store.root / "report" / "index.html"
-        say(work.console, f"page: {page.resolve().as_uri()}, rewritten every minute")
-    with LivePage(store.root) if live else nullcontext():
-        if launcher is None:
-            good = bool(train(work, plan, record).good)
-        else:
-            good = launch(work, plan, launcher, record)
-    return good
-
-
-def present(work: Work, plan: Any) -> None:
-    """Say what will be done, and ask if it takes days."""
-    from cwbench.planning.estimate import estimate
-
-    execution, workers = work.execution, work.workers(plan)
-    here = execution.launching.here
-    guess = estimate(plan, work.costs, workers, turns=work.turns, measure=here)
-    print_plan(work.console, plan, guess, work.device, workers)
-    if not (execution.dry_run or execution.yes) and (guess.seconds or 0) > LONG_SECONDS:
-        confirm(guess.seconds or 0)
-
-
-def train(work: Work, plan: Any, record: Mapping[str, Any]) -> Any:
-    """In this process, on one device."""
-    from cwbench import envs
-    from cwbench.fleet.progress import make_progress
-    from cwbench.fleet.runner import Runner
-    from cwbench.rollout.pool import Pool
-
-    execution, console = work.execution, work.console
-    runner = Runner(
-        work.store,
-        work.methods,
-        work.device,
-        envs.sizes,
-        turns=work.turns,
-        compiled=bool(execution.compiled),
-        snapshot_seconds=60 * execution.snapshot_minutes,
-        about=lambda segment: record,
+    execution: Execution | None = None,
+    launching: Launching | None = None,
+    listener: Listener | None = None,
+    command: str = "",
+) -> Session:
+    """A session for these segments. Sets up torch, if this machine trains; writes nothing."""
+    execution = execution or Execution()
+    device = planned_device(execution, launching or Launching())
+    if launching is None or launching.here:
+        execution = execution.settled(device, max(segment.steps for segment in segments))
+        set_up_torch(execution)
+    return Session(
+        open_store(results),
+        methods,
+        execution,
+        device,
+        launching,
+        listener or Silent(),
+        command,
     )
-    total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
-    with (
-        Pool(work.workers(plan)) as pool,
-        make_progress(total, console, quiet=execution.quiet) as shown,
-    ):
-        outcome = runner.run(plan, pool, shown)
-    report_outcome(console, outcome, work.store, record["command"])
-    return outcome
 
 
-def launch(work: Work, plan: Any, launcher: Any, record: Mapping[str, Any]) -> bool:
-    """Through commands of their own, here or elsewhere."""
-    from cwbench.launch import Task
-    from cwbench.launch.jobs import write_jobs
-
-    asked = {key: record[key] for key in ("protocol", "command")}
-    jobs = write_jobs(plan, work.store, method_names(work.methods), asked)
-    arguments = work.execution.arguments()
-    tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
-    try:
-        launcher.launch(tasks, teller(work))
-    except KeyboardInterrupt:
-        say(work.console, f"stopped; to continue: {record['command']}")
-        return False
-    return not work.execution.launching.waits or report_states(work, plan)
-
-
-def teller(work: Work) -> Callable[[str], None]:
-    """What a launcher says goes where the user looks for it."""
-    if work.execution.launching.launcher == "print":
-        return click.echo
-    return (lambda text: None) if work.execution.quiet else partial(say, work.console)
+def open_store(folder: Path) -> Store:
+    """A results folder that can be written to."""
+    parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
+    if not parent.is_dir():
+        raise UserError(f"--results {folder}: {parent} is a file, not a folder")
+    if not os.access(parent, os.W_OK):
+        raise UserError(f"--results {folder}: {parent} is not writable")
+    store = Store(folder)
+    if newer := store.newer_schema():
+        raise UserError(
+            f"--results {folder}: {newer} was written by a newer cwbench",
+            "upgrade, or use another folder",
+        )
+    return store
 
 
-def method_names(methods: Mapping[str, Any]) -> dict[str, str]:
+def describe(session: Session, plan: Plan, needs: Estimate) -> list[str]:
+    """A plan in a few lines: runs, steps, memory, time."""
+    from cwbench.fleet.progress import duration
+    from cwbench.planning.estimate import size
+
+    total, missing = len(plan.segments), plan.missing
+    lines = [
+        f"{len(plan.runs)} runs = {total} segments, {total - missing} done, {missing} to train in "
+        f"{len(plan.fleets)} fleets on {session.device.type}, {session.workers(plan)} workers"
+    ]
+    if missing:
+        device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
+        lines += [
+            f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
+            f"updates: {needs.updates:,}",
+            f"memory: host {size(needs.host_bytes)}{device}; disk {size(needs.disk_bytes)}",
+        ]
+        if needs.seconds is not None:
+            lines.append(
+                f"about {duration(needs.seconds)} from a short measurement on this machine"
+            )
+    return lines
+
+
+def method_names(methods: Methods) -> dict[str, str]:
     """Recorded name -> a name under which another process finds the method."""
-    import inspect
-
     from cwbench.methods import known
 
     names = known()
     return {
-        name: name if name in names else f"{Path(inspect.getfile(kind)).resolve()}:{kind.__name__}"
-        for name, kind in methods.items()
+        name: name
+        if name in names
+        else f"{Path(inspect.getfile(method)).resolve()}:{method.__name__}"
+        for name, method in methods.items()
     }
 
 
-def report_states(work: Work, plan: Any) -> bool:
-    """What other processes left of a plan."""
-    states = {s.folder: work.store.folder(s).status() for fleet in plan.fleets for s in fleet}
-    for folder, status in states.items():
-        if status["state"] in ("failed", "diverged"):
-            say(work.console, f"{status['state']}: {folder}: {status['message']}")
-    done = sum(status["state"] == "done" for status in states.values())
-    if done < len(states):
-        say(work.console, f"{len(states) - done} segments are not done; the same command continues")
-    say(work.console, f"{done} segments trained; results are in {work.store.root}")
-    return bool(done == len(states))
+def _does_not_fit(segment: Segment, memory: Memory) -> UserError:
+    from cwbench.planning.estimate import size
 
-
-def report_outcome(console: Console, outcome: Any, store: Store, command: str) -> None:
-    for folder, message in outcome.failed.items():
-        say(console, f"failed: {folder}: {message}")
-    for folder in outcome.diverged:
-        say(console, f"diverged: {folder}")
-    if outcome.elsewhere:
-        say(console, f"{outcome.elsewhere} segments were trained by other processes")
-    if outcome.skipped:
-        say(console, f"{outcome.skipped} segments wait for one that is not done")
-    if outcome.interrupted:
-        say(console, f"stopped; to continue: {command}")
-    say(console, f"{outcome.trained} segments trained; results are in {store.root}")
+    return UserError(
+        f"{segment.folder}: one run needs {size(memory.needed([segment]))} of memory and "
+        f"{size(memory.free)} are free",
+        "try a smaller --buffer-size",
+    )

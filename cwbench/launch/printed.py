@@ -8,6 +8,8 @@ from cwbench.launch.jobs import levels
 
 
 class Printed:
+    """Commands go to the standard output, where `tell` may go elsewhere."""
+
     def check(self) -> None:
         pass
 
@@ -16,6 +18,6 @@ class Printed:
         for number, level in enumerate(levels([task.job for task in tasks])):
             order = "in any order, also at the same time"
             when = f"after those above have ended, {order}" if number else order
-            tell(f"# level {number + 1}: {len(level)} fleets, {when}")
+            print(f"# level {number + 1}: {len(level)} fleets, {when}")
             for job in level:
-                tell(shlex.join(["cwbench", *by_file[job.file].arguments]))
+                print(shlex.join(["cwbench", *by_file[job.file].arguments]))

@@ -22,13 +22,14 @@ def option(
     per_run: bool = False,
     rehearsal: Any = None,
     added: bool = False,
+    metavar: str | None = None,
 ) -> Any:
     """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
     Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
     reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
     time but no memory. An option `added` to a class with published results is left out of records
-    while it has its default, so that their ids stay.
+    while it has its default, so that their ids stay. `metavar` names the value in help texts.
     """
     metadata = {
         "help": help,
@@ -36,6 +37,7 @@ def option(
         "per_run": per_run,
         "rehearsal": rehearsal,
         "added": added,
+        "metavar": metavar,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -92,6 +94,8 @@ def checked(cls: type, name: str, value: Any) -> Any:
         if value not in get_args(hint):
             raise UserError(f"{value!r} is not one of {', '.join(map(repr, get_args(hint)))}")
         return value
+    if get_origin(hint) is tuple:
+        return tuple(value)
     kind, words = KINDS.get(hint, (hint, f"a {getattr(hint, '__name__', hint)}"))
     if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
         raise UserError(f"{value!r} is not {words}")

@@ -223,11 +223,11 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
 ) -> None:
     asked: list[Any] = []
 
-    def execute(runs: Any, *_: Any, **__: Any) -> int:
-        asked.append(runs)
+    def execute(experiments: Any, *_: Any, **__: Any) -> int:
+        asked.append(experiments["retry"])
         return 1
 
-    monkeypatch.setattr("cwbench.cli.status.execute", execute)
+    monkeypatch.setattr("cwbench.cli.retry.execute", execute)
     store, plan, _ = toy_run(tmp_path, stop_after=12)
     folder = store.folder(plan.segments[1])
     folder.set_status("diverged", message="weights are not finite")

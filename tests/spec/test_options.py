@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import torch
 from click.testing import CliRunner
 
 from cwbench.cli import cli
-from cwbench.experiment import provenance
 from cwbench.experiment.build import (
     load_method,
     make_label,
@@ -17,7 +15,6 @@ from cwbench.experiment.build import (
     parse_unshared,
     with_unshared,
 )
-from cwbench.experiment.execution import Execution, execution_options
 from cwbench.learner.heads import Tasks
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import NetworkConfig, SACConfig
@@ -99,40 +96,3 @@ def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
         trainer.train(2)
         ends.append(trainer.params["actor.1.weight"].detach())
     assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
-
-
-def test_a_copy_of_the_source_can_be_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CWBENCH_COMMIT", "0123456789ab")
-    assert (
-        provenance.about("smoke", torch.device("cpu"), False)["versions"]["commit"]
-        == "0123456789ab"
-    )
-    monkeypatch.delenv("CWBENCH_COMMIT")
-    assert provenance.commit() != "0123456789ab"
-
-
-@pytest.mark.parametrize(
-    ("given", "device", "steps", "compiled"),
-    [
-        ([], "cuda", 250_000, True),
-        ([], "cuda", 600, False),  # compiling would take longer than training
-        ([], "cpu", 10**6, False),
-        (["--no-compile"], "cuda", 10**6, False),
-        (["--compile"], "cpu", 600, True),
-    ],
-)
-def test_compiles_where_it_pays_or_is_asked_for(
-    given: list[str], device: str, steps: int, compiled: bool
-) -> None:
-    taken: list[Execution] = []
-
-    @click.command()
-    @execution_options
-    def command(**options: Any) -> None:
-        taken.append(Execution.take(options))
-
-    CliRunner().invoke(command, given)
-    [open_] = taken
-    assert open_.settled(torch.device(device), steps).compiled == compiled
-    flags = [flag for flag in open_.arguments() if "compile" in flag]
-    assert flags == given  # a job elsewhere decides for itself what was left open

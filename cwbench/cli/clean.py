@@ -1,0 +1,45 @@
+"""`cwbench clean`: remove files of a results folder that nothing needs any more."""
+
+from pathlib import Path
+
+import click
+
+from cwbench.cli.console import show
+from cwbench.cli.status import FOLDER, existing
+from cwbench.experiment.session import open_store
+
+
+@click.command()
+@click.argument("results", default="results", type=FOLDER)
+@click.option("--dry-run", is_flag=True, help="List and stop.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def clean(results: Path, dry_run: bool, yes: bool) -> None:
+    """Remove snapshots, replay memories and claims that no recorded run needs any more.
+
+    Evaluations, weights at the end of a task and all records stay, so reports do not change and
+    unfinished experiments continue. A longer sequence that begins like a finished one would have to
+    train the beginning again, where its method replays stored data.
+    """
+    from cwbench.planning.estimate import size
+    from cwbench.store.cleanup import leftovers
+
+    open_store(existing(results))
+    found, problems = leftovers(results)
+    if problems:
+        raise click.ClickException(
+            f"{problems[0]}; nothing is removed while a record cannot be read"
+        )
+    if not found:
+        click.echo(f"nothing to remove in {results}")
+        return
+    rows = [(str(item.path.relative_to(results)), item.kind, size(item.bytes)) for item in found]
+    show(rows, "what", "why", "size")
+    total = size(sum(item.bytes for item in found))
+    if dry_run:
+        click.echo(f"{total} in {len(found)} places; nothing is removed")
+        return
+    if not yes:
+        click.confirm(f"remove {total} in {len(found)} places?", abort=True)
+    for item in found:
+        item.remove()
+    click.echo(f"removed {total}")

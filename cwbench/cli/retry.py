@@ -1,0 +1,146 @@
+"""`cwbench retry`: train failed segments again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cwbench.cli.status import FOLDER, existing
+from cwbench.cli.training_options import Training, execute, retry_options
+from cwbench.experiment.build import load_method
+from cwbench.experiment.session import open_store
+from cwbench.spec.errors import UserError, located
+
+if TYPE_CHECKING:
+    from cwbench.experiment.build import Methods
+    from cwbench.learner.method import Method
+    from cwbench.planning.plan import Run
+
+
+@retry_options
+@click.command()
+@click.argument("results", default="results", type=FOLDER)
+@click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
+@click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")
+@click.option("--restart", is_flag=True, help="Start them from the beginning, not from snapshots.")
+@click.pass_context
+def retry(
+    ctx: click.Context,
+    /,
+    results: Path,
+    wanted: tuple[str, ...],
+    diverged: bool,
+    restart: bool,
+    **given: Any,
+) -> None:
+    """Train failed segments again, and whatever else their experiments still lack.
+
+    With SEGMENT, a folder's name or an id as `cwbench status` shows them, only these and what waits
+    for them. A diverged one always starts from the
+    beginning, and on the same device ends the same.
+    """
+    training = Training.take(given | {"results": existing(results)})
+    store = open_store(results)
+    experiments, segments = _records(results)
+    chosen = _choose(results, {"failed", "diverged"} if diverged else {"failed"}, wanted)
+    if not chosen:
+        click.echo(f"nothing to retry in {results}")
+        return
+    asked = [one for one in experiments if any(_holds(run, chosen) for run in one["runs"])]
+    runs, methods = _rebuild(asked, segments, set(chosen) if wanted else None)
+    if not training.dry_run:
+        for key, state in chosen.items():
+            folder = store.root / "segments" / segments[key]["folder"]
+            _reset(folder, restart or state == "diverged")
+    good = []
+    for protocol in dict.fromkeys(run.protocol for run in runs):  # a new segment records it
+        part = [run for run in runs if run.protocol == protocol]
+        # They are recorded already: a retry is no experiment of its own.
+        good.append(execute({"retry": part}, methods, training, record=False))
+    if not all(good):
+        ctx.exit(1)
+
+
+def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    from cwbench.store.results import read_experiments, read_segments
+
+    problems: list[str] = []
+    segments = {record["id"]: record for record in read_segments(root, problems)}
+    return list(read_experiments(root, problems)), segments
+
+
+def _choose(results: Path, states: set[str], wanted: Sequence[str]) -> dict[str, str]:
+    """The ids to retry, with their states."""
+    from cwbench.store.status import read_status
+
+    every = {s.id: s for one in read_status(results)[0] for s in one.segments}
+    if not wanted:
+        return {key: s.state for key, s in every.items() if s.state in states}
+    chosen = {}
+    for text in wanted:
+        found = [s for s in every.values() if text.rstrip("/").split("/")[-1] in (s.id, s.folder)]
+        if not found:
+            raise UserError(f"no segment {text!r} in {results}", "`cwbench status` lists them")
+        if found[0].state not in states:
+            hint = "give --diverged" if found[0].state == "diverged" else ""
+            raise UserError(f"segment {text} is {found[0].state}, not failed", hint)
+        chosen[found[0].id] = found[0].state
+    return chosen
+
+
+def _holds(run: Mapping[str, Any], ids: Collection[str]) -> bool:
+    return not set(run["segments"]).isdisjoint(ids)
+
+
+def _rebuild(
+    experiments: Sequence[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    only: set[str] | None,
+) -> tuple[list[Run], Methods]:
+    """The runs of experiments, or those that hold certain segments, and their methods."""
+    from cwbench.spec.segment import setup_digest
+
+    setups = {setup_digest(record): record for record in segments.values()}
+    runs: dict[tuple[str, tuple[str, ...]], Run] = {}
+    methods = {}
+    for experiment in experiments:
+        again = f"to train them: {experiment.get('command', 'see experiments/')}"
+        own = [run for run in experiment["runs"] if only is None or _holds(run, only)]
+        if absent := [run for run in own if run["setup"] not in setups]:
+            click.echo(f"{len(absent)} runs of {experiment['name']} have not begun; {again}")
+        for run in (run for run in own if run["setup"] in setups):
+            with located(run["label"], again):
+                made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]])
+            runs[run["sequence"], tuple(run["segments"])] = made
+    return list(runs.values()), methods
+
+
+def _rebuild_run(
+    run: Mapping[str, Any], record: Mapping[str, Any]
+) -> tuple[Run, type[Method[Any]]]:
+    """A recorded run, from any segment's record of its setup, and its method."""
+    from cwbench.planning.plan import Run
+    from cwbench.spec.segment import Setup, path
+
+    _, entry = load_method(record["method"])
+    method, tasks = entry.method, tuple(run["tasks"])
+    setup = Setup.from_record(record, method.config_class)
+    made = path(
+        setup, run["seed"], tasks, needs_length=method.needs_length, joint=method.trains_jointly
+    )
+    if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
+        raise UserError("its method has changed since")
+    return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
+
+
+def _reset(path: Path, restart: bool) -> None:
+    from cwbench.fleet import snapshot
+    from cwbench.store.results import SegmentFolder
+
+    folder = SegmentFolder(path)
+    if restart:
+        snapshot.discard(folder.snapshot)
+    folder.set_status("pending", **({"step": 0} if restart else {}))

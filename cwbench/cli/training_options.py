@@ -1,0 +1,152 @@
+"""Options of every command that trains, and what such a command does with its runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cwbench.cli.console import Terminal
+from cwbench.cli.options import click_options
+from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.live_page import LivePage
+from cwbench.experiment.session import Session, describe, open_session
+from cwbench.spec.options import field_names, resolve
+
+if TYPE_CHECKING:
+    from cwbench.experiment.build import Methods
+    from cwbench.planning.plan import Plan, Run
+
+LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
+
+Decorator = Callable[[Any], Any]
+RESULTS = click.Option(
+    ["--results"], default="results", show_default=True, type=click.Path(path_type=Path),
+    help="Folder.",
+)  # fmt: skip
+QUIET = click.Option(["--quiet"], is_flag=True, help="Show nothing but problems.")
+SESSION = (
+    QUIET,
+    click.Option(["--live/--no-live"], default=True, help="Keep RESULTS/report/index.html up to "
+                 "date.  [default: live]"),
+    click.Option(["--dry-run"], is_flag=True, help="Show the plan and stop."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask, however long it takes."),
+)  # fmt: skip
+
+
+def with_options(options: Sequence[click.Option]) -> Decorator:
+    """Add options to a command, after those it has."""
+
+    def add(command: click.Command) -> click.Command:
+        command.params += options
+        return command
+
+    return add
+
+
+# Of `cwbench train`, and of commands that plan.
+execution_options = with_options([*click_options(Execution), QUIET])
+retry_options = with_options([*click_options(Execution), *SESSION, *click_options(Launching)])
+training_options = with_options(
+    [RESULTS, *click_options(Execution), *SESSION, *click_options(Launching)]
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a command was asked to train."""
+
+    results: Path
+    execution: Execution
+    launching: Launching
+    quiet: bool
+    live: bool
+    dry_run: bool
+    yes: bool
+
+    @staticmethod
+    def take(given: dict[str, Any]) -> Training:
+        """Take these options out of all that were given."""
+        own = {name: given.pop(name) for name in ("results", "quiet", "live", "dry_run", "yes")}
+        execution = take_execution(given)
+        launching = {name: given.pop(name) for name in field_names(Launching)}
+        return Training(**own, execution=execution, launching=resolve(Launching, launching))
+
+    @property
+    def finishes(self) -> bool:
+        """Whether results are there when the command ends."""
+        return self.launching.waits and not self.dry_run
+
+    @property
+    def terminal(self) -> Terminal:
+        # With `--launcher print` nothing but commands goes to the output.
+        quiet, printing = self.quiet and not self.dry_run, self.launching.launcher == "print"
+        return Terminal(quiet=quiet, stderr=printing)
+
+
+def take_execution(given: dict[str, Any]) -> Execution:
+    return resolve(Execution, {name: given.pop(name) for name in field_names(Execution)})
+
+
+def command_line() -> str:
+    return shlex.join(["cwbench", *sys.argv[1:]])
+
+
+def execute(
+    experiments: Mapping[str, Sequence[Run]],
+    methods: Methods,
+    training: Training,
+    *,
+    record: bool = True,
+) -> bool:
+    """Plan, say so, train. False if something failed or was interrupted."""
+    runs = [run for members in experiments.values() for run in members]
+    session = open_session(
+        training.results,
+        methods,
+        [segment for run in runs for segment in run.segments],
+        execution=training.execution,
+        launching=training.launching,
+        listener=training.terminal,
+        command=command_line(),
+    )
+    plan = session.plan(runs)
+    if not training.quiet or training.dry_run:
+        present(session, plan, ask=not (training.dry_run or training.yes))
+    if training.dry_run:
+        return True
+    session.check(plan)
+    if record:
+        session.record(experiments)
+    if not plan.missing:
+        session.listener.say(f"nothing to train: results are in {training.results}")
+        return True
+    return carry_out(session, plan, runs[0].protocol, live=training.live)
+
+
+def carry_out(session: Session, plan: Plan, protocol: str, *, live: bool) -> bool:
+    results, listener = session.store.root, session.listener
+    live = live and session.launching is not None and session.launching.waits
+    if live:
+        page = results / "report" / "index.html"
+        listener.say(f"page: {page.resolve().as_uri()}, rewritten every minute")
+    with LivePage(results, listener.warn) if live else nullcontext():
+        return session.carry_out(plan, protocol)
+
+
+def present(session: Session, plan: Plan, *, ask: bool) -> None:
+    """Say what will be done, and ask if it takes days and there is someone to ask."""
+    from cwbench.fleet.progress import duration
+
+    needs = session.estimate(plan)
+    for line in describe(session, plan, needs):
+        session.listener.say(line)
+    seconds = needs.seconds or 0.0
+    if ask and seconds > LONG_SECONDS and sys.stdin.isatty():
+        click.confirm(f"this takes about {duration(seconds)}; go on?", abort=True)

@@ -1,0 +1,53 @@
+"""How to train: what is left open is settled, and said again to other processes."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.cli.options import click_options
+from cwbench.experiment.execution import Execution, Launching
+from cwbench.spec.options import resolve
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "steps", "compiled"),
+    [
+        (None, "cuda", 250_000, True),
+        (None, "cuda", 600, False),  # compiling would take longer than training
+        (None, "cpu", 10**6, False),
+        (False, "cuda", 10**6, False),
+        (True, "cpu", 600, True),
+    ],
+)
+def test_compiles_where_it_pays_or_is_asked_for(
+    given: bool | None, device: str, steps: int, compiled: bool
+) -> None:
+    execution = Execution(compile=given)
+    assert execution.settled(torch.device(device), steps).compile == compiled
+    # A job elsewhere decides for itself what was left open.
+    flags = [flag for flag in execution.arguments() if "compile" in flag]
+    assert flags == {None: [], True: ["--compile"], False: ["--no-compile"]}[given]
+
+
+@pytest.mark.parametrize(
+    "execution",
+    [
+        Execution(),
+        Execution(device="cpu", workers=3, threads=2, tf32=False),
+        Execution(fleet_size=5, compile=False, snapshot_minutes=0.25),
+    ],
+)
+def test_arguments_say_the_same_to_another_process(execution: Execution) -> None:
+    import click
+
+    command = click.Command("train", params=list(click_options(Execution)))
+    given: dict[str, Any] = command.make_context("train", execution.arguments()).params
+    assert resolve(Execution, given) == execution
+
+
+def test_defaults_are_those_of_the_command_line() -> None:
+    import click
+
+    command = click.Command("run", params=list(click_options(Launching)))
+    assert resolve(Launching, command.make_context("run", []).params) == Launching()
