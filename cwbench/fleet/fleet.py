@@ -22,8 +22,9 @@ from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.schedule import Stop, longest_chunk, longest_share, stops
 from cwbench.spec.segment import Segment, Setup
+from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store import checkpoint
-from cwbench.store.results import EVAL_COLUMNS, TRAIN_COLUMNS, Store
+from cwbench.store.results import EVAL_COLUMNS, Store
 
 
 class Fleet:

@@ -17,6 +17,7 @@ from cwbench.learner.heads import Tasks
 from cwbench.learner.networks import Network, Policy, squash
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
+from cwbench.spec.statistics import STATISTICS
 
 Params = Mapping[str, Tensor]
 
@@ -27,6 +28,17 @@ class Losses(NamedTuple):
     alpha: Tensor  # [R]
     q: Tensor  # [R], mean normalised value of the first critic
     entropy: Tensor  # [R], mean estimate
+
+    def statistics(self, penalty: Tensor) -> list[Tensor]:
+        """What is logged, in the order of `STATISTICS`: [R] each."""
+        values = {
+            "actor_loss": self.actor,
+            "critic_loss": self.critic,
+            "penalty": penalty,
+            "q": self.q,
+            "entropy": self.entropy,
+        }
+        return [values[name] for name in STATISTICS]
 
 
 class SACGradients(NamedTuple):

@@ -20,6 +20,7 @@ from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import clip_global_norm
 from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
+from cwbench.spec.statistics import STATISTICS
 
 # How SAC's gradients are computed: by `gradients.py`, or from the losses in `losses.py`.
 Gradients = Literal["manual", "autograd"]
@@ -37,9 +38,6 @@ def no_episodes(position: int, heads: Sequence[int], episodes: int) -> Tensor:
 def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the critics' parameters, for the target networks."""
     return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
-
-
-STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")
 
 
 class Hooks(Protocol):
@@ -258,9 +256,7 @@ class Trainer:
 
     @torch.no_grad()
     def record(self, losses: Losses, penalty: Tensor) -> None:
-        self.statistics += torch.stack(
-            [losses.actor, losses.critic, penalty, losses.q, losses.entropy]
-        )
+        self.statistics += torch.stack(losses.statistics(penalty))
 
     def take_statistics(self) -> dict[str, list[float]]:
         """Means per run since the last call; NaN when there was no update."""

@@ -22,24 +22,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.spec.segment import SCHEMA, Segment, digest
+from cwbench.spec.statistics import TRAIN_COLUMNS
 
 EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
-TRAIN_COLUMNS = (
-    "step",
-    "updates",
-    "episodes",
-    "successes",
-    "mean_return",
-    "actor_loss",
-    "critic_loss",
-    "penalty",
-    "q",
-    "entropy",
-    "alpha",
-    "value_mean",
-    "value_std",
-    "seconds",
-)
+# Columns that a file of any version has; others may be missing from older files.
+REQUIRED = {"evals": EVAL_COLUMNS, "train": ("step", "updates")}
 STATES = ("pending", "running", "done", "failed", "diverged")
 
 
@@ -104,14 +91,16 @@ class SegmentFolder:
             write_json(self.path / "segment.json", content)
 
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Add rows to evals.csv or train.csv, with a header on first use."""
+        """Add rows to evals.csv or train.csv; a file keeps the columns it was begun with."""
         file = self.path / name
-        new = not file.exists()
+        header = _header(file)
         with file.open("a", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            if new:
-                writer.writerow(columns)
-            writer.writerows(rows)
+            writer = csv.DictWriter(
+                stream, header or columns, extrasaction="ignore", lineterminator="\n"
+            )
+            if not header:
+                writer.writeheader()
+            writer.writerows(dict(zip(columns, row, strict=True)) for row in rows)
 
     def truncate(self, name: str, length: int) -> None:
         """Cut a file back to what it held when a snapshot was taken."""
@@ -192,7 +181,12 @@ def load_runs(root: str | Path) -> Runs:
     segments = {record["id"]: record for record in read_segments(root, problems)}
     tables = {
         name: {
-            key: _table(root / "segments" / record["folder"] / f"{name}.csv", columns, problems)
+            key: _table(
+                root / "segments" / record["folder"] / f"{name}.csv",
+                columns,
+                REQUIRED[name],
+                problems,
+            )
             for key, record in segments.items()
         }
         for name, columns in (("evals", EVAL_COLUMNS), ("train", TRAIN_COLUMNS))
@@ -273,25 +267,43 @@ def _run(
     }
 
 
+def _header(file: Path) -> list[str]:
+    """The names in a CSV's first line; none where there is no file or nothing in it."""
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        first = stream.readline().strip()
+    return first.split(",") if first else []
+
+
 Columns = dict[str, NDArray[Any]]
 _WHOLE = {"step", "eval_position", "episodes", "successes", "updates"}
+_NUMBERS = {*EVAL_COLUMNS, *TRAIN_COLUMNS} - {"eval_task"}
 
 
-def _table(file: Path, columns: Sequence[str], problems: list[str]) -> Columns:
-    """A CSV as columns. Lines that cannot be read are listed as problems, not guessed at."""
+def _table(
+    file: Path, columns: Sequence[str], required: Sequence[str], problems: list[str]
+) -> Columns:
+    """A CSV as columns: NaN where an older file lacks one; a newer one's others are left out.
+
+    Lines that cannot be read are listed as problems, not guessed at.
+    """
     if not file.exists():
         return _parse([], columns)
     where = f"{file.parent.name}/{file.name}"
     header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
-    if tuple(header.split(",")) != tuple(columns):
+    names = header.split(",")
+    if not set(required) <= set(names) or len(set(names)) < len(names):
         problems.append(f"{where}: unexpected header {header!r}")
         return _parse([], columns)
     try:
         if lines and lines[-1]:
             raise ValueError("the last line has no end")
-        table = _parse(lines[:-1], columns)
+        found = _parse(lines[:-1], names)
     except ValueError:  # something is wrong: read line by line, to say what and where
-        table = _parse(_readable(lines, columns, where, problems), columns)
+        found = _parse(_readable(lines, names, where, problems), names)
+    absent = np.full(len(found["step"]), np.nan)
+    table = {name: found.get(name, absent) for name in columns}
     key = [name for name in ("step", "eval_position") if name in columns]
     places = list(zip(*(table[name] for name in key), strict=True))
     if repeated := len(places) - len(set(places)):
@@ -307,7 +319,7 @@ def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
     kinds: dict[str, Any] = {name: int if name in _WHOLE else float for name in columns}
     parsed = {}
     for name, column in zip(columns, cells, strict=True):
-        if name == "eval_task":
+        if name not in _NUMBERS:
             parsed[name] = np.array(column, object)
         else:
             parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
