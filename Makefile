@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster wheel-test lint install clean
+.PHONY: demo test test-slow test-cluster wheel-test docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,12 @@ test-cluster: $(STAMP)
 # The wheel in an environment of its own, used from another directory.
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow tests/test_wheel.py
+
+# The documentation as a site; warnings are errors.
+docs: $(STAMP)
+	$(BIN)/pip install -q -c constraints.txt -e '.[docs]'
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
 
 clean:
 	rm -rf $(VENV) build *.egg-info demo
