@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
+from cwbench.spec.config import Gradients
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import flag_name, option
 
@@ -43,6 +44,9 @@ class Execution:
     )
     tf32: bool = option(
         True, "On CUDA, multiply in TF32: ten times faster, good to three decimals."
+    )
+    gradients: Gradients = option(
+        "manual", "How SAC's gradients are computed: autograd follows changes of losses.py."
     )
     snapshot_minutes: float = option(
         10.0, "Time between snapshots.", minimum=0, maximum=1e6, metavar="MINUTES"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def describe(
-    protocol: str, device: torch.device, *, compiled: bool, command: str
+    protocol: str, device: torch.device, *, compiled: bool, gradients: str, command: str
 ) -> dict[str, Any]:
     """What a segment's record holds besides what decides its numbers."""
     from importlib.metadata import version
@@ -32,7 +32,7 @@ def describe(
             "cpu": platform.machine(),
             "system": platform.system(),
         },
-        "device": _device_record(device, compiled),
+        "device": _device_record(device, compiled, gradients),
         "command": command,
         "created": time.time(),
     }
@@ -58,11 +58,15 @@ def _git_commit() -> str:
         return ""
 
 
-def _device_record(device: torch.device, compiled: bool) -> dict[str, Any]:
+def _device_record(device: torch.device, compiled: bool, gradients: str) -> dict[str, Any]:
     """What changes the last digits of a result but not what it means."""
     import torch
 
-    record: dict[str, Any] = {"type": device.type, "compiled": compiled}
+    record: dict[str, Any] = {
+        "type": device.type,
+        "compiled": compiled,
+        "gradients": gradients,
+    }
     if device.type == "cuda":
         record["name"] = torch.cuda.get_device_name()
         record["tf32"] = torch.backends.cuda.matmul.allow_tf32

@@ -172,8 +172,13 @@ class Session:
             )
 
     def provenance(self, protocol: str) -> dict[str, Any]:
-        compiled = bool(self.execution.compile)
-        return provenance.describe(protocol, self.device, compiled=compiled, command=self.command)
+        return provenance.describe(
+            protocol,
+            self.device,
+            compiled=bool(self.execution.compile),
+            gradients=self.execution.gradients,
+            command=self.command,
+        )
 
     def carry_out(self, plan: Plan, protocol: str) -> bool:
         """Train, here or through the launcher, and say how it ended. False if not all is done."""
@@ -208,6 +213,7 @@ class Session:
             envs.sizes,
             turns=self.turns,
             compiled=bool(self.execution.compile),
+            gradients=self.execution.gradients,
             snapshot_seconds=60 * self.execution.snapshot_minutes,
             about=lambda segment: described,
         )

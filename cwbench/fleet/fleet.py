@@ -20,6 +20,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
 from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Stop, longest_chunk, longest_share, stops
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import TRAIN_COLUMNS
@@ -39,6 +40,7 @@ class Fleet:
         dims: tuple[int, int],
         place: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
+        gradients: Gradients = "manual",
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -55,6 +57,7 @@ class Fleet:
             device=device,
             length=segments[0].length,
             compiled=compiled,
+            gradients=gradients,
         )
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])

@@ -17,6 +17,7 @@ from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Plan, Turns
 from cwbench.rollout.pool import Pool, WorkerError
+from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
@@ -101,6 +102,7 @@ class Runner:
     compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
+    gradients: Gradients = "manual"
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
         """Train what is not claimed elsewhere; then wait for the rest and go on with its children.
@@ -197,6 +199,7 @@ class Runner:
                 dims=self.dims(setup.env),
                 place=place,
                 compiled=self.compiled,
+                gradients=self.gradients,
                 check_stop=stop.check,
             )
 

@@ -2,7 +2,8 @@
 
 This file says what is learned. `gradients.py` computes the same losses together with their
 gradients, faster; the tests compare the two in every update of every method. To try
-another loss, change `sac_losses` and train with `--gradients autograd`.
+another loss, change `sac_losses` and train with `--gradients autograd`, into a results folder of its
+own: segment ids do not know the loss.
 
 Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
 """

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,12 +18,10 @@ from cwbench.learner.networks import Policy, make_critic, make_policy
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import clip_global_norm
-from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import Gradients, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
 from cwbench.spec.statistics import STATISTICS
 
-# How SAC's gradients are computed: by `gradients.py`, or from the losses in `losses.py`.
-Gradients = Literal["manual", "autograd"]
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
 
 # (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_leaves
 
 from cwbench.learner.method import Method
 from cwbench.learner.replay import OldTask, Replay
-from cwbench.learner.trainer import Gradients, Trainer
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.config import Gradients
 from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
 

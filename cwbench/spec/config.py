@@ -6,6 +6,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from cwbench.spec.options import from_record, option, to_record
 
+# How SAC's gradients are computed: by learner/gradients.py, or by autograd from learner/losses.py.
+Gradients = Literal["manual", "autograd"]
+
 
 @dataclass(frozen=True)
 class MethodConfig:

@@ -18,10 +18,10 @@ from cwbench.learner.heads import Tasks
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values, sac_losses
 from cwbench.learner.networks import make_critic, make_policy
 from cwbench.learner.replay import Batch
-from cwbench.learner.trainer import Gradients, Trainer
+from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.rehearsal import Rehearsal
-from cwbench.spec.config import ScheduleConfig
+from cwbench.spec.config import Gradients, ScheduleConfig
 from cwbench.spec.segment import path
 from cwbench.spec.tasks import CW_TASKS
 
