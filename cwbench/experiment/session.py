@@ -171,6 +171,9 @@ class Session:
                 | {key: described[key] for key in ("command", "created")}
             )
 
+    def _preset(self, segment: Segment) -> dict[str, Any]:
+        return dict(self.methods[segment.setup.method].preset)
+
     def provenance(self, protocol: str) -> dict[str, Any]:
         return provenance.describe(
             protocol,
@@ -215,7 +218,8 @@ class Session:
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
             snapshot_seconds=60 * self.execution.snapshot_minutes,
-            about=lambda segment: described,
+            # Reports must know which shared options are the method's own choice.
+            about=lambda segment: described | {"preset": self._preset(segment)},
         )
 
     def _set_threads(self, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""Make a reference bank of the single-task runs in a results folder (format: `reference.py`).
+"""Make a reference set of the single-task runs in a results folder (format: `reference.py`).
 
 python -m cwbench.reports.analysis.make_reference RESULTS NAME FOLDER
 """
@@ -20,10 +20,10 @@ KEPT = ("protocol", "method", "method_options", "sac", "network", "env", "schedu
 HISTORY = ("versions", "device", "command")
 
 
-def write_bank(results: Path, name: str, folder: Path) -> Path:
+def write_reference(results: Path, name: str, folder: Path) -> Path:
     """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run.
 
-    A bank that is there already gets the seeds it does not have.
+    A set that exists already gets the seeds it does not have.
     """
     loaded = load_runs(results)
     runs = loaded.runs
@@ -35,11 +35,13 @@ def write_bank(results: Path, name: str, folder: Path) -> Path:
     rows = loaded.evals.rename(columns={"eval_task": "task"})
     rows = rows.merge(chosen[["run", "seed"]], on="run")[COLUMNS]
     record = _record(loaded, rows)
-    file, about = folder / f"{name}.csv.gz", folder / f"{name}.json"
-    if about.exists():
-        rows, record = _extended(pd.read_csv(file), json.loads(about.read_text()), rows, record)
+    file, record_file = folder / f"{name}.csv.gz", folder / f"{name}.json"
+    if record_file.exists():
+        rows, record = _extended(
+            pd.read_csv(file), json.loads(record_file.read_text()), rows, record
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    about.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    record_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     ordered = rows.sort_values(["task", "seed", "step"])
     # mtime 0: the same runs give the same bytes.
     packing: Any = {"method": "gzip", "mtime": 0}
@@ -48,7 +50,7 @@ def write_bank(results: Path, name: str, folder: Path) -> Path:
 
 
 def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
-    """The settings all runs share; two settings in one bank would be an error."""
+    """The settings all runs share; two settings in one set would be an error."""
     tasks = set(rows["task"])
     records = [
         row
@@ -57,7 +59,7 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
     ]
     settings = [{key: record[key] for key in KEPT if key in record} for record in records]
     if any(setting != settings[0] for setting in settings):
-        raise ValueError("single-task runs of different settings: a bank has one")
+        raise ValueError("single-task runs of different settings: a reference set has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
     history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
     history["seeds"] = sorted(int(seed) for seed in rows["seed"].unique())
@@ -67,14 +69,14 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
 def _extended(
     rows: pd.DataFrame, record: dict[str, Any], more: pd.DataFrame, new: dict[str, Any]
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A bank with further seeds: rows and record."""
+    """A set with further seeds: rows and record."""
     [made] = new["history"]
     if {**record, "history": []} != {**new, "history": []}:
-        raise ValueError("these runs differ from the bank's in settings or tasks: a bank has one")
+        raise ValueError("these runs differ from the set's in settings or tasks: a set has one")
     if known := sorted(set(rows["seed"]) & set(made["seeds"])):
-        raise ValueError(f"the bank has seeds {known} already; remove it to make it anew")
+        raise ValueError(f"the set has seeds {known} already; remove it to make it again")
     return pd.concat([rows, more]), record | {"history": [*record["history"], made]}
 
 
 if __name__ == "__main__":
-    print(write_bank(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+    print(write_reference(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))

@@ -32,6 +32,11 @@ METRICS = {
     "forward_transfer": Metric("Forward Transfer", "F. Transfer", 1, (-np.inf, 1)),
     "backward_transfer": Metric("Backward Transfer", "B. Transfer", 1, (-1, 1)),
     "pooled_transfer": Metric("Pooled Forward Transfer", "Pooled", 1, (-np.inf, 1)),
+    "later_transfer": Metric(
+        "Forward Transfer without the First Task", "F. Transfer, later", 1, (-np.inf, 1)
+    ),
+    "area_gain": Metric("Gain in Area", "Area gain", 1, (-1, 1)),
+    "negative_transfer": Metric("Negative Transfer", "Neg. transfer", -1, (-1, 1)),
 }
 HEADLINE = ("average_performance", "forgetting", "forward_transfer")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cwbench.reports.analysis import names
+from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.store.results import Runs
 
@@ -102,16 +102,22 @@ def wrong_tasks(loaded: Runs) -> Iterator[str]:
 
 
 def uneven_references(study: Study) -> Iterator[str]:
-    """Fewer reference seeds of one task limit all tasks it is averaged with."""
-    counts: dict[str, dict[str, int]] = defaultdict(dict)
-    for group in study.groups:
-        if group.family == "single" and names.method_key(group.method) == "finetuning":
-            counts[group.protocol.key][group.tasks[0]] = len(group.finished)
-    for tasks in counts.values():
-        known = {task: count for task, count in tasks.items() if count}
-        if len(set(known.values())) > 1:
-            text = ", ".join(f"{task} {count}" for task, count in sorted(known.items()))
-            yield f"reference runs differ in number ({text}); means use the smallest of their tasks"
+    """References of several origins, or with fewer seeds for one task, which limit all others."""
+    found: dict[str, None] = {}
+    for group in {group.setup: group for group in study.groups}.values():
+        reference = find_reference(study, group.protocol, group)
+        known = [g for g in study.of(group.protocol) if g.setup == group.setup]
+        tasks = sorted({task for g in known if g.family != "single" for task in g.tasks})
+        chosen = {task: reference.curves[task] for task in tasks if task in reference.curves}
+        if len({len(curves) for curves in chosen.values()}) > 1:
+            text = ", ".join(f"{task} {len(curves)}" for task, curves in chosen.items())
+            found[
+                f"reference runs differ in number ({text}); means use the smallest of their tasks"
+            ] = None
+        if len({curves.origin for curves in chosen.values()}) > 1:
+            text = ", ".join(f"{task} from {curves.source}" for task, curves in chosen.items())
+            found[f"forward transfer mixes references of several origins ({text})"] = None
+    yield from found
 
 
 def orphans(study: Study) -> Iterator[str]:

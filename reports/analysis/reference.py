@@ -1,101 +1,220 @@
 """Single-task reference curves, which forward transfer is measured against.
 
-They come from runs named `single-TASK` in the results folder, trained by fine-tuning under the same
-environment and schedule; for tasks without such runs, from the bank shipped with the package. A
-bank is two files in `data/reference/`:
+They come from runs named `single-TASK` in the results folder, trained by fine-tuning, or from the
+reference sets shipped with the package. A set is two files in `data/reference/`:
 
-    NAME.json     {"env": {...}, "schedule": {...}, "history": [{"seeds", "versions", ...}, ...]}
+    NAME.json     {"env", "schedule", "sac", "network", "history": [{"seeds", ...}, ...]}
     NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation)
 
-It is used only when `env` and `schedule` equal those of the runs in every field.
+A source serves a method only if environment, schedule, networks and SAC options are equal in every
+field but those that the method itself sets (its preset).
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.metrics import area, own_window
+from cwbench.reports.analysis.metrics import own_window
 from cwbench.reports.analysis.study import Group, Protocol, Study
 
 Array = NDArray[np.float64]
+FOLDER = "this folder"
+# Presets of methods whose records do not name them (`preset` in segment.json).
+PRESETS: dict[str, dict[str, Any]] = {
+    "packnet": {"clip_norm": 2e-5},
+    "clonex": {"clip_norm": 0.1},
+    "perfect_memory": {"batch_size": 512},
+    "recall": {"clip_norm": 0.1, "critic_head_layers": 3},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Reference runs of one task."""
+
+    success: Array  # [R, E]
+    seeds: tuple[int, ...]
+    source: str
+    segments: frozenset[str] = frozenset()  # of runs in this folder
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def origin(self) -> str:
+        return FOLDER if self.segments else self.source
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference curves of one protocol: task -> [R, E]."""
+    """Reference curves for one setting, and why tasks have none."""
 
-    curves: dict[str, Array]
-    sources: dict[str, str]  # task -> where its curves come from
+    curves: dict[str, Curves]
+    refused: dict[str, str] = field(default_factory=dict)  # task -> what differs
 
     def missing(self, tasks: Sequence[str]) -> list[str]:
         return sorted({task for task in tasks if task not in self.curves})
+
+    def why(self, tasks: Sequence[str]) -> str:
+        """Why transfer on these tasks is empty."""
+        missing = self.missing(tasks)
+        reasons = dict.fromkeys(self.refused[task] for task in missing if task in self.refused)
+        text = f"no single-task reference for {', '.join(missing)}"
+        return f"{text} with these settings ({'; '.join(reasons)})" if reasons else text
 
     def seeds(self, tasks: Sequence[str]) -> int:
         """Seeds that every one of the tasks has; as published, surplus seeds are not used."""
         return min(len(self.curves[task]) for task in tasks)
 
-    def areas(self, tasks: Sequence[str], seeds: int) -> Array:
-        """[N, R]: area under each position's reference curve, for the first seeds."""
-        return np.stack([self.curves[task][:seeds].mean(1) for task in tasks])
+    def rows(self, tasks: Sequence[str], last: int | None = None) -> list[tuple[Array, list[int]]]:
+        """Per task: values of the seeds in use, and those seeds.
+
+        A value is the area under the curve; with `last`, the mean of that many last evaluations.
+        """
+        count, start = self.seeds(tasks), 0 if last is None else -last
+        chosen = [self.curves[task] for task in tasks]
+        return [(c.success[:count, start:].mean(1), list(c.seeds[:count])) for c in chosen]
+
+    def areas(self, tasks: Sequence[str]) -> Array:
+        """[N]: mean over seeds of the area under each position's reference curve."""
+        return np.array([values.mean() for values, _ in self.rows(tasks)])
 
 
-def find(study: Study, protocol: Protocol) -> Reference:
-    """The reference of a protocol; tasks without one are missing from it, never zero."""
-    curves: dict[str, Array] = {}
-    sources: dict[str, str] = {}
-    for task, group in _runs_found(study, protocol).items():
-        known = ~np.isnan(area(group.complete)[:, 0])
-        if known.any():
-            curves[task] = own_window(group.complete)[known, 0]
-            sources[task] = f"{known.sum()} runs of this folder"
-    for name, settings, bank in banks():
-        if settings == protocol.settings:
-            for key, rows in bank.groupby("task"):
-                if str(key) not in curves:
-                    curves[str(key)] = _curves(rows, protocol)
-                    sources[str(key)] = f"reference bank {name}"
-    return Reference(curves, sources)
+@dataclass(frozen=True)
+class Source:
+    """Reference runs of one origin under one setting."""
+
+    name: str
+    options: Mapping[str, Any]  # of networks and SAC
+    curves: Mapping[str, Curves]
 
 
-def _runs_found(study: Study, protocol: Protocol) -> dict[str, Group]:
-    """Task -> its reference group: default options if there are several settings."""
-    found: dict[str, Group] = {}
-    for group in study.groups:
-        fits = group.protocol.settings == protocol.settings and group.family == "single"
-        if fits and names.method_key(group.method) == "finetuning":
-            task = group.tasks[0]
-            if task not in found or group.label == group.method:
-                found[task] = group
-    return found
+def find(study: Study, protocol: Protocol, group: Group | None = None) -> Reference:
+    """The reference for a group's setting, or with default options without a group.
+
+    One source for all tasks of the study if one has them all, this folder's runs first; else
+    task by task the one with the most seeds. Tasks without one are missing, never zero.
+    """
+    options, preset = setting(study, group) if group else ({}, frozenset())
+    fitting: list[Source] = []
+    refused: dict[str, str] = {}
+    for source in sources(study, protocol):
+        if gap := difference(source.options, options, preset):
+            refused |= dict.fromkeys(source.curves, f"that of {source.name} has {gap}")
+        else:
+            fitting.append(source)
+    needed = {t for g in study.of(protocol) if g.family != "single" for t in g.tasks}
+    whole = [source for source in fitting if needed <= source.curves.keys()][:1]
+    curves: dict[str, Curves] = {}
+    for source in whole or sorted(fitting, key=lambda s: s.name != FOLDER):
+        for task, found in source.curves.items():
+            if task not in curves or len(found) > len(curves[task]):
+                curves[task] = found
+    return Reference(curves, {task: why for task, why in refused.items() if task not in curves})
 
 
-def _curves(rows: pd.DataFrame, protocol: Protocol) -> Array:
-    """[R, E] from rows of a bank; seeds without all evaluations are left out."""
-    rate = rows.assign(
-        evaluation=protocol.evaluation(rows["step"].to_numpy(np.int64))[1],
-        rate=rows["successes"] / rows["episodes"],
-    )
-    table = rate.pivot(index="seed", columns="evaluation", values="rate")
-    table = table.reindex(columns=range(protocol.evaluations)).dropna()
-    return table.to_numpy(np.float64)
+def setting(study: Study, group: Group) -> tuple[dict[str, Any], frozenset[str]]:
+    """Network and SAC options of a group, and which of them its method sets by itself."""
+    ids = [key for run in group.runs for key in run.segments]
+    record = next((study.segments[key] for key in ids if key in study.segments), {})
+    options = {**(record.get("network") or {}), **(record.get("sac") or {})}
+    preset = record.get("preset")
+    if not isinstance(preset, Mapping):
+        preset = PRESETS.get(names.method_key(group.method), {})
+    return options, frozenset(key for key, value in preset.items() if options.get(key) == value)
 
 
-def bank_folder() -> Traversable:
+def difference(
+    reference: Mapping[str, Any], options: Mapping[str, Any], preset: frozenset[str]
+) -> str:
+    """The first option in which a reference differs from a setting, in words; else nothing."""
+    for key, value in options.items():
+        if key not in preset and key in reference and reference[key] != value:
+            return f"{key} {reference[key]} instead of {value}"
+    return "" if reference or not options else "no record of its options"
+
+
+def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
+    """All references under a protocol's environment and schedule, this folder's first.
+
+    Several settings of one origin are several sources; default options come first.
+    """
+    groups = [g for g in study.groups if _is_reference(g, protocol)]
+    settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
+    for group in sorted(groups, key=lambda g: g.label != g.method):
+        done = np.asarray(np.isfinite(own_window(group.complete)[:, 0]).all(1))
+        if done.any():
+            runs = [run for run, ended in zip(group.runs, done.tolist(), strict=True) if ended]
+            options = setting(study, group)[0]
+            settings.setdefault(group.setup, (options, {}))[1][group.tasks[0]] = Curves(
+                own_window(group.complete)[done, 0],
+                tuple(run.seed for run in runs),
+                f"{len(runs)} runs of {FOLDER}",
+                frozenset(run.segments[0] for run in runs),
+            )
+    for options, curves in settings.values():
+        yield Source(FOLDER, options, curves)
+    for shipped in shipped_sets():
+        if shipped.settings == protocol.settings:
+            yield Source(
+                f"the shipped set {shipped.name}", shipped.options, shipped.curves(protocol)
+            )
+
+
+def _is_reference(group: Group, protocol: Protocol) -> bool:
+    fits = group.protocol.settings == protocol.settings and group.family == "single"
+    return fits and names.method_key(group.method) == "finetuning"
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedSet:
+    """A reference set that comes with the package."""
+
+    name: str
+    record: Mapping[str, Any]
+    rows: pd.DataFrame
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {key: self.record[key] for key in ("env", "schedule")}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**self.record.get("network", {}), **self.record.get("sac", {})}
+
+    def curves(self, protocol: Protocol) -> dict[str, Curves]:
+        """Task -> curves; seeds without all evaluations are left out."""
+        rate = self.rows.assign(
+            evaluation=protocol.evaluation(self.rows["step"].to_numpy(np.int64))[1],
+            rate=self.rows["successes"] / self.rows["episodes"],
+        )
+        found = {}
+        for task, rows in rate.groupby("task"):
+            table = rows.pivot(index="seed", columns="evaluation", values="rate")
+            table = table.reindex(columns=range(protocol.evaluations)).dropna()
+            seeds = tuple(int(seed) for seed in table.index)
+            source = f"the shipped set {self.name}"
+            found[str(task)] = Curves(table.to_numpy(np.float64), seeds, source)
+        return found
+
+
+def shipped_folder() -> Traversable:
     return files("cwbench.reports") / "data" / "reference"
 
 
 @cache
-def banks() -> list[tuple[str, dict[str, object], pd.DataFrame]]:
-    """Name, settings and rows of every bank shipped with the package."""
-    folder, found = bank_folder(), []
+def shipped_sets() -> list[ShippedSet]:
+    """Every reference set of the package."""
+    folder, found = shipped_folder(), []
     if folder.is_dir():
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
             if entry.name.endswith(".json"):
@@ -103,5 +222,5 @@ def banks() -> list[tuple[str, dict[str, object], pd.DataFrame]]:
                 record = json.loads(entry.read_text(encoding="utf-8"))
                 with (folder / f"{name}.csv.gz").open("rb") as stream:
                     rows = pd.read_csv(stream, compression="gzip")
-                found.append((name, {key: record[key] for key in ("env", "schedule")}, rows))
+                found.append(ShippedSet(name, record, rows))
     return found

@@ -1,22 +1,18 @@
 """From groups of runs to estimates: what a table cell, a bar or a dot shows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names
-from cwbench.reports.analysis.intervals import (
-    RESAMPLES,
-    Estimate,
-    estimate,
-    mean_estimate,
-    seed_means,
-)
+from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import Reference, find
 from cwbench.reports.analysis.study import Group, Protocol, Study
+from cwbench.reports.analysis.transfer import TRANSFER, Position, values_of
+from cwbench.reports.analysis.transfer import statistic as transfer_statistic
 
 Array = NDArray[np.float64]
 FREE = (-np.inf, np.inf)
@@ -28,7 +24,6 @@ PER_RUN = {
     "backward_transfer": metrics.backward_transfer,
 }
 PER_TASK = {"average_performance": metrics.task_performance, "forgetting": metrics.task_forgetting}
-TRANSFER = {"forward_transfer": metrics.transfer, "pooled_transfer": metrics.pooled_transfer}
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,7 @@ class Scores:
     study: Study
     protocol: Protocol
     resamples: int = RESAMPLES
+    _references: dict[str, Reference] = field(default_factory=dict)
 
     @cached_property
     def window(self) -> int:
@@ -64,26 +60,28 @@ class Scores:
     def level(self) -> float:
         return self.study.options.level
 
-    @cached_property
-    def reference(self) -> Reference:
-        return find(self.study, self.protocol)
+    def reference_of(self, group: Group) -> Reference:
+        """The single-task reference for a group's setting."""
+        if group.setup not in self._references:
+            self._references[group.setup] = find(self.study, self.protocol, group)
+        return self._references[group.setup]
 
     def per_run(self, group: Group, metric: str) -> Array:
         """[R]: one value per seed. Transfer has none, being a ratio of means over seeds..."""
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
-        if self.reference.missing(group.tasks):
+        reference = self.reference_of(group)
+        if reference.missing(group.tasks):
             return np.full(len(group.runs), np.nan)
-        seeds = self.reference.seeds(group.tasks)
-        base = self.reference.areas(group.tasks, seeds).mean(1)
-        return TRANSFER[metric](metrics.area(group.complete), base)  # ... so this is for display
+        base = reference.areas(group.tasks)
+        return TRANSFER[metric].combine(metrics.area(group.complete), base)  # ... but to show one
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one."""
         if metric != "average_performance" and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:
-            return self._transfer(groups, metric)
+            return self._transfer([[(g, i) for i in range(len(g.tasks))] for g in groups], metric)
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
         if metric == "backward_transfer" and min(len(group.tasks) for group in groups) < 2:
             return nothing("a single task has no earlier ones")
@@ -95,14 +93,7 @@ class Scores:
         if metric != "average_performance" and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:
-            if missing := self.reference.missing([group.tasks[i] for group, i in places]):
-                return nothing(f"no single-task reference for {', '.join(missing)}")
-            return self._ratio(
-                [[group.tasks[position]] for group, position in places],
-                [metrics.area(group.complete)[:, [position]].T for group, position in places],
-                groups,
-                metric,
-            )
+            return self._transfer([[place] for place in places], metric)
         values = [
             PER_TASK[metric](group.complete, self.window)[:, [position]].T
             for group, position in places
@@ -120,43 +111,29 @@ class Scores:
         )
         return Score(value, seeds, one_seed(seeds))
 
-    def _transfer(self, groups: Sequence[Group], metric: str) -> Score:
-        tasks = [list(group.tasks) for group in groups]
-        if missing := self.reference.missing([task for row in tasks for task in row]):
-            return nothing(f"no single-task reference for {', '.join(missing)}")
-        areas = [metrics.area(group.complete).T for group in groups]
-        return self._ratio(tasks, areas, groups, metric)
-
-    def _ratio(
-        self,
-        tasks: Sequence[Sequence[str]],
-        areas: Sequence[Array],
-        groups: Sequence[Group],
-        metric: str,
-    ) -> Score:
-        """Transfer with method and reference seeds resampled jointly; areas are [N, R] each."""
-        reference_seeds = self.reference.seeds([task for row in tasks for task in row])
-        rows, seeds = align(groups, areas)
-        if np.isnan(rows).all(1).any():
+    def _transfer(self, parts: Sequence[Sequence[Position]], metric: str) -> Score:
+        """A transfer metric: positions are combined within a part, then parts are averaged."""
+        kind = TRANSFER[metric]
+        parts = [[(g, i) for g, i in part if i > 0 or kind.first] for part in parts]
+        if not all(parts):
+            return nothing("a single task has no later ones")
+        places = [place for part in parts for place in part]
+        reference = self.reference_of(places[0][0])
+        tasks = [group.tasks[index] for group, index in places]
+        if reference.missing(tasks):
+            return nothing(reference.why(tasks))
+        if not all(values_of(place, None) for place in places):
             return nothing("no finished run")
-        cuts = np.cumsum([len(row) for row in tasks])[:-1]
-        base = self.reference.areas([task for row in tasks for task in row], reference_seeds)
-
-        def statistic(weights: Array, reference_weights: Array) -> Array:
-            ours = np.split(seed_means(rows, weights), cuts, axis=1)
-            theirs = np.split(seed_means(base, reference_weights), cuts, axis=1)
-            parts = [TRANSFER[metric](a, b) for a, b in zip(ours, theirs, strict=True)]
-            return np.asarray(np.mean(parts, axis=0))
-
+        statistic, groups, seeds = transfer_statistic(parts, reference, kind, self.window)
         value = estimate(
             statistic,
-            [rows.shape[1], reference_seeds],
+            groups,
             rng=np.random.default_rng(SEED),
             resamples=self.resamples,
             level=self.level,
             bounds=names.METRICS[metric].bounds,
         )
-        return Score(value, seeds, one_seed(min(seeds, reference_seeds)))
+        return Score(value, seeds, one_seed(min(seeds, reference.seeds(tasks))))
 
 
 def one_seed(seeds: int) -> str:

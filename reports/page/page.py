@@ -12,6 +12,7 @@ from urllib.parse import quote
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.provenance import report_commit
+from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Protocol, Study
@@ -139,7 +140,8 @@ def _about(scores: Scores) -> str:
     schedule = ", ".join(f"{key} {value}" for key, value in protocol.schedule.items())
     text = f"Protocol {protocol.name}. Environment: {env}. Schedule: {schedule}."
     ends = f"End values are means of the last {window} of {protocol.evaluations} evaluations."
-    sources = sorted(set(scores.reference.sources.values()))
+    found = find_reference(scores.study, scores.protocol).curves.values()
+    sources = sorted({curves.source for curves in found})
     reference = f"Reference of transfer: {'; '.join(sources) or 'none found'}."
     return f'<p class="note">{escape(f"{text} {ends} {reference}")}</p>'
 

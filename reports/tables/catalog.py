@@ -14,7 +14,13 @@ from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
 from cwbench.reports.tables.resources import resources
 
-MORE = ("backward_transfer", "pooled_transfer")
+MORE = (
+    "backward_transfer",
+    "pooled_transfer",
+    "later_transfer",
+    "area_gain",
+    "negative_transfer",
+)
 SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 

@@ -135,7 +135,7 @@ def test_transfer_of_the_reference_method_is_zero_on_a_first_task(triplets: Path
     scores = Scores(study, study.protocols[0])
     assert scores.task_score([(group, 0)], "forward_transfer").value == pytest.approx(0)
     by_hand = metrics.area(group.complete).mean(0)
-    base = scores.reference.areas(group.tasks, 5).mean(1)
+    base = scores.reference_of(group).areas(group.tasks)
     want = np.mean((by_hand - base) / (1 - base))
     assert scores.score([group], "forward_transfer").value == pytest.approx(want)
 

@@ -1,0 +1,218 @@
+"""Which single-task runs forward transfer is measured against, and what it comes to."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_results import Setting, singles, small, write_results
+
+from cwbench import sequences
+from cwbench.methods import METHODS
+from cwbench.reports import build
+from cwbench.reports.analysis import metrics, reference
+from cwbench.reports.analysis.make_reference import write_reference
+from cwbench.reports.analysis.scores import Scores
+from cwbench.spec.config import MetaWorldConfig
+
+TASKS = sequences.get("cw3-1").tasks
+
+
+def read(results: Path) -> Scores:
+    study = build.read(results)
+    return Scores(study, study.protocols[0])
+
+
+def write_set(folder: Path, tasks: tuple[str, ...] = TASKS, seeds: int = 3) -> None:
+    """A shipped set in which every task has a success rate of 0.5 throughout."""
+    record = small("finetuning").setup.record()
+    (folder / "small.json").write_text(json.dumps(record))
+    rows = [
+        f"{task},{seed},{step},10,5"
+        for task in tasks
+        for seed in range(seeds)
+        for step in range(1000, 11_000, 1000)
+    ]
+    with gzip.open(folder / "small.csv.gz", "wt") as stream:
+        stream.write("\n".join(["task,seed,step,episodes,successes", *rows]) + "\n")
+    reference.shipped_sets.cache_clear()
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    monkeypatch.setattr(reference, "shipped_folder", lambda: folder)
+    write_set(folder)
+    yield folder
+    reference.shipped_sets.cache_clear()
+
+
+def sources(scores: Scores, method: str = "ewc") -> dict[str, str]:
+    [group] = [g for g in scores.study.of(scores.protocol, "cw3") if g.method == method]
+    return {task: found.source for task, found in scores.reference_of(group).curves.items()}
+
+
+def test_a_stray_run_does_not_replace_a_set_that_has_all_tasks(tmp_path: Path, shipped: Path):
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    one = singles([TASKS[0]])
+    write_results(results, sequence_names=one, settings=[small("finetuning")], name="r", seeds=[0])
+    scores = read(results)
+    assert sources(scores) == dict.fromkeys(TASKS, "the shipped set small")
+    assert scores.study.problems == []
+    [group] = scores.study.of(scores.protocol, "cw3")
+    area = metrics.area(group.success).mean(0)
+    got = scores.task_score([(group, 1)], "forward_transfer")
+    assert got.value == pytest.approx((area[1] - 0.5) / 0.5)
+
+
+def test_mixed_origins_and_unequal_numbers_are_problems(tmp_path: Path, shipped: Path):
+    write_set(shipped, TASKS[1:])
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    one = singles([TASKS[0]])
+    write_results(results, sequence_names=one, settings=[small("finetuning")], name="r", seeds=[0])
+    scores = read(results)
+    assert sources(scores)[TASKS[0]] == "1 runs of this folder"
+    counts, origins = scores.study.problems
+    assert "reference runs differ in number" in counts and "push 1" in counts
+    assert "mixes references of several origins" in origins
+
+
+def wide(method: str, width: int) -> Setting:
+    return small(method, schedule=small(method).schedule | {"width": width})
+
+
+def test_a_reference_of_another_width_is_refused_with_the_reason(tmp_path: Path, shipped: Path):
+    """Two runs of single-push with width 64 once replaced the shipped set for all tasks."""
+    results = tmp_path / "results"
+    both = [small("ewc"), wide("ewc", 64)]
+    write_results(results, sequence_names=["cw3-1"], settings=both, seeds=range(2))
+    before = read(results).score(build.read(results).groups[:1], "forward_transfer").value
+    one = singles([TASKS[0]])
+    write_results(results, sequence_names=one, settings=[wide("finetuning", 64)], name="r")
+    scores = read(results)
+    groups = scores.study.of(scores.protocol, "cw3")
+    options = {g.setup: reference.setting(scores.study, g)[0]["width"] for g in groups}
+    usual, narrow = sorted(groups, key=lambda g: -options[g.setup])
+    assert scores.score([usual], "forward_transfer").value == before
+    refused = scores.score([narrow], "forward_transfer")
+    assert np.isnan(refused.value)
+    assert "that of the shipped set small has width 256 instead of 64" in refused.why
+    assert not np.isnan(scores.task_score([(narrow, 0)], "forward_transfer").value)
+
+
+def test_a_methods_own_preset_is_no_difference(tmp_path: Path, shipped: Path):
+    """Perfect Memory's batch of 512 is the method; EWC's would be another experiment."""
+    results = tmp_path / "results"
+    settings = [
+        replace(small(m), schedule=small(m).schedule | {"batch_size": 512})
+        for m in ("perfect_memory", "ewc")
+    ]
+    write_results(results, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+    scores = read(results)
+    assert sources(scores, "perfect_memory") == dict.fromkeys(TASKS, "the shipped set small")
+    assert sources(scores, "ewc") == {}
+
+
+def test_presets_of_older_records_are_those_of_the_methods():
+    for name, preset in reference.PRESETS.items():
+        assert METHODS[name.replace("_", "-")].method.preset == preset
+
+
+def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
+    """Fine-tuning's first task is the single-task run: no transfer, and no doubt about it."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
+    write_results(
+        tmp_path,
+        sequence_names=singles(TASKS),
+        settings=[small("finetuning")],
+        name="reference",
+        seeds=range(5),
+    )
+    scores = read(tmp_path)
+    [group] = scores.study.of(scores.protocol, "cw3")
+    first = scores.task_score([(group, 0)], "forward_transfer").estimate
+    assert (first.value, *first.ends()) == pytest.approx((0, 0, 0))
+    later = scores.task_score([(group, 1)], "forward_transfer").estimate
+    assert later.high > later.low
+
+
+def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    scores = read(results)
+    groups = scores.study.groups
+    area = metrics.area(groups[0].success).mean(0)
+    end = np.einsum("rkk->rk", metrics.end_values(groups[0].success, scores.window)).mean(0)
+    want: dict[str, Any] = {
+        "forward_transfer": np.mean((area - 0.5) / 0.5),
+        "later_transfer": np.mean((area[1:] - 0.5) / 0.5),
+        "area_gain": np.mean(area - 0.5),
+        "negative_transfer": np.mean(0.5 - end),
+    }
+    for metric, value in want.items():
+        assert scores.score(groups, metric).value == pytest.approx(value)
+
+
+def test_a_set_made_of_runs_gives_what_the_runs_give(tmp_path: Path, shipped: Path):
+    results = tmp_path / "results"
+    write_results(results, sequence_names=singles(TASKS), settings=[small("finetuning")])
+    (shipped / "small.json").unlink()
+    file = write_reference(results, "made", shipped)
+    reference.shipped_sets.cache_clear()
+    study = build.read(results)
+    own = reference.find(study, study.protocols[0])
+    shutil.rmtree(results)
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")])
+    other = build.read(results)
+    made = reference.find(other, other.protocols[0])
+    assert set(own.curves) == set(made.curves) == set(TASKS)
+    for task in TASKS:
+        assert np.array_equal(own.curves[task].success, made.curves[task].success)
+    record = json.loads((shipped / "made.json").read_text())
+    assert record["sac"]["batch_size"] and "machine" not in record
+    assert file.stat().st_size < 20_000
+
+
+def test_a_set_takes_further_seeds_and_nothing_else(tmp_path: Path):
+    def results(name: str, seeds: list[int], setting: Setting) -> Path:
+        folder = tmp_path / name
+        write_results(folder, sequence_names=singles(TASKS), settings=[setting], seeds=seeds)
+        return folder
+
+    plain = small("finetuning")
+    whole = write_reference(results("all", [0, 1, 2], plain), "set", tmp_path / "whole")
+    first = write_reference(results("first", [0, 1], plain), "set", tmp_path / "grown")
+    before = first.read_bytes()
+    for name, seeds, setting, message in (
+        ("again", [1, 2], plain, r"seeds \[1\] already"),
+        ("other", [2], small("finetuning", env=MetaWorldConfig(reward="v2")), "differ"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_reference(results(name, seeds, setting), "set", tmp_path / "grown")
+        assert first.read_bytes() == before
+    grown = write_reference(results("more", [2], plain), "set", tmp_path / "grown")
+    assert grown.read_bytes() == whole.read_bytes()
+    record = json.loads((tmp_path / "grown" / "set.json").read_text())
+    assert [part["seeds"] for part in record["history"]] == [[0, 1], [2]]
+
+
+def test_a_set_of_another_environment_is_not_used(tmp_path: Path, shipped: Path):
+    results = tmp_path / "results"
+    other = small("ewc", env=MetaWorldConfig(reward="v2"))
+    write_results(results, sequence_names=["cw3-1"], settings=[other], seeds=[0])
+    assert sources(read(results)) == {}
+
+
+def test_the_package_has_no_unreadable_set():
+    reference.shipped_sets.cache_clear()
+    for found in reference.shipped_sets():
+        assert {"width", "lr"} <= found.options.keys()
+        assert list(found.rows.columns) == ["task", "seed", "step", "episodes", "successes"]
