@@ -88,7 +88,7 @@ def test_only_numbers_other_than_zero_share_a_fleet(name: str) -> None:
         one, two, zero = (
             dataclasses.replace(SETUP, options=config(**{key: value})) for value in (1.0, 2.0, 0.0)
         )
-        assert one.shape() == two.shape() != zero.shape()
+        assert one.fleet_key() == two.fleet_key() != zero.fleet_key()
         assert one.record() != two.record()
 
 

@@ -18,7 +18,7 @@ from cwbench.learner.method import Method
 from cwbench.planning.estimate import Costs, estimate
 from cwbench.planning.plan import Run, Turns, in_turns, make_plan, no_turns
 from cwbench.rollout.pool import Pool
-from cwbench.spec.segment import Setup, path
+from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
 
@@ -190,7 +190,7 @@ def fleet_speed(
     for number in range(runs):
         stride = 1 + number // count  # all tasks are first ones, and all pairs beginnings
         tasks = tuple(CW_TASKS[(number + place * stride) % count] for place in range(length))
-        segments = path(
+        segments = segments_of_run(
             setup,
             number // count ** min(length, 2),
             tasks,

@@ -22,7 +22,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.segment import Setup, path
+from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 
 CHUNK = 50  # updates between two looks at the clock, on CUDA
@@ -55,7 +55,7 @@ def fleet_updates(
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.sizes(setup.env)
     names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
-    fleet = [path(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
+    fleet = [segments_of_run(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
     return Rehearsal(fleet, kind, dims, device, compiled=compiled).train
 
 

@@ -123,12 +123,12 @@ def _rebuild_run(
 ) -> tuple[Run, type[Method[Any]]]:
     """A recorded run, from any segment's record of its setup, and its method."""
     from cwbench.planning.plan import Run
-    from cwbench.spec.segment import Setup, path
+    from cwbench.spec.segment import Setup, segments_of_run
 
     _, entry = load_method(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
-    made = path(
+    made = segments_of_run(
         setup, run["seed"], tasks, needs_length=method.needs_length, joint=method.trains_jointly
     )
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:

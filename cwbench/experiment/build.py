@@ -19,7 +19,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.errors import UserError, unknown
-from cwbench.spec.segment import Setup, path
+from cwbench.spec.segment import Setup, segments_of_run
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -200,7 +200,7 @@ def make_run(
 
     method, tasks = entry.method, sequence.tasks
     how = {"needs_length": method.needs_length, "joint": method.trains_jointly}
-    segments = path(setup, seed, tasks, **how)
+    segments = segments_of_run(setup, seed, tasks, **how)
     return Run(sequence.name, tasks, label, protocol, tuple(segments))
 
 

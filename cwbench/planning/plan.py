@@ -79,7 +79,7 @@ def make_plan(
     groups: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
-            shape = (len(segment.tasks), digest(segment.setup.shape()), segment.length)
+            shape = (len(segment.tasks), digest(segment.setup.fleet_key()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])

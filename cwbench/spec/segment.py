@@ -60,7 +60,7 @@ class Setup:
         env = EnvConfig.from_record(record["env"])
         return Setup(record["method"], own, env=env, source=record["source"], **groups)
 
-    def shape(self) -> dict[str, Any]:
+    def fleet_key(self) -> dict[str, Any]:
         """What the runs of one fleet have in common: all but the values of per-run options.
 
         Of those only whether they are zero, which often means that a part is not there at all.
@@ -136,7 +136,7 @@ class Segment:
         return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
 
 
-def path(
+def segments_of_run(
     setup: Setup, seed: int, tasks: tuple[str, ...], *, needs_length: bool, joint: bool
 ) -> list[Segment]:
     """The segments of one run of a sequence, first task first."""

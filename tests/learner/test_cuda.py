@@ -34,7 +34,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.options import resolve
-from cwbench.spec.segment import Segment, Setup, path
+from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.store.results import Store, load_runs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -150,7 +150,9 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     kind = METHODS[name].method
     setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
     tasks = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
-    segments = [path(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)]
+    segments = [
+        segments_of_run(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)
+    ]
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
@@ -189,7 +191,9 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         Run("toy", tasks, name, "toy", tuple(segments))
         for seed in (0, 1, 2)
         for segments in [
-            path(setup, seed, tasks, needs_length=kind.needs_length, joint=kind.trains_jointly)
+            segments_of_run(
+                setup, seed, tasks, needs_length=kind.needs_length, joint=kind.trains_jointly
+            )
         ]
     ]
     store = Store(tmp_path)

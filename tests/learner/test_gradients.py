@@ -22,7 +22,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.spec.config import Gradients, ScheduleConfig
-from cwbench.spec.segment import path
+from cwbench.spec.segment import segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 
 Params = Mapping[str, Tensor]
@@ -177,7 +177,7 @@ def rehearsal(name: str, tasks: int, device: torch.device, **how: Any) -> Rehear
     small = {"width": 16, "batch_size": 8}
     setup = make_setup(name, METHODS[name], "paper", small)
     rules = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
-    fleet = [path(setup, seed, CW_TASKS[:tasks], **rules)[-1] for seed in (0, 1)]
+    fleet = [segments_of_run(setup, seed, CW_TASKS[:tasks], **rules)[-1] for seed in (0, 1)]
     return Rehearsal(fleet, kind, (12, 4), device, **how)
 
 

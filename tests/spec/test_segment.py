@@ -14,7 +14,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.segment import Segment, Setup, path
+from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.store.results import Store
 
 SETUP = Setup(
@@ -26,7 +26,9 @@ def ids(names: list[str], needs_length: bool = False) -> set[str]:
     found = set()
     for name in names:
         tasks = sequences.get(name).tasks
-        found |= {s.id for s in path(SETUP, 0, tasks, needs_length=needs_length, joint=False)}
+        found |= {
+            s.id for s in segments_of_run(SETUP, 0, tasks, needs_length=needs_length, joint=False)
+        }
     return found
 
 
@@ -76,7 +78,13 @@ def test_everything_that_changes_numbers_changes_the_id() -> None:
 
 def test_plan_puts_parents_first_and_splits_evenly(tmp_path: object) -> None:
     runs = [
-        Run(name, tasks, "x", "p", tuple(path(SETUP, seed, tasks, needs_length=False, joint=False)))
+        Run(
+            name,
+            tasks,
+            "x",
+            "p",
+            tuple(segments_of_run(SETUP, seed, tasks, needs_length=False, joint=False)),
+        )
         for name in ("cw3-1", "cw3-2", "pair-0-8")
         for tasks in [sequences.get(name).tasks]
         for seed in range(5)
