@@ -79,4 +79,4 @@ def _row(one: Experiment) -> tuple[str, ...]:
     seeds = one.seeds
     whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
     numbers = f"{seeds[0]}-{seeds[-1]}" if whole else ",".join(map(str, seeds))
-    return one.name, str(len(one)), ", ".join(methods), places, numbers, one.about
+    return one.name, str(len(one)), ", ".join(methods), places, numbers, one.description

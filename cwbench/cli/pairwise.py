@@ -49,7 +49,7 @@ def pairwise(
     methods = list(dict.fromkeys(names))
     pairs = Experiment(
         name=f"pairs of tasks {tasks}: {', '.join(methods)}",
-        about="",
+        description="",
         members=tuple(Member(name) for name in methods),
         sequences=tuple(sequences.pair(*both) for both in product(ids, repeat=2)),
         seeds=tuple(numbers),

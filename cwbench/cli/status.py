@@ -46,7 +46,7 @@ def status(results: Path, everything: bool, by_run: bool, as_json: bool) -> None
     listed = [s for s in segments if everything or s.state not in ("done", "waiting")]
     if listed:
         click.echo()
-        columns = ("segment", "method", "state", "steps", "steps/s", "about")
+        columns = ("segment", "method", "state", "steps", "steps/s", "note")
         show([_segment_row(segment) for segment in listed], *columns)
     for problem in problems:
         click.echo(f"problem: {problem}")
@@ -83,16 +83,16 @@ def _show_experiments(experiments: Sequence[Any]) -> None:
 def _segment_row(segment: Any) -> tuple[str, ...]:
     name = segment.folder or f"{segment.method}-{segment.position + 1}-{segment.task}-{segment.id}"
     speed = f"{segment.steps_per_second:,.0f}" if segment.steps_per_second else "-"
-    about = segment.message
+    note = segment.message
     if segment.state == "running":
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(segment.since))
-        about = f"on {segment.owner}" + (f" since {moment}" if segment.since else "")
+        note = f"on {segment.owner}" + (f" since {moment}" if segment.since else "")
     elif segment.state == "stopped":
-        about = "the same command continues it"
+        note = "the same command continues it"
     elif segment.state == "waiting":
-        about = f"for {segment.waits_for}" if segment.waits_for else "not started"
+        note = f"for {segment.waits_for}" if segment.waits_for else "not started"
     steps = f"{segment.step:,}/{segment.steps:,}"
-    return name, segment.method, segment.state, steps, speed, about
+    return name, segment.method, segment.state, steps, speed, note
 
 
 def show_runs(results: Path) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cwbench.planning.plan import Run
 
 FOLDER = Path(__file__).parent / "paper"
-KEYS = ("name", "about", "methods", "options", "sequences", "seeds", "protocol")
+KEYS = ("name", "description", "methods", "options", "sequences", "seeds", "protocol")
 METHOD_KEYS = ("name", "options", "unshared")
 
 
@@ -52,7 +52,7 @@ class Member:
 @dataclass(frozen=True)
 class Experiment:
     name: str
-    about: str
+    description: str
     members: tuple[Member, ...]
     sequences: tuple[sequences.Sequence, ...]
     seeds: tuple[int, ...]
@@ -71,8 +71,8 @@ class Experiment:
             recorded, entry = load_method(member.method)
             methods[recorded] = entry.method
             given = with_unshared(member.unshared, entry, self.protocol, member.options)
-            about = (member.options, member.unshared, member.swept)
-            label = make_label(member.method, entry, self.protocol, *about)
+            changed = (member.options, member.unshared, member.swept)
+            label = make_label(member.method, entry, self.protocol, *changed)
             for sequence in self.sequences:
                 setup = make_setup(recorded, entry, self.protocol, given, sequence)
                 runs += make_runs(entry, label, setup, self.protocol, sequence, self.seeds)
@@ -107,8 +107,8 @@ def read(name: str) -> Experiment:
         content = _table(tomllib.loads(path.read_text(encoding="utf-8")), KEYS)
         with located("name"):
             title = _string(content.get("name", path.stem))
-        with located("about"):
-            about = _string(content.get("about", ""))
+        with located("description"):
+            description = _string(content.get("description", ""))
         with located("protocol"):
             protocol = parse_protocol(_string(content.get("protocol", "paper")))
         with located("seeds"):
@@ -126,7 +126,7 @@ def read(name: str) -> Experiment:
             with located(f"methods, number {number}"):
                 members += _members(entry, shared)
         made = Experiment(
-            title, about, tuple(members), wanted, tuple(seeds), protocol, ", ".join(written)
+            title, description, tuple(members), wanted, tuple(seeds), protocol, ", ".join(written)
         )
         made.runs()  # what only shows when options meet: more head layers than layers
         return made

@@ -76,7 +76,7 @@ class Launching:
     launcher: Literal["local", "ray", "slurm", "print"] = option(
         "local", "Where to train: here, on a Ray or Slurm cluster, or print the commands."
     )
-    per_device: int = option(
+    fleets_per_gpu: int = option(
         1,
         "Small fleets that train side by side on a GPU of this machine, best under CUDA MPS.",
         minimum=1,
@@ -86,7 +86,7 @@ class Launching:
     ray_address: str | None = option(
         None, "auto or HOST:PORT of a Ray cluster.  [default: start one here]", metavar="ADDRESS"
     )
-    job_cpus: int | None = option(
+    cpus_per_fleet: int | None = option(
         None,
         "Cores per fleet.  [default: with ray a node's share per GPU, with slurm 8]",
         minimum=1,

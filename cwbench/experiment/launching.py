@@ -24,23 +24,23 @@ def make_launcher(launching: Launching, results: Path, device: torch.device) -> 
     if launching.launcher == "ray":
         from cwbench.launch.ray import Ray
 
-        return Ray(launching.ray_address, gpu=gpu, cpus=launching.job_cpus)
+        return Ray(launching.ray_address, gpu=gpu, cpus=launching.cpus_per_fleet)
     if launching.launcher == "slurm":
         return _slurm(launching, results, gpu)
-    return _local(gpu, launching.per_device)
+    return _local(gpu, launching.fleets_per_gpu)
 
 
-def _local(gpu: bool, per_device: int) -> Launcher | None:
+def _local(gpu: bool, fleets_per_gpu: int) -> Launcher | None:
     import torch
 
-    if not gpu and per_device > 1:
-        raise UserError("--per-device is for GPUs", "on a CPU one process uses all cores")
-    if not gpu or torch.cuda.device_count() * per_device < 2:
+    if not gpu and fleets_per_gpu > 1:
+        raise UserError("--fleets-per-gpu is for GPUs", "on a CPU one process uses all cores")
+    if not gpu or torch.cuda.device_count() * fleets_per_gpu < 2:
         return None
     from cwbench.launch.local import Local, visible_devices
     from cwbench.planning.estimate import cores
 
-    return Local(per_device * visible_devices(torch.cuda.device_count()), cores())
+    return Local(fleets_per_gpu * visible_devices(torch.cuda.device_count()), cores())
 
 
 def _slurm(launching: Launching, results: Path, gpu: bool) -> Launcher:
@@ -56,7 +56,7 @@ def _slurm(launching: Launching, results: Path, gpu: bool) -> Launcher:
     return Slurm(
         results.resolve() / "jobs" / "slurm",
         gpu=gpu,
-        cpus=launching.job_cpus or 8,
+        cpus=launching.cpus_per_fleet or 8,
         minutes=launching.slurm_time,
         parameters={name: value for name, value in named.items() if value is not None},
         further=further,

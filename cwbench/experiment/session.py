@@ -145,7 +145,7 @@ class Session:
         from cwbench.planning.estimate import Memory, cores
 
         workers = self.execution.workers or min(cores(), 2 * most)
-        fleets = self.launching.per_device if self.launching else 1
+        fleets = self.launching.fleets_per_gpu if self.launching else 1
         return Memory(self.costs, workers, self.turns, fleets)
 
     # Doing it

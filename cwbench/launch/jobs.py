@@ -29,7 +29,7 @@ class Job:
 
 
 def write_jobs(
-    plan: Plan, store: Store, methods: Mapping[str, str], about: Mapping[str, Any]
+    plan: Plan, store: Store, methods: Mapping[str, str], provenance: Mapping[str, Any]
 ) -> list[Job]:
     """A file for every fleet of a plan, parents first. `methods`: recorded name -> name to load."""
     folder = store.root.resolve() / "jobs"
@@ -49,7 +49,7 @@ def write_jobs(
                 "schema": SCHEMA,
                 "methods": {name: methods[name] for name in sorted(used)},
                 "segments": [segment.record() for segment in fleet],
-                **about,
+                **provenance,
             },
         )
         jobs.append(job)

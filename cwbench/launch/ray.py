@@ -76,7 +76,9 @@ class Ray:
         if self.cpus is None:
             return max(1, min(int(n["CPU"] // (n.get("GPU") or 1)) for n in able))
         if self.cpus > max(n["CPU"] for n in able):
-            raise UserError(f"--job-cpus {self.cpus}: no node of the Ray cluster has that many")
+            raise UserError(
+                f"--cpus-per-fleet {self.cpus}: no node of the Ray cluster has that many"
+            )
         return self.cpus
 
 

@@ -39,7 +39,7 @@ def test_experiments_have_the_papers_runs(name: str, runs: int, million_steps: i
     found, _ = one.runs()
     assert len(found) == len(one) == runs
     assert sum(s.steps for run in found for s in run.segments) == million_steps * 10**6
-    assert one.protocol == "paper" and one.seeds == (0, 1, 2, 3, 4) and one.about
+    assert one.protocol == "paper" and one.seeds == (0, 1, 2, 3, 4) and one.description
 
 
 def test_experiments_have_the_papers_methods_and_settings() -> None:

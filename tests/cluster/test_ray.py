@@ -44,7 +44,7 @@ def training_below(node: Any) -> bool:
 
 def test_a_node_is_lost_while_it_trains(cluster: Any, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    args = [*RUN, "--launcher", "ray", "--ray-address", cluster.address, "--job-cpus", "1"]
+    args = [*RUN, "--launcher", "ray", "--ray-address", cluster.address, "--cpus-per-fleet", "1"]
     run = start(*args, "--results", str(results), stdout=subprocess.PIPE)
     node = next(iter(cluster.worker_nodes))
     # Both first tasks train, one on each node, and have something to continue from.

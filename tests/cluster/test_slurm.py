@@ -56,7 +56,7 @@ def steps_of_a_job(folder: Path) -> int:
 def test_jobs_that_reach_their_time_limit_continue(slurm: None, tmp_path: Path) -> None:
     results = tmp_path / "results"
     # Slurm looks at time limits every 30 s: the signal comes 20 to 50 s after a job's start.
-    limit = ["--slurm-time", "1", "--slurm-signal", "10", "--job-cpus", "1"]
+    limit = ["--slurm-time", "1", "--slurm-signal", "10", "--cpus-per-fleet", "1"]
     args = [*ONE, "--steps-per-task", str(steps_of_a_job(tmp_path / "short"))]
     run = start(*RUN, *args, "--launcher", "slurm", *limit, "--results", str(results))
     assert run.wait() == 0

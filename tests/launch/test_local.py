@@ -123,7 +123,7 @@ def test_a_missing_extra_is_named_and_nothing_written(
         (["train", "nowhere.json"], "nowhere.json: no such file"),
         ([*PAIR, "--launcher", "slurm", "--slurm-set", "account"], "write NAME=VALUE"),
         ([*PAIR, "--launcher", "bus"], "'bus' is not one of"),
-        ([*PAIR, "--device", "cpu", "--per-device", "2"], "--per-device is for GPUs"),
+        ([*PAIR, "--device", "cpu", "--fleets-per-gpu", "2"], "--fleets-per-gpu is for GPUs"),
     ],
 )
 def test_bad_input(
