@@ -1,9 +1,9 @@
 """The losses of soft actor-critic (Haarnoja et al. 2018), written to be read.
 
 This file says what is learned. `gradients.py` computes the same losses together with their
-gradients, faster; the tests compare the two in every update of every method. To try
-another loss, change `sac_losses` and train with `--gradients autograd`, into a results folder of its
-own: segment ids do not know the loss.
+gradients, faster; the tests compare the two in every update of every method. To try another loss,
+change `sac_losses` and train with `--gradients autograd` into a new results folder: segment ids do
+not depend on the loss.
 
 Every quantity keeps the run axis: losses are [R], batches [R, B, ...].
 """
