@@ -1,44 +1,30 @@
-"""What `cwbench bench` says adds up."""
+"""`cwbench bench update` compares with Stable-Baselines3."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-import torch
-from click.testing import CliRunner
 
-from cwbench.cli import cli
-from cwbench.planning.estimate import seconds_per_call
+ROOT = Path(__file__).parent.parent.parent
 
 
-def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
-    picture = tmp_path / "time.svg"
-    command = ["bench", "fleet", "--runs", "1", "--steps", "700", "--device", "cpu", "--json"]
-    done = CliRunner().invoke(cli, [*command, "--workers", "1", "--timeline", str(picture)])
-    assert done.exit_code == 0, done.output
-    seen = json.loads(done.output)
-    # The clock starts at the first stop from step 600 on, which is 601.
-    assert seen["steps_per_s"] * seen["seconds"] == pytest.approx(700 - 601)
-    # A single process on a CPU never does both; what is left is counting and writing.
-    assert min(seen["learning"], seen["waiting"]) > 0 and seen["learning"] + seen["waiting"] <= 1
-    assert 0 < seen["collecting"] + seen["evaluating"] <= 1
-    assert picture.stat().st_size > 1000
+def cwbench(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cwbench", *args]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
 
 
-def test_a_device_that_works_later_is_timed_without_its_warm_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On a clock of its own: asking takes no time, and every call is a second of work."""
-    asked, now = [0], [0]
-
-    def work_off() -> None:
-        now[0] += asked[0]
-        asked[0] = 0
-
-    def ask() -> None:
-        asked[0] += 1
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "synchronize", work_off)
-    monkeypatch.setattr("cwbench.planning.estimate.time.perf_counter", lambda: now[0])
-    assert seconds_per_call(ask, 0) == 1
+def test_bench_update_compares_with_stable_baselines() -> None:
+    few = ("--runs", "1,2", "--threads", "1", "--seconds", "0.01", "--rounds", "1")
+    made = cwbench("bench", "update", "--device", "cpu", *few, "--json")
+    rows = json.loads(made.stdout)
+    base = rows[0]["ratio_to"]  # the first row where Stable-Baselines3 is not installed
+    assert [(row["what"], row["runs"]) for row in rows[:2]] == [("cwbench", 1), ("cwbench", 2)]
+    assert [row["ratio"] for row in rows if (row["what"], row["runs"]) == (base, 1)] == [1.0]
+    speed = {(row["what"], row["runs"]): row["updates_per_s"] for row in rows}
+    for row in rows:  # one round, so that a ratio of speeds is exact
+        expected = row["runs"] * row["updates_per_s"] / speed[base, 1]
+        assert row["ratio"] == pytest.approx(expected)

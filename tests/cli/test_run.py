@@ -217,27 +217,3 @@ def test_methods_of_other_packages_are_found(
     args = ["run", "--method", "pull", "--seq", "cw3-1", "--coef", "2", "--dry-run"]
     planned = subprocess.run([*command, *args], capture_output=True, text=True, cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
-
-
-def test_bench_envs_prints_ratios() -> None:
-    made = cwbench("bench", "envs", "--tasks", "push,hammer", "--seconds", "0.05", "--json")
-    table = json.loads(made.stdout)
-    assert set(table) == {"push", "hammer", "mean_ratio"}
-    for name in ("push", "hammer"):
-        row = table[name]
-        assert row["ratio"] == pytest.approx(row["ours"] / row["stock"])
-    mean = (table["push"]["ratio"] + table["hammer"]["ratio"]) / 2
-    assert table["mean_ratio"] == pytest.approx(mean)
-
-
-def test_bench_update_compares_with_stable_baselines() -> None:
-    few = ("--runs", "1,2", "--threads", "1", "--seconds", "0.01", "--rounds", "1")
-    made = cwbench("bench", "update", "--device", "cpu", *few, "--json")
-    rows = json.loads(made.stdout)
-    base = rows[0]["ratio_to"]  # the first row where Stable-Baselines3 is not installed
-    assert [(row["what"], row["runs"]) for row in rows[:2]] == [("cwbench", 1), ("cwbench", 2)]
-    assert [row["ratio"] for row in rows if (row["what"], row["runs"]) == (base, 1)] == [1.0]
-    speed = {(row["what"], row["runs"]): row["updates_per_s"] for row in rows}
-    for row in rows:  # one round, so that a ratio of speeds is exact
-        expected = row["runs"] * row["updates_per_s"] / speed[base, 1]
-        assert row["ratio"] == pytest.approx(expected)

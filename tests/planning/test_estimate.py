@@ -147,3 +147,22 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     assert fits(2, both, 0) and not fits(2, both - 1, both)
     assert fits(1, tensors, replay)
     assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
+
+
+def test_a_device_that_works_later_is_timed_without_its_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock of its own: asking takes no time, and every call is a second of work."""
+    asked, now = [0], [0]
+
+    def work_off() -> None:
+        now[0] += asked[0]
+        asked[0] = 0
+
+    def ask() -> None:
+        asked[0] += 1
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", work_off)
+    monkeypatch.setattr("cwbench.planning.estimate.time.perf_counter", lambda: now[0])
+    assert estimate.seconds_per_call(ask, 0) == 1

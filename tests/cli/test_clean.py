@@ -1,0 +1,132 @@
+"""`cwbench clean`: what goes, and what must stay."""
+
+import io
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.cli import main
+from cwbench.reports import build
+from cwbench.reports.tables.verify import sign
+from cwbench.store import checkpoint
+from cwbench.store.cleanup import OLD_SECONDS, leftovers
+from cwbench.store.results import load_runs
+from cwbench.store.status import read_status
+
+TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
+
+
+def states(root: Path) -> list[str]:
+    [experiment], problems = read_status(root)
+    assert not problems
+    return [segment.state for segment in experiment.segments]
+
+
+def tables(root: Path) -> list[str]:
+    study = build.read(root)
+    made = [
+        sign(scores, table, "markdown", "percentile")
+        for name in build.table_names(study)
+        for _, scores, table in build.tables_of(study, name)
+    ]
+    assert len(made) > 3
+    return made
+
+
+def test_clean_keeps_everything_a_report_needs(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", seeds=(0, 1))
+    before, runs = tables(tmp_path), load_runs(tmp_path)
+    replay = [store.folder(segment).replay for segment in plan.segments]
+    size = sum(file.stat().st_size for folder in replay for file in folder.iterdir())
+    found, _ = leftovers(tmp_path)
+    assert sorted(item.path for item in found) == sorted(replay)
+    assert sum(item.bytes for item in found) == size
+    main(["clean", str(tmp_path), "--dry-run"])
+    assert all(folder.exists() for folder in replay)
+    main(["clean", str(tmp_path), "--yes"])
+    assert not any(folder.exists() for folder in replay)
+    assert all(store.folder(segment).end.exists() for segment in plan.segments)
+    assert tables(tmp_path) == before and load_runs(tmp_path).evals.equals(runs.evals)
+    capsys.readouterr()
+    main(["clean", str(tmp_path)])
+    assert "nothing to remove" in capsys.readouterr().out
+    # A longer sequence cannot go on without the data, and says so before it trains.
+    _, longer, outcome = toy_run(tmp_path, "perfect-memory", tasks=(*TASKS, "reach-1-1"))
+    assert longer.missing == 1 and outcome.trained == 0
+    [message] = outcome.failed.values()
+    assert "`cwbench clean`" in message
+
+
+def old(file: Path, content: str = "x") -> Path:
+    file.write_text(content)
+    moment = time.time() - 2 * OLD_SECONDS
+    os.utime(file, (moment, moment))
+    return file
+
+
+@pytest.mark.parametrize("name", ["recall", "perfect-memory"])
+def test_an_unfinished_run_continues_after_clean(name: str, toy_run: Any, tmp_path: Path) -> None:
+    """Stopped in the last task, so that it needs two replay memories and a snapshot."""
+    whole, plan, _ = toy_run(tmp_path / "whole", name)
+    parts, _, outcome = toy_run(tmp_path / "parts", name, stop_after=22, snapshot_seconds=0)
+    assert outcome.interrupted and states(tmp_path / "parts") == ["done", "done", "stopped"]
+    first, last = (parts.folder(plan.segments[place]) for place in (0, -1))
+    rubbish = {
+        old(first.path / ".status.json.99999"),
+        old(last.snapshot.parent / ".state.safetensors.99999"),
+        old(last.snapshot.parent / "replay-2-999999.npy"),
+        old(last.path / "claim.json", json.dumps({"token": "", "host": "gone", "pid": 1})),
+        old(tmp_path / "parts" / "experiments" / ".x.json.99999"),
+    }
+    shutil.copytree(last.snapshot.parent, first.snapshot.parent)  # died just before removing it
+    found, _ = leftovers(tmp_path / "parts")
+    assert {item.path for item in found} == rubbish | {first.snapshot.parent}
+    main(["clean", str(tmp_path / "parts"), "--yes"])
+    assert not any(path.exists() for path in rubbish)
+    toy_run(tmp_path / "parts", name)
+    for folders in ([store.folder(s) for store in (whole, parts)] for s in plan.segments):
+        one, other = (checkpoint.load(folder.end)[0] for folder in folders)
+        assert all(torch.equal(one[key], other[key]) for key in one)
+        one, other = ((folder.path / "evals.csv").read_text() for folder in folders)
+        assert one == other
+    # Now that nothing is left to train, the memories may go.
+    found, _ = leftovers(tmp_path / "parts")
+    assert {item.path.name for item in found} == {"replay"} and len(found) == 3
+
+
+def test_clean_leaves_a_working_process_alone(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", tasks=TASKS[:1])
+    folder = store.folder(plan.segments[0])
+    assert len(leftovers(tmp_path)[0]) == 1
+    (folder.path / "claim.json").write_text(
+        json.dumps({"token": "x", "host": "elsewhere", "pid": 1})
+    )
+    assert leftovers(tmp_path) == ([], [])
+
+
+def test_clean_refuses_when_a_record_cannot_be_read(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", tasks=TASKS[:1])
+    (tmp_path / "experiments" / "other.json").write_text("{")
+    with pytest.raises(SystemExit) as exit_code:
+        main(["clean", str(tmp_path), "--yes"])
+    assert exit_code.value.code == 1
+    assert "other.json" in capsys.readouterr().err
+    assert store.folder(plan.segments[0]).replay.exists()
+
+
+def test_clean_asks(toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", tasks=TASKS[:1])
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody there to say yes
+    with pytest.raises(SystemExit):
+        main(["clean", str(tmp_path)])
+    assert store.folder(plan.segments[0]).replay.exists()

@@ -1,0 +1,98 @@
+"""`cwbench retry`: what failed, and what waits for it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.spec.segment import digest
+from cwbench.store.results import SegmentFolder, load_runs
+from cwbench.store.status import read_status
+
+
+def states(root: Path) -> list[str]:
+    [experiment], problems = read_status(root)
+    assert not problems
+    return [segment.state for segment in experiment.segments]
+
+
+def test_retry_trains_what_failed_and_what_waits_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Real tasks: one run's second segment is broken by hand, the third of both not there yet."""
+    root, quiet = tmp_path / "results", ["--threads", "1", "--quiet", "--no-live"]
+    run = "run --method l2 --seq push,window-close,push --seeds 0-1 --protocol smoke"
+    run += " --steps-per-task 120 --eval-every 120"
+    main([*run.split(), "--results", str(root), *quiet])
+    before = load_runs(root)
+    folders = [[root / "segments" / name for name in names] for names in before.runs["folders"]]
+    broken = folders[0][1]
+    shutil.rmtree(folders[0][2])
+    shutil.rmtree(folders[1][2])
+    (broken / "end.safetensors").unlink()
+    SegmentFolder(broken).set_status("failed", message="out of memory")
+    capsys.readouterr()
+    for wrong, message in (("nothing", "no segment 'nothing'"), (folders[0][0].name, "is done, ")):
+        with pytest.raises(SystemExit) as exit_code:
+            main(["retry", str(root), wrong])
+        assert exit_code.value.code == 2 and message in capsys.readouterr().err
+    main(["retry", str(root), broken.name, "--dry-run"])
+    assert "1 runs = 3 segments, 1 done, 2 to train" in capsys.readouterr().out
+    main(["retry", str(root), "--dry-run"])
+    assert "2 runs = 6 segments, 3 done, 3 to train" in capsys.readouterr().out
+    assert states(root) == ["done", "failed", "waiting", "done", "done", "waiting"]
+    main(["retry", str(root), *quiet])
+    assert states(root) == ["done"] * 6 and load_runs(root).evals.equals(before.evals)
+    assert len(list((root / "experiments").iterdir())) == 1  # a retry has no record of its own
+    capsys.readouterr()
+    main(["retry", str(root)])
+    assert "nothing to retry" in capsys.readouterr().out
+
+
+def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
+    toy_run: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def execute(experiments: Any, *_: Any, **__: Any) -> int:
+        asked.append(experiments["retry"])
+        return 1
+
+    monkeypatch.setattr("cwbench.cli.retry.execute", execute)
+    store, plan, _ = toy_run(tmp_path, stop_after=12)
+    folder = store.folder(plan.segments[1])
+    folder.set_status("diverged", message="weights are not finite")
+    main(["retry", str(tmp_path)])
+    assert "nothing to retry" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["retry", str(tmp_path), plan.segments[1].id])
+    assert "is diverged, not failed; give --diverged" in capsys.readouterr().err
+    main(["retry", str(tmp_path), "--diverged", "--dry-run"])
+    assert folder.state == "diverged" and folder.snapshot.exists()
+    main(["retry", str(tmp_path), "--diverged"])
+    assert folder.state == "pending" and not folder.snapshot.exists()
+    assert asked == [list(plan.runs)] * 2
+
+
+def test_retry_of_a_method_that_is_not_here(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-x",))
+    files = [store.folder(plan.segments[0]).path / "segment.json", *tmp_path.glob("exp*/*")]
+    setup = digest(plan.segments[0].setup.record())
+    other = digest(replace(plan.segments[0].setup, method="Pull").record())
+    for file in files:
+        text = file.read_text().replace('"method": "finetuning"', '"method": "Pull"')
+        file.write_text(text.replace(setup, other))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_code:
+        main(["retry", str(tmp_path)])
+    assert exit_code.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "finetuning: unknown method 'Pull'" in line and "to train them: " in line
