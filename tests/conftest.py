@@ -15,7 +15,7 @@ from cwbench.experiment import build
 from cwbench.experiment.execution import Execution
 from cwbench.experiment.session import Session, Silent
 from cwbench.fleet.progress import Quiet
-from cwbench.fleet.runner import Outcome
+from cwbench.fleet.sharing import Outcome
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer

@@ -148,12 +148,12 @@ class Timeline(Quiet):
         steps = sum((last - first) * fleet.runs for fleet, first, last in done)
         spans = self.spans()
         learning, waiting = (covered([s for s in spans if s.row == r]) for r in ("learn", "wait"))
-        workers = len(self.pool.connections) * wall
+        workers = len(self.pool.workers) * wall
         pairs = zip(self._before, self._after, strict=True)
         collecting, evaluating = ((after - before) / workers for before, after in pairs)
         return {
             "runs": sum(fleet.runs for fleet in self.fleets),
-            "workers": len(self.pool.connections),
+            "workers": len(self.pool.workers),
             "seconds_to_first_updates": self.first_update,
             "seconds": wall,
             "steps_per_s": steps / wall,

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from cwbench.fleet.runner import Progress
+    from cwbench.fleet.sharing import Progress
 
 
 class Terminal:

@@ -14,7 +14,7 @@ from cwbench.experiment.build import load_method
 from cwbench.experiment.runs import Run
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.rollout.pool import SharedArray
+from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.segment import Segment
@@ -206,7 +206,7 @@ def evaluate(
         head=policy.position,
         episodes=episodes,
         layout=policy.layout,
-        weights=weights.path,
+        weights=weights.ref,
         row=0,
         env=policy.segment.setup.env,
     )

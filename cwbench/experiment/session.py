@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import torch
 
     from cwbench.experiment.build import Methods
-    from cwbench.fleet.runner import Outcome, Progress, Runner
+    from cwbench.fleet.runner import Runner
+    from cwbench.fleet.sharing import Outcome, Progress
     from cwbench.launch import Launcher
     from cwbench.planning.estimate import Costs, Estimate, Memory
     from cwbench.planning.plan import Fits, Plan, Run, Turns

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from cwbench.fleet.state import Counts
 from cwbench.rollout.episodes import EvalJob, EvalResult
-from cwbench.rollout.pool import Pool, SharedArray
+from cwbench.rollout.pool import Pool
+from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.segment import Segment
 
@@ -48,8 +49,7 @@ class Evaluator:
         Waits for the previous evaluation: workers collect first, so evaluations would pile up, and
         the weights of the previous one would be overwritten.
         """
-        while self._missing:
-            self.pool.receive()
+        self._wait()
         positions = range(self.position + 1)
         self._step, self._missing = step, self.runs * len(positions)
         policies = self._share([self.position] if self.one_policy else positions)
@@ -75,6 +75,7 @@ class Evaluator:
             returns[run, number] = result.mean_return
             self.counts[run].selection_steps += result.steps
 
+        self._wait()
         self._share(heads)
         for number, head in enumerate(heads):
             for run, segment in enumerate(self.segments):
@@ -90,6 +91,10 @@ class Evaluator:
                 )
         self.pool.finish_evaluations()
         return returns
+
+    def _wait(self) -> None:
+        while self._missing:
+            self.pool.receive()
 
     def _share(self, positions: Sequence[int]) -> Floats:
         """Copy the policies of some positions to shared memory: [policies, R, P]."""
@@ -109,7 +114,7 @@ class Evaluator:
             seed=self.segments[run].seed,
             env=self.setup.env,
             layout=self.layout,
-            weights=self._shared.path,
+            weights=self._shared.ref,
             row=policy * self.runs + run,
             **job,
         )

@@ -1,95 +1,26 @@
 """Takes the fleets of a plan through their tasks, one after another, on this machine."""
 
-import contextlib
 import gc
-import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from cwbench.fleet import snapshot
 from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.sharing import Outcome, Progress, Sharing
+from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Plan, Turns
-from cwbench.rollout.pool import Pool, WorkerError
+from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
-
-# How long a chunk may go on after a request to stop: one that is cut short falls back to the last
-# snapshot. Schedulers announce an end earlier than people would wait.
-GRACE_SECONDS = {
-    signal.SIGINT: 3.0,
-    signal.SIGTERM: 20.0,
-    signal.SIGUSR1: 60.0,
-    signal.SIGUSR2: 60.0,
-}
-WAIT_SECONDS = 5.0  # between looks at what other processes are training
-
-
-class Interrupted(Exception):
-    """The user, or the machine's scheduler, asked to stop."""
-
-
-class StopRequest:
-    """Remembers a Ctrl-C or a scheduler's signal. Fleets pause at the next chunk.
-
-    A chunk that takes too long is cut short; a second Ctrl-C does not wait at all.
-    """
-
-    def __init__(self) -> None:
-        self.deadline: float | None = None
-
-    def __bool__(self) -> bool:
-        return self.deadline is not None
-
-    def _ask(self, number: int, _: object) -> None:
-        if self.deadline is None:
-            self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
-        elif number == signal.SIGINT:
-            self.deadline = time.monotonic()
-
-    def check(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise Interrupted
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._ask) for number in GRACE_SECONDS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-class Progress(Protocol):
-    """What the runner tells whoever shows progress."""
-
-    def begin(self, fleets: Sequence[Fleet]) -> None: ...
-    def advance(self, fleet: Fleet) -> None: ...
-    def leave(self, steps: int) -> None: ...  # others did so many of the steps
-    def wait(self, segments: int) -> None: ...  # for so many that others are training
-
-
-@dataclass
-class Outcome:
-    trained: int = 0
-    diverged: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)  # segment folder -> last line of the error
-    skipped: int = 0  # children of segments that nobody will finish
-    elsewhere: int = 0  # segments that another process finished meanwhile
-    interrupted: bool = False
-
-    @property
-    def good(self) -> bool:
-        return not (self.failed or self.diverged or self.skipped or self.interrupted)
 
 
 @dataclass(frozen=True)
@@ -109,11 +40,12 @@ class Runner:
 
         Ends when every segment of the plan is done, failed, or waits for one that failed.
         """
-        outcome, stop = Outcome(), StopRequest()
+        outcome, stop = Outcome(), StopRequest(pool.kill)
+        pool.check_stop = stop.check
         with stop.listening(), Claims() as claims:
             sharing = Sharing(self.store, self.about, claims, outcome, progress)
             fleets: Sequence[Sequence[Segment]] = plan.fleets
-            while fleets and not outcome.interrupted and pool.alive:
+            while fleets and not outcome.interrupted:
                 sharing.moved = False
                 fleets = list(self._go_through(fleets, sharing, pool, stop))
                 if fleets and not sharing.moved:
@@ -122,11 +54,11 @@ class Runner:
         return outcome
 
     def _go_through(
-        self, fleets: Sequence[Sequence[Segment]], sharing: "Sharing", pool: Pool, stop: StopRequest
+        self, fleets: Sequence[Sequence[Segment]], sharing: Sharing, pool: Pool, stop: StopRequest
     ) -> Iterator[Sequence[Segment]]:
         """Train what can be had of each fleet; yields what must be looked at again."""
         for segments in fleets:
-            if sharing.outcome.interrupted or not pool.alive:
+            if sharing.outcome.interrupted:
                 return
             ours, others = sharing.sort(segments)
             self._run_ours(ours, pool, sharing.progress, stop, sharing.outcome)
@@ -150,7 +82,7 @@ class Runner:
             steps.setdefault(step, []).append(segment)
         for part in steps.values():
             outcome.interrupted |= bool(stop)
-            if not outcome.interrupted and pool.alive:
+            if not outcome.interrupted:
                 self._run_fleet(part, pool, progress, stop, outcome)
 
     def _run_fleet(
@@ -242,80 +174,11 @@ class Runner:
                 folder.set_status(state, message=message)
 
 
-class Sharing:
-    """A plan's segments among several processes: which are ours now, which are another's."""
-
-    def __init__(
-        self,
-        store: Store,
-        about: Callable[[Segment], Mapping[str, Any]],
-        claims: Claims,
-        outcome: Outcome,
-        progress: Progress,
-    ) -> None:
-        self.store, self.about, self.claims = store, about, claims
-        self.outcome, self.progress = outcome, progress
-        self.moved = False  # since the last wait
-        self.watched: set[str] = set()  # segments seen in another's hands
-        self.waiting: set[str] = set()  # segments still to come, here or elsewhere
-
-    def sort(self, segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
-        """Those claimed for this process, and those to look at again later."""
-        ours, later = [], []
-        for segment in segments:
-            verdict = self._judge(segment)
-            self.waiting.discard(segment.id)
-            if verdict == "ours":
-                ours.append(segment)
-            elif verdict == "later":
-                later.append(segment)
-                self.waiting.add(segment.id)
-            else:
-                self.progress.leave(segment.steps)
-            self.moved |= verdict != "later"
-        return ours, later
-
-    def _judge(self, segment: Segment) -> str:
-        """ours, later, or gone: nothing is left to do for it here."""
-        folder = self.store.folder(segment)
-        state = folder.state
-        if state == "done":
-            self.outcome.elsewhere += 1
-            return "gone"
-        if self.claims.elsewhere(folder):
-            self.watched.add(segment.id)
-            return "later"
-        if segment.id in self.watched and state in ("failed", "diverged"):
-            self.outcome.failed[segment.folder] = folder.status().get("message", state)
-            return "gone"
-        if segment.parent is not None and not self.store.folder(segment.parent).done:
-            return self._orphan(segment.parent)
-        folder.create(segment, self.about(segment))
-        return "ours" if self.claims.take(folder) else "later"
-
-    def _orphan(self, parent: Segment) -> str:
-        if parent.id in self.waiting or self.claims.elsewhere(self.store.folder(parent)):
-            return "later"
-        if self.store.folder(parent).done:  # just now
-            return "later"
-        self.outcome.skipped += 1
-        return "gone"
-
-    def wait(self, fleets: Sequence[Sequence[Segment]], stop: StopRequest) -> None:
-        """A while, or until asked to stop."""
-        self.moved = False
-        self.progress.wait(sum(map(len, fleets)))
-        end = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < end and not stop:
-            time.sleep(min(0.2, WAIT_SECONDS))
-
-
 def _abandon(fleets: Sequence[Fleet], pool: Pool) -> None:
     """Leave nothing behind that the next fleet could stumble over."""
     for fleet in fleets:
         fleet.abandon()
-    with contextlib.suppress(WorkerError):  # a dead worker shows in `pool.alive`
-        pool.reset()
+    pool.reset()
 
 
 def _free(fleets: Sequence[Fleet], device: torch.device) -> None:

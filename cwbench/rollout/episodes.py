@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cwbench import envs
 from cwbench.envs import Env
 from cwbench.rollout.numpy_policy import Actor
+from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import EnvConfig
 
@@ -42,6 +43,17 @@ class LaneSpec:
     explore_heads: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class LaneStart:
+    """Where a lane begins: at an episode's start or in a saved state, then repeating actions."""
+
+    step: int = 0  # of the segment
+    episode: int = 0
+    tried: NDArray[Any] | None = None  # see Lane
+    state: LaneState | None = None  # takes precedence over the numbers above
+    actions: Floats | None = None  # [n, A], not beyond the episode's end
+
+
 @dataclass
 class Episode:
     """A finished training episode."""
@@ -50,6 +62,7 @@ class Episode:
     lane: int
     score: float
     total: float
+    following: LaneStart  # the start of the next one
 
 
 class Envs:
@@ -130,31 +143,48 @@ class Lane:
         obs_dim, act_dim = len(self.obs), self.action_dim
         for row in out:
             action = self.action()
-            obs, reward, score, terminated, truncated = self.env.step(action)
             row[:obs_dim] = self.obs
             row[obs_dim : obs_dim + act_dim] = action
-            row[obs_dim + act_dim] = reward
-            row[obs_dim + act_dim + 1 :] = obs
-            self.obs = obs
-            self.total += reward
-            if score > self.score:
-                self.score = score
-            self.step += 1
-            self.time += 1
-            if terminated or truncated:
+            row[obs_dim + act_dim], ended = self._step(action)
+            row[obs_dim + act_dim + 1 :] = self.obs
+            if ended:
                 finished.append(self.end_episode())
                 self.begin_episode()
         return finished
 
+    def _step(self, action: Floats) -> tuple[float, bool]:
+        """The reward, and whether the episode has ended."""
+        self.obs, reward, score, terminated, truncated = self.env.step(action)
+        self.total += reward
+        if score > self.score:
+            self.score = score
+        self.step += 1
+        self.time += 1
+        return reward, terminated or truncated
+
     def end_episode(self) -> Episode:
         if self.spec.explore_heads:
             self.tried[:, self.choice] += 1, self.total
-        return Episode(self.spec.run, self.spec.lane, self.score, self.total)
+        following = LaneStart(self.step, self.episode + 1, self.tried.copy())
+        return Episode(self.spec.run, self.spec.lane, self.score, self.total, following)
 
     def save(self) -> dict[str, NDArray[Any]]:
         state = {f"env.{key}": value for key, value in self.env.save().items()}
         numbers = [self.step, self.episode, self.time, self.total, self.score, self.choice]
         return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}
+
+    def start(self, start: LaneStart) -> None:
+        """Continue from there."""
+        if start.state is not None:
+            self.load(start.state)
+        else:
+            self.step, self.episode = start.step, start.episode - 1
+            self.tried = self.tried if start.tried is None else start.tried.copy()
+        if start.actions is not None and len(start.actions):
+            if self.env is None:
+                self.begin_episode()
+            for action in start.actions:
+                self._step(action)
 
     def load(self, state: LaneState) -> None:
         step, episode, time, total, score, choice = state["numbers"].tolist()
@@ -177,14 +207,13 @@ class EvalJob:
     episodes: int
     env: EnvConfig
     layout: ActorLayout
-    weights: str  # a file that is shared memory, [..., P], left alone until the job is done
+    weights: ArrayRef  # [..., P], not changed until the job is done
     row: int  # of it, counted over all axes but the last
 
     @property
     def actor(self) -> Actor:
-        size, start = self.layout.size, 4 * self.row * self.layout.size
-        flat = np.memmap(self.weights, np.float32, "r", offset=start, shape=(size,))
-        return Actor(self.layout, np.asarray(flat))
+        rows = self.weights.open().reshape(-1, self.layout.size)
+        return Actor(self.layout, rows[self.row])
 
 
 @dataclass(frozen=True)

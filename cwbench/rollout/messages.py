@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, LaneState
+from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, LaneStart, LaneState
+from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import EnvConfig
 
@@ -16,13 +17,12 @@ class Open:
     key: int
     lanes: tuple[LaneSpec, ...]  # this worker's
     layout: ActorLayout
-    weights: str  # files in shared memory: [R, P], [lanes, chunk, F], [1]
-    chunks: str
-    version: str  # of the weights
-    shapes: tuple[tuple[int, int], tuple[int, int, int]]
+    weights: ArrayRef  # [R, P]
+    version: ArrayRef  # of the weights: [1]
+    chunks: ArrayRef  # [lanes, chunk, F]
     slots: tuple[int, ...]  # rows of `chunks`, one per lane
     env: EnvConfig
-    states: tuple[LaneState | None, ...]
+    starts: tuple[LaneStart, ...]
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,28 @@
-"""The trainer's side of the workers: hands out lanes and evaluations, takes results."""
+"""The trainer's side of the workers: assigns lanes and evaluations, receives results."""
 
-import contextlib
 import itertools
-import multiprocessing
-import os
-import shutil
-import sys
-import tempfile
+import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from multiprocessing.connection import wait
 from statistics import fmean
-from types import ModuleType
-from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cwbench import envs
 from cwbench.rollout.balance import deal
-from cwbench.rollout.episodes import Episode, EvalJob, EvalResult, LaneSpec, LaneState, Make
+from cwbench.rollout.episodes import (
+    Episode,
+    EvalJob,
+    EvalResult,
+    LaneSpec,
+    LaneStart,
+    LaneState,
+    Make,
+)
 from cwbench.rollout.messages import (
     Answer,
     Close,
@@ -37,38 +37,20 @@ from cwbench.rollout.messages import (
     Reset,
     Save,
     Saved,
-    Stop,
 )
-from cwbench.rollout.worker import work
+from cwbench.rollout.processes import Watchdog, WorkerProcess, kill_all, stop_all
+from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import EnvConfig
 
-# One thread per worker: they are as many as the cores already.
-THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+TIMEOUT_SECONDS = 60.0
+MOST_FAILURES = 3  # of one worker, in a row
+CHECK_SECONDS = 0.2  # between looks at requests to stop, while waiting for workers
+RESET_SECONDS = 2.0  # that workers have to drop everything, before they are replaced
 
 
 class WorkerError(RuntimeError):
-    """A worker process failed; the message is its traceback."""
-
-
-class SharedArray:
-    """Memory that worker processes map too.
-
-    A file, in memory where /dev/shm has room: containers often give it 64 MiB only.
-    """
-
-    def __init__(self, shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> None:
-        size = np.dtype(dtype).itemsize * int(np.prod(shape))
-        memory = Path("/dev/shm")
-        roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * size
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="cwbench-", dir=memory if roomy else None, ignore_cleanup_errors=True
-        )
-        self.path = str(Path(self._folder.name) / "array")
-        self.array: NDArray[Any] = np.memmap(self.path, dtype, "w+", shape=shape)
-
-    def close(self) -> None:
-        self._folder.cleanup()
+    """A worker process failed; the message says how, or is its traceback."""
 
 
 @dataclass(frozen=True)
@@ -76,34 +58,32 @@ class Assigned:
     """An evaluation in progress."""
 
     worker: int
+    job: EvalJob
     done: Callable[[EvalResult], None]
 
 
 class Pool:
-    """Worker processes. One pool serves every fleet of a command."""
+    """Worker processes. One pool serves every fleet of a command.
 
-    def __init__(self, workers: int, make: Make = envs.make) -> None:
-        context = multiprocessing.get_context("spawn")  # fork is unsafe once torch has threads
-        self.connections: list[Connection] = []
-        self.processes = []
-        with _environment(THREADS), _without_main():
-            for number in range(workers):
-                ours, theirs = context.Pipe()
-                process = context.Process(
-                    target=work,
-                    args=(theirs, make),
-                    name=f"cwbench-{number}",
-                    daemon=True,
-                )
-                process.start()
-                theirs.close()
-                self.connections.append(ours)
-                self.processes.append(process)
+    A worker that dies, or hangs for `timeout` seconds, is replaced, and what it was doing is done
+    again: evaluations from their beginning, chunks from where they began. Results do not change.
+    """
+
+    def __init__(
+        self, workers: int, make: Make = envs.make, *, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        self._make = make
+        self.workers = [WorkerProcess(make) for _ in range(workers)]
+        self._watchdog = Watchdog(self.workers, timeout)
+        self._watchdog.start()
+        self._failures = [0] * workers  # in a row, while doing the same work
+        self._repeated: list[set[int]] = [set() for _ in range(workers)]  # that work's keys
         self._keys = itertools.count()
         self._evaluations: dict[int, Assigned] = {}
         self._queued = [0] * workers  # evaluations in progress, per worker
         self.collectors: dict[int, Collector] = {}
         self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
+        self.check_stop: Callable[[], None] = lambda: None  # called while waiting; may raise
         # What workers were busy with: the last chunks as (fleet, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.collection_seconds = self.evaluation_seconds = 0.0
@@ -113,7 +93,7 @@ class Pool:
         key = next(self._keys)
         worker = self._queued.index(min(self._queued))
         self._queued[worker] += 1
-        self._evaluations[key] = Assigned(worker, done)
+        self._evaluations[key] = Assigned(worker, job, done)
         self.send(worker, Evaluate(key, job))
 
     def finish_evaluations(self) -> None:
@@ -121,26 +101,20 @@ class Pool:
             self.receive()
 
     def send(self, worker: int, request: Request) -> None:
-        try:
-            self.connections[worker].send(request)
-        except OSError:
-            self._gone(worker)
-
-    def _gone(self, worker: int) -> NoReturn:
-        self.processes[worker].join(timeout=1)
-        code = self.processes[worker].exitcode
-        raise WorkerError(f"worker {worker} ended with exit code {code} (out of memory?)")
+        self.workers[worker].send(request)
 
     def receive(self) -> None:
-        """Wait for at least one message and handle all that have arrived."""
-        for connection in wait(self.connections):
-            assert isinstance(connection, Connection)
-            worker = self.connections.index(connection)
+        """Wait a short time for messages and handle those that have arrived."""
+        self.check_stop()
+        numbers = {worker.connection: number for number, worker in enumerate(self.workers)}
+        for connection in wait(list(numbers), CHECK_SECONDS):
+            worker = numbers[connection]  # type: ignore[index]
             try:
-                answer: Answer = connection.recv()
+                answer: Answer = self.workers[worker].connection.recv()
             except (EOFError, OSError):
-                self._gone(worker)
-            self._handle(worker, answer)
+                self._replace(worker)
+            else:
+                self._handle(worker, answer)
 
     def _handle(self, worker: int, answer: Answer) -> None:
         match answer:
@@ -160,40 +134,84 @@ class Pool:
                     self._queued[worker] -= 1
                     del self._evaluations[evaluation]
                 raise WorkerError(text)
+            case Emptied():
+                return
+        self._repeated[worker].discard(answer.key)
+        if not self._repeated[worker]:
+            self._failures[worker] = 0
+
+    def _owed(self, worker: int) -> set[int]:
+        """Keys of the fleets and evaluations for which an answer is awaited."""
+        evaluations = {key for key, known in self._evaluations.items() if known.worker == worker}
+        fleets = {key for key, fleet in self.collectors.items() if fleet.waits_for(worker)}
+        return evaluations | fleets
+
+    def _replace(self, worker: int) -> None:
+        """Start a new process in place of a dead one, and give it the same work."""
+        reason = self.workers[worker].end()
+        self.workers[worker] = WorkerProcess(self._make)
+        self._failures[worker] += 1
+        if self._failures[worker] >= MOST_FAILURES:
+            raise WorkerError(f"worker {worker} failed {MOST_FAILURES} times in a row; it {reason}")
+        warnings.warn(f"worker {worker} {reason}; it is replaced", RuntimeWarning, stacklevel=2)
+        self._repeated[worker] = self._owed(worker)
+        for fleet in self.collectors.values():
+            fleet.repeat(worker)
+        for key, evaluation in self._evaluations.items():
+            if evaluation.worker == worker:
+                self.send(worker, Evaluate(key, evaluation.job))
 
     def reset(self) -> None:
-        """After a failure: workers drop everything, and earlier answers are ignored."""
-        for worker in range(len(self.connections)):
-            self.send(worker, Reset())
-        for worker, connection in enumerate(self.connections):
-            try:
-                while not isinstance(connection.recv(), Emptied):
-                    pass
-            except (EOFError, OSError):
-                self._gone(worker)
+        """After a failure: workers drop everything, and earlier answers are ignored.
+
+        Those that do not answer in time are replaced.
+        """
+        for worker in self.workers:
+            worker.send(Reset())
+        deadline = time.monotonic() + RESET_SECONDS
+        for number, worker in enumerate(self.workers):
+            if not worker.emptied(deadline):
+                worker.end()
+                self.workers[number] = WorkerProcess(self._make)
+        count = len(self.workers)
         self._evaluations.clear()
         self.collectors.clear()
-        self.load, self._queued = [0.0] * len(self.load), [0] * len(self.load)
+        self.load, self._queued, self._failures = [0.0] * count, [0] * count, [0] * count
+        self._repeated = [set() for _ in range(count)]
 
-    @property
-    def alive(self) -> bool:
-        return all(process.is_alive() for process in self.processes)
+    def kill(self) -> None:
+        """End all workers at once, whatever they do; the pool is of no use afterwards."""
+        kill_all(self.workers)
 
     def close(self) -> None:
-        for connection, process in zip(self.connections, self.processes, strict=True):
-            with contextlib.suppress(OSError):
-                connection.send(Stop())
-            process.join(timeout=2)
-            if process.is_alive():
-                process.kill()
-                process.join(timeout=2)
-            connection.close()
+        self._watchdog.stop()
+        stop_all(self.workers)
 
     def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class History:
+    """The latest actions of a fleet's lanes, to be repeated by a worker that takes lanes over."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step  # of all lanes, after the last chunk
+        self._chunks: deque[tuple[int, Floats]] = deque()  # first step, actions [lanes, n, A]
+
+    def add(self, actions: Floats, oldest: int) -> None:
+        """A chunk's actions; those before step `oldest` are no longer needed."""
+        self._chunks.append((self.step, actions.copy()))
+        self.step += actions.shape[1]
+        while self._chunks and self._chunks[0][0] + self._chunks[0][1].shape[1] <= oldest:
+            self._chunks.popleft()
+
+    def since(self, lane: int, step: int) -> Floats | None:
+        """One lane's actions from a step on: [n, A]."""
+        parts = [actions[lane, max(0, step - first) :] for first, actions in self._chunks]
+        return np.concatenate(parts) if parts else None
 
 
 class Collector:
@@ -212,31 +230,42 @@ class Collector:
         states: Mapping[tuple[int, int], LaneState],
     ) -> None:
         self.pool, self.env, self.key = pool, env, next(pool._keys)
-        pool.collectors[self.key] = self
+        self.lanes, self.layout = list(lanes), layout
         self.weights = SharedArray((runs, layout.size))
         self.chunks = SharedArray((len(lanes), longest, width))
         self.version = SharedArray((1,), np.int64)  # of the weights
         self.episodes: dict[int, list[Episode]] = {}  # of the last request, by worker
-        self.states: dict[int, dict[tuple[int, int], LaneState]] = {}  # of lanes, by worker
-        self._steps = 0
-        shares = self._deal(lanes)
-        self._users = [worker for worker, slots in enumerate(shares) if slots]
+        self.states: dict[int, Mapping[tuple[int, int], LaneState]] = {}  # of lanes, by worker
+        self._collect: Collect | None = None  # the request in progress
+        self._saving = False
+        self._slots = {(lane.run, lane.lane): slot for slot, lane in enumerate(lanes)}
+        self._starts = [_start(states.get(key)) for key in self._slots]
+        self._history = History(self._starts[0].step)
+        self._shares = self._deal(lanes)
+        self._users = [worker for worker, slots in enumerate(self._shares) if slots]
+        pool.collectors[self.key] = self
         for worker in self._users:
-            slots = shares[worker]
-            own = tuple(lanes[slot] for slot in slots)
-            request = Open(
-                self.key,
-                own,
-                layout,
-                self.weights.path,
-                self.chunks.path,
-                self.version.path,
-                ((runs, layout.size), (len(lanes), longest, width)),
-                tuple(slots),
-                env,
-                tuple(states.get((lane.run, lane.lane)) for lane in own),
-            )
-            pool.send(worker, request)
+            self._open(worker)
+
+    def _open(self, worker: int) -> None:
+        slots = self._shares[worker]
+        request = Open(
+            self.key,
+            tuple(self.lanes[slot] for slot in slots),
+            self.layout,
+            self.weights.ref,
+            self.version.ref,
+            self.chunks.ref,
+            tuple(slots),
+            self.env,
+            tuple(self._start_of(slot) for slot in slots),
+        )
+        self.pool.send(worker, request)
+
+    def _start_of(self, slot: int) -> LaneStart:
+        """Where a lane is after the last complete chunk."""
+        start = self._starts[slot]
+        return replace(start, actions=self._history.since(slot, start.step))
 
     def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
         """Lanes for each worker. Which worker steps a lane changes no number."""
@@ -248,64 +277,75 @@ class Collector:
 
     def request(self, steps: int, version: int) -> None:
         """Roll every lane for n steps, once the weights of this version have arrived."""
-        self._steps = steps
+        self._collect = Collect(self.key, steps, version)
         self.episodes.clear()
         for worker in self._users:
-            self.pool.send(worker, Collect(self.key, steps, version))
+            self.pool.send(worker, self._collect)
 
     def receive(self) -> tuple[Floats, list[Episode]]:
         """Transitions [lanes, steps, F] of the last request, and the episodes that ended."""
+        assert self._collect is not None
         while len(self.episodes) < len(self._users):
             self.pool.receive()
-        return self.chunks.array[:, : self._steps], _sorted(chain(*self.episodes.values()))
+        chunk = self.chunks.array[:, : self._collect.steps]
+        episodes = _sorted(chain(*self.episodes.values()))
+        self._collect = None
+        self._remember(chunk, episodes)
+        return chunk, episodes
+
+    def _remember(self, chunk: Floats, episodes: Sequence[Episode]) -> None:
+        for episode in episodes:
+            self._starts[self._slots[episode.run, episode.lane]] = episode.following
+        obs_dim, action_dim = envs.sizes(self.env)
+        actions = chunk[..., obs_dim : obs_dim + action_dim]
+        self._history.add(actions, min(start.step for start in self._starts))
 
     def save(self) -> dict[tuple[int, int], LaneState]:
         """The exact state of every lane, by (run, lane)."""
         self.states.clear()
+        self._saving = True
         for worker in self._users:
             self.pool.send(worker, Save(self.key))
         while len(self.states) < len(self._users):
             self.pool.receive()
+        self._saving = False
         return {lane: state for states in self.states.values() for lane, state in states.items()}
+
+    def waits_for(self, worker: int) -> bool:
+        if worker not in self._users:
+            return False
+        collecting = self._collect is not None and worker not in self.episodes
+        return collecting or (self._saving and worker not in self.states)
+
+    def repeat(self, worker: int) -> None:
+        """Give a new process what the one before it had to do.
+
+        A chunk in progress is collected again even if it had been received: weights and chunk are
+        still the same, and so are the results.
+        """
+        if worker not in self._users:
+            return
+        self._open(worker)
+        if self._collect is not None:
+            self.episodes.pop(worker, None)
+            self.pool.send(worker, self._collect)
+        if self._saving and worker not in self.states:
+            self.pool.send(worker, Save(self.key))
 
     def close(self) -> None:
         self.pool.collectors.pop(self.key, None)
         for worker in self._users:
-            with contextlib.suppress(WorkerError):
-                self.pool.send(worker, Close(self.key))
+            self.pool.send(worker, Close(self.key))
         self.pool.load = [a - b for a, b in zip(self.pool.load, self._load, strict=True)]
         for shared in (self.weights, self.chunks, self.version):
             shared.close()
 
 
+def _start(state: LaneState | None) -> LaneStart:
+    if state is None:
+        return LaneStart()
+    return LaneStart(step=int(state["numbers"][0]), state=state)
+
+
 def _sorted(episodes: Iterable[Episode]) -> list[Episode]:
     return sorted(episodes, key=lambda episode: (episode.run, episode.lane))
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Any:
-    """Environment variables for processes started inside the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes started inside the block do not import the user's script.
-
-    Workers need nothing of it, and a script that trains at its top level would train again in them.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main

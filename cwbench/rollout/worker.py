@@ -36,10 +36,12 @@ from cwbench.rollout.messages import (
     Stop,
 )
 from cwbench.rollout.numpy_policy import Actor
+from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import EnvConfig
 
 LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to do
+IDLE_SECONDS = 0.2  # between signs of life, when there is nothing to do at all
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Chunk:
 
 
 class Worker:
-    def __init__(self, connection: Connection, make: Make) -> None:
+    def __init__(self, connection: Connection, make: Make, beats: NDArray[np.int64]) -> None:
         self.connection, self.make = connection, make
+        self.beats = beats  # [1], counted up at least every few seconds: this worker is well
         self.envs: dict[EnvConfig, Envs] = {}
         self.fleets: dict[int, OpenFleet] = {}
         self.chunks: dict[int, Chunk] = {}  # to collect, by fleet
@@ -76,8 +79,10 @@ class Worker:
     def serve(self) -> None:
         """Answer requests until told to stop. Errors are reported, and the worker continues."""
         while True:
+            self.beats[0] += 1
             task = self._task()
-            if self._message_within(0 if task else LOOK_SECONDS if self.chunks else None):
+            pause = LOOK_SECONDS if self.chunks else IDLE_SECONDS
+            if self._message_within(0 if task else pause):
                 request = self.connection.recv()
                 if isinstance(request, Stop):
                     return
@@ -107,7 +112,7 @@ class Worker:
             case Reset():
                 self._reset()
 
-    def _message_within(self, seconds: float | None) -> bool:
+    def _message_within(self, seconds: float) -> bool:
         # Not `connection.poll`: it rounds up to whole milliseconds and costs four times as much.
         return bool(select.select([self.connection], [], [], seconds)[0])
 
@@ -124,6 +129,7 @@ class Worker:
         fleet, episodes = chunk.fleet, list[Episode]()
         for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
             episodes += lane.collect(fleet.chunks[slot, : chunk.steps])
+            self.beats[0] += 1
         self._send(Collected(key, episodes, start, time.monotonic()))
 
     def _advance(self) -> None:
@@ -143,19 +149,13 @@ class Worker:
         return self.envs.setdefault(config, Envs(config, self.make))
 
     def _open(self, spec: Open) -> None:
-        weights = np.memmap(spec.weights, np.float32, "r", shape=spec.shapes[0])
-        chunks = np.memmap(spec.chunks, np.float32, "r+", shape=spec.shapes[1])
-        envs = self._envs(spec.env)
-        lanes = [
-            Lane(lane, envs, Actor(spec.layout, np.asarray(weights)[lane.run]))
-            for lane in spec.lanes
-        ]
-        for lane, state in zip(lanes, spec.states, strict=True):
-            if state is not None:
-                lane.load(state)
-        version = np.memmap(spec.version, np.int64, "r", shape=(1,))
+        weights, envs, lanes = spec.weights.open(), self._envs(spec.env), []
+        for lane_spec, start in zip(spec.lanes, spec.starts, strict=True):
+            lanes.append(Lane(lane_spec, envs, Actor(spec.layout, weights[lane_spec.run])))
+            lanes[-1].start(start)
+            self.beats[0] += 1
         self.fleets[spec.key] = OpenFleet(
-            lanes, spec.slots, np.asarray(chunks), np.asarray(version)
+            lanes, spec.slots, spec.chunks.open(writable=True), spec.version.open()
         )
 
     def _save(self, key: int) -> None:
@@ -176,13 +176,13 @@ class Worker:
                 lane.envs.give(lane.task, lane.env)
 
 
-def work(connection: Connection, make: Make) -> None:
+def work(connection: Connection, make: Make, beats: ArrayRef) -> None:
     """The body of a worker process."""
     # Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a
     # job; the parent decides when workers end, after it has asked them for their state.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     try:
-        Worker(connection, make).serve()
+        Worker(connection, make, beats.open(writable=True)).serve()
     except (EOFError, ConnectionError):
         return  # the parent is gone

@@ -25,7 +25,8 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.plan import Run, make_plan, split_evenly
 from cwbench.planning.rehearsal import Rehearsal
-from cwbench.rollout.pool import Pool, SharedArray
+from cwbench.rollout.pool import Pool
+from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.config import (
     MethodConfig,
     NetworkConfig,

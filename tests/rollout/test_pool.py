@@ -18,7 +18,8 @@ from cwbench.fleet.weight_sync import Published
 from cwbench.learner.networks import make_policy
 from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.rollout.pool import Collector, Pool, SharedArray
+from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.shared_memory import ArrayRef, SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import (
     MethodConfig,
@@ -60,21 +61,21 @@ def open_fleet(pool: Pool) -> Collector:
 
 
 @pytest.fixture
-def shared() -> Iterator[Callable[..., str]]:
+def shared() -> Iterator[Callable[..., ArrayRef]]:
     """Puts policies where workers can read them."""
     made: list[SharedArray] = []
 
-    def share(*rows: Floats) -> str:
+    def share(*rows: Floats) -> ArrayRef:
         made.append(SharedArray((len(rows), LAYOUT.size)))
         made[-1].array[:] = rows
-        return made[-1].path
+        return made[-1].ref
 
     yield share
     for memory in made:
         memory.close()
 
 
-def job(weights: str, row: int = 0) -> EvalJob:
+def job(weights: ArrayRef, row: int = 0) -> EvalJob:
     return EvalJob(
         seed=0,
         purpose="evaluate",
@@ -90,7 +91,7 @@ def job(weights: str, row: int = 0) -> EvalJob:
 
 
 def test_a_worker_evaluates_until_the_weights_are_there(
-    pool: Pool, shared: Callable[..., str]
+    pool: Pool, shared: Callable[..., ArrayRef]
 ) -> None:
     fleet = open_fleet(pool)
     published = Published(fleet.weights.array, fleet.version.array, CPU)
@@ -182,7 +183,9 @@ class Counted(pointmass.PointMass):
         return super().step(action)
 
 
-def test_an_evaluation_in_slices_equals_all_episodes_at_once(shared: Callable[..., str]) -> None:
+def test_an_evaluation_in_slices_equals_all_episodes_at_once(
+    shared: Callable[..., ArrayRef],
+) -> None:
     rng, episodes = np.random.default_rng(0), 3
     weights = rng.standard_normal(LAYOUT.size, np.float32)
     evaluation = Evaluation(job(shared(weights)), Envs(ENV, Counted))
@@ -240,7 +243,7 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
         fleet.abandon()
 
 
-def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., str]) -> None:
+def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., ArrayRef]) -> None:
     memory, results = shared(heading(-1), heading(1), heading(-1)), list[EvalResult]()
     for row in range(3):
         pool.evaluate(job(memory, row), results.append)

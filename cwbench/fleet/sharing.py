@@ -1,0 +1,105 @@
+"""A plan's segments among several processes: who trains which."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.stop import StopRequest
+from cwbench.spec.segment import Segment
+from cwbench.store.claims import Claims
+from cwbench.store.results import Store
+
+WAIT_SECONDS = 5.0  # between looks at what other processes are training
+
+
+class Progress(Protocol):
+    """What the runner tells whoever shows progress."""
+
+    def begin(self, fleets: Sequence[Fleet]) -> None: ...
+    def advance(self, fleet: Fleet) -> None: ...
+    def leave(self, steps: int) -> None: ...  # others did so many of the steps
+    def wait(self, segments: int) -> None: ...  # for so many that others are training
+
+
+@dataclass
+class Outcome:
+    trained: int = 0
+    diverged: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # segment folder -> last line of the error
+    skipped: int = 0  # children of segments that nobody will finish
+    elsewhere: int = 0  # segments that another process finished meanwhile
+    interrupted: bool = False
+
+    @property
+    def good(self) -> bool:
+        return not (self.failed or self.diverged or self.skipped or self.interrupted)
+
+
+class Sharing:
+    """A plan's segments among several processes: which are ours now, which are another's."""
+
+    def __init__(
+        self,
+        store: Store,
+        about: Callable[[Segment], Mapping[str, Any]],
+        claims: Claims,
+        outcome: Outcome,
+        progress: Progress,
+    ) -> None:
+        self.store, self.about, self.claims = store, about, claims
+        self.outcome, self.progress = outcome, progress
+        self.moved = False  # since the last wait
+        self.watched: set[str] = set()  # segments seen in another's hands
+        self.waiting: set[str] = set()  # segments still to come, here or elsewhere
+
+    def sort(self, segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
+        """Those claimed for this process, and those to look at again later."""
+        ours, later = [], []
+        for segment in segments:
+            verdict = self._judge(segment)
+            self.waiting.discard(segment.id)
+            if verdict == "ours":
+                ours.append(segment)
+            elif verdict == "later":
+                later.append(segment)
+                self.waiting.add(segment.id)
+            else:
+                self.progress.leave(segment.steps)
+            self.moved |= verdict != "later"
+        return ours, later
+
+    def _judge(self, segment: Segment) -> str:
+        """ours, later, or gone: nothing is left to do for it here."""
+        folder = self.store.folder(segment)
+        state = folder.state
+        if state == "done":
+            self.outcome.elsewhere += 1
+            return "gone"
+        if self.claims.elsewhere(folder):
+            self.watched.add(segment.id)
+            return "later"
+        if segment.id in self.watched and state in ("failed", "diverged"):
+            self.outcome.failed[segment.folder] = folder.status().get("message", state)
+            return "gone"
+        if segment.parent is not None and not self.store.folder(segment.parent).done:
+            return self._orphan(segment.parent)
+        folder.create(segment, self.about(segment))
+        return "ours" if self.claims.take(folder) else "later"
+
+    def _orphan(self, parent: Segment) -> str:
+        if parent.id in self.waiting or self.claims.elsewhere(self.store.folder(parent)):
+            return "later"
+        if self.store.folder(parent).done:  # just now
+            return "later"
+        self.outcome.skipped += 1
+        return "gone"
+
+    def wait(self, fleets: Sequence[Sequence[Segment]], stop: StopRequest) -> None:
+        """A while, or until asked to stop."""
+        self.moved = False
+        self.progress.wait(sum(map(len, fleets)))
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end and not stop:
+            time.sleep(min(0.2, WAIT_SECONDS))

@@ -1,0 +1,100 @@
+"""Requests to stop: Ctrl-C and the signals of schedulers."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+# How long a chunk may continue after a request to stop: one that is cut short falls back to the
+# last snapshot. Schedulers announce an end earlier than people would wait.
+GRACE_SECONDS = {
+    signal.SIGINT: 3.0,
+    signal.SIGTERM: 20.0,
+    signal.SIGUSR1: 60.0,
+    signal.SIGUSR2: 60.0,
+}
+FORCE_SECONDS = 4.0  # after a second Ctrl-C, until the process is ended whatever it does
+INTERRUPTED = 130  # exit code: 128 + SIGINT
+
+
+class Interrupted(Exception):
+    """The user, or the machine's scheduler, asked to stop."""
+
+
+class StopRequest:
+    """Remembers a Ctrl-C or a scheduler's signal. Fleets pause after the current chunk.
+
+    A chunk that takes too long is cut short; after a second Ctrl-C nothing is waited for.
+    """
+
+    def __init__(self, force: Callable[[], None] = lambda: None) -> None:
+        self.deadline: float | None = None
+        self._force = force  # called before the process is ended by force
+
+    def __bool__(self) -> bool:
+        return self.deadline is not None
+
+    def _ask(self, number: int, _: object) -> None:
+        if self.deadline is None:
+            self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
+        elif number == signal.SIGINT:
+            self.deadline = time.monotonic()
+
+    def check(self) -> None:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Inside the block signals are requests. Outside the main thread nothing changes."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._ask) for number in GRACE_SECONDS}
+        try:
+            with self._forcing():
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def _forcing(self) -> Iterator[None]:
+        """End the process some seconds after a second Ctrl-C, even if the main thread is blocked.
+
+        Python runs signal handlers in the main thread only; this thread gets the signals' numbers
+        through a pipe from the interpreter itself.
+        """
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        over = threading.Event()
+        thread = threading.Thread(target=self._count, args=(reader, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            signal.set_wakeup_fd(previous)
+            os.close(writer)
+            thread.join()
+            os.close(reader)
+
+    def _count(self, reader: int, over: threading.Event) -> None:
+        presses = 0
+        while numbers := os.read(reader, 64):  # empty when the block has been left
+            presses += numbers.count(signal.SIGINT)
+            if presses > 1:
+                if not over.wait(FORCE_SECONDS):
+                    self._end()
+                return
+
+    def _end(self) -> None:
+        self._force()
+        show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a live table hides it
+        text = "stopped by force; the same command continues from the last snapshots"
+        os.write(2, f"{show_cursor}\n{text}\n".encode())
+        os._exit(INTERRUPTED)

@@ -1,0 +1,68 @@
+"""Requests to stop, also when something hangs."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.fleet import stop
+from cwbench.rollout.pool import Collector
+from cwbench.store.results import load_runs
+
+BLOCKED = """
+import ctypes, time
+from cwbench.fleet import stop
+
+stop.FORCE_SECONDS = 0.2
+request = stop.StopRequest(lambda: print("killed", flush=True))
+with request.listening():
+    print("ready", flush=True)
+    while not request:
+        time.sleep(0.01)
+    print("asked", flush=True)
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):  # the second time nothing wakes this thread, no signal either
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+"""
+
+
+def test_two_interrupts_end_a_blocked_process() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", BLOCKED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in ("ready\n", "asked\n"):
+        assert process.stdout.readline() == line
+        process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == stop.INTERRUPTED
+    assert output == "killed\n" and "stopped by force" in errors
+
+
+def test_two_interrupts_do_not_wait_for_a_hung_worker(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the run continues to the same numbers."""
+    toy_run(tmp_path / "whole", seeds=(0, 1))
+    monkeypatch.setattr(stop, "FORCE_SECONDS", 1e6)  # not to end the tests on a slow machine
+    request, left = Collector.request, [5]
+
+    def interrupted(self: Collector, steps: int, version: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(self.pool.workers[0].pid, signal.SIGSTOP)
+        request(self, steps, version)
+        if left[0] == 0:
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Collector, "request", interrupted)
+    _, _, outcome = toy_run(tmp_path / "stopped", seeds=(0, 1), snapshot_seconds=0)
+    assert outcome.interrupted and not outcome.failed
+    toy_run(tmp_path / "stopped", seeds=(0, 1))
+    stopped, whole = (load_runs(tmp_path / name).evals for name in ("stopped", "whole"))
+    assert stopped.equals(whole)

@@ -1,0 +1,208 @@
+"""Workers that die or hang: they are replaced, and no number changes."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.learner.networks import make_policy
+from cwbench.rollout.episodes import EvalJob, EvalResult
+from cwbench.rollout.pool import Collector, Pool, WorkerError
+from cwbench.rollout.shared_memory import SharedArray
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import PointMassConfig
+
+pytestmark = pytest.mark.filterwarnings("ignore:worker .* it is replaced:RuntimeWarning")
+
+
+def results(root: Path) -> dict[str, bytes]:
+    """What a run leaves: evaluations and the weights at the end of every task."""
+    files = [*root.glob("segments/*/evals.csv"), *root.glob("segments/*/end.safetensors")]
+    return {str(file.relative_to(root)): file.read_bytes() for file in files}
+
+
+def kill(pool: Pool, number: int) -> None:
+    os.kill(pool.workers[number].pid, signal.SIGKILL)
+
+
+def hang(pool: Pool, number: int) -> None:
+    """Stop a worker and let the watchdog look twice, as if a long time had passed."""
+    worker = pool.workers[number]
+    os.kill(worker.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)
+    for _ in range(2):
+        worker.look(1e9, 1e9)
+
+
+def with_faults(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[Pool, int], None], moment: str
+) -> list[int]:
+    """Lose worker 0 at the fourth chunk and worker 1 at the eleventh; returns the chunks' steps."""
+    request, chunks = Collector.request, list[int]()
+
+    def faulty(self: Collector, steps: int, version: int) -> None:
+        chunks.append(steps)
+        workers = {4: [0], 11: [1]}.get(len(chunks), [])
+        if moment == "after":
+            request(self, steps, version)
+        for worker in workers:
+            fault(self.pool, worker)
+        if moment == "before":
+            request(self, steps, version)
+
+    monkeypatch.setattr(Collector, "request", faulty)
+    return chunks
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "moment"),
+    [("finetuning", kill, "before"), ("clonex", hang, "after"), ("multitask", kill, "after")],
+)
+def test_a_lost_worker_changes_no_number(
+    name: str,
+    fault: Callable[[Pool, int], None],
+    moment: str,
+    toy_run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lost before a chunk is asked for, or after, when it may be half done.
+
+    ClonEx explores with old heads, the best so far; joint training changes tasks every episode.
+    """
+    options: dict[str, Any] = {"seeds": (0, 1), "tasks": ("reach-0-1", "reach-2-1000")}
+    toy_run(tmp_path / "whole", name, **options)
+    chunks = with_faults(monkeypatch, fault, moment)
+    _, _, outcome = toy_run(tmp_path / "faulty", name, **options, snapshot_seconds=0)
+    assert outcome.good and len(chunks) > 11
+    assert results(tmp_path / "faulty") == results(tmp_path / "whole")
+
+
+def test_a_run_continued_from_a_snapshot_survives_a_lost_worker(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lanes began in saved states, in the middle of an episode."""
+    toy_run(tmp_path / "whole", tasks=("reach-0-1",))
+    toy_run(tmp_path / "faulty", tasks=("reach-0-1",), stop_after=5)
+    request = Collector.request
+
+    def faulty(self: Collector, steps: int, version: int) -> None:
+        request(self, steps, version)
+        if not lost:
+            lost.extend(range(2))
+            for number in lost:
+                kill(self.pool, number)
+
+    lost: list[int] = []
+    monkeypatch.setattr(Collector, "request", faulty)
+    _, _, outcome = toy_run(tmp_path / "faulty", tasks=("reach-0-1",))
+    assert outcome.good and lost
+    assert results(tmp_path / "faulty") == results(tmp_path / "whole")
+
+
+LAYOUT = ActorLayout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
+
+
+def job(weights: SharedArray) -> EvalJob:
+    return EvalJob(
+        seed=0,
+        purpose="evaluate",
+        place=(0,),
+        task="reach-0-1",
+        head=0,
+        episodes=2,
+        env=PointMassConfig(),
+        layout=LAYOUT,
+        weights=weights.ref,
+        row=0,
+    )
+
+
+class Deadly:
+    """In place of an environment."""
+
+    def __init__(self, task: str, config: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_three_times_in_a_row_fails_the_run() -> None:
+    weights = SharedArray((1, LAYOUT.size))
+    with Pool(1, Deadly) as pool:  # type: ignore[arg-type]
+        pool.evaluate(job(weights), lambda result: None)
+        message = "worker 0 failed 3 times in a row; it ended with exit code -9"
+        with pytest.raises(WorkerError, match=message):
+            pool.finish_evaluations()
+        pool.reset()
+        pool.finish_evaluations()  # nothing is left to do
+    weights.close()
+
+
+def test_failures_count_until_the_work_is_done() -> None:
+    """A worker may be lost any number of times, if it does its work in between."""
+    weights, found = SharedArray((1, LAYOUT.size)), list[EvalResult]()
+    with Pool(1) as pool:
+        for count in range(4):
+            pool.evaluate(job(weights), found.append)
+            kill(pool, 0)
+            pool.finish_evaluations()
+            assert len(found) == count + 1
+    assert len({(result.successes, result.mean_return) for result in found}) == 1
+    weights.close()
+
+
+def test_the_watchdog_ends_a_stopped_worker() -> None:
+    """Also when nobody but its own thread looks."""
+    weights, found = SharedArray((1, LAYOUT.size)), list[EvalResult]()
+    with Pool(1, timeout=2.0) as pool:
+        pool.reset()  # the worker has started
+        pid = pool.workers[0].pid
+        os.kill(pid, signal.SIGSTOP)
+        pool.evaluate(job(weights), found.append)
+        pool.finish_evaluations()
+        assert len(found) == 1 and pool.workers[0].pid != pid
+    weights.close()
+
+
+def test_a_starting_worker_and_one_that_beats_are_left_alone() -> None:
+    with Pool(1, timeout=1e9) as pool:
+        worker = pool.workers[0]
+        for beats in (0, 0, 1, 2, 3):
+            worker.beats.array[0] = beats
+            worker.look(10, 11)
+        assert not worker._hung
+
+
+def test_a_closed_array_is_not_mistaken_for_another() -> None:
+    first = SharedArray((3,))
+    first.close()
+    second = SharedArray((3,))  # on Linux the same path
+    second.array[:] = 7
+    assert (second.ref.open() == 7).all()
+    with pytest.raises(FileNotFoundError):
+        first.ref.open()
+    second.close()
+
+
+KILLED = """
+import os, signal
+from cwbench.rollout.shared_memory import SharedArray
+array = SharedArray((3,))
+print(os.readlink(array.ref.path), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="shared memory has names here")
+def test_a_killed_process_leaves_no_shared_memory_behind(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    made = subprocess.run(
+        [sys.executable, "-c", KILLED], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert made.returncode == -signal.SIGKILL
+    assert made.stdout.startswith("/memfd:")  # in no file system
+    assert not list(tmp_path.iterdir())
