@@ -1,4 +1,4 @@
-"""Where the time of fleets goes: when the trainer learns, workers collect, who waits for whom."""
+"""Where the time of fleets goes: when the trainer updates, workers collect, and who waits."""
 
 import math
 import tempfile
@@ -23,7 +23,7 @@ from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
 
 GIB = 1 << 30
-WARM_STEPS = 600  # before a fleet's clock starts: capture and compilation are over
+WARM_STEPS = 600  # before a fleet's clock starts: capture and compilation are done
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Span:
 
 
 class Clock:
-    """Moments of the device, in this process's time; a CPU's moments are now."""
+    """Times of events on the device, on this process's clock; on a CPU an event is now."""
 
     def __init__(self, device: torch.device) -> None:
         self.cuda = device.type == "cuda"
@@ -82,7 +82,7 @@ class Timeline(Quiet):
             self._watch(number, fleet)
 
     def _watch(self, number: int, fleet: Fleet) -> None:
-        """Put a stopwatch around learning and around waiting for workers."""
+        """Time updates and the waits for workers."""
         train, receive = fleet.trainer.train, fleet.collector.receive
 
         def timed_train(updates: int) -> None:
@@ -165,7 +165,7 @@ class Timeline(Quiet):
 
 
 def covered(spans: Sequence[Span]) -> float:
-    """Seconds in which at least one of them is under way."""
+    """Seconds in which at least one of them is running."""
     total, reached = 0.0, -math.inf
     for span in sorted(spans, key=lambda span: span.start):
         total += max(0.0, span.end - max(span.start, reached))
@@ -184,7 +184,7 @@ def fleet_speed(
     compiled: bool,
     turns: Turns | None = None,
 ) -> tuple[dict[str, float], list[Span]]:
-    """Train so many runs on different tasks; what their last task was like (see `Timeline`)."""
+    """Train runs on different tasks; statistics of their last task (see `Timeline`)."""
     count = len(CW_TASKS)
     wanted = []
     for number in range(runs):
@@ -228,6 +228,6 @@ def fleet_speed(
 
 
 def _taken(device: torch.device) -> int:
-    """Memory of a device that is not free: the allocator keeps what it once had."""
+    """Memory of a device that is not free; torch's allocator keeps what it once had."""
     free, total = torch.cuda.mem_get_info(device)
     return total - free

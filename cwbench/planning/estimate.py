@@ -1,4 +1,4 @@
-"""What a plan will need: counted steps, memory and time from short rehearsals."""
+"""What a plan will need: steps are counted, memory and time measured in short rehearsals."""
 
 import contextlib
 import os
@@ -32,8 +32,8 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 # Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, and what a
 # compiled update there needs of the tensors that a plain one makes.
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
-SCRATCH_BYTES = 32 << 20  # cuBLAS's, for each fleet that works beside others; on Hopper
-CHUNK = 50  # steps between two looks at the clock
+SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
+CHUNK = 50  # steps between two readings of the clock
 
 Dims = tuple[int, int]  # numbers in an observation and in an action
 
@@ -103,10 +103,10 @@ def kept_bytes(segment: Segment, method: Method[Any], dims: Dims) -> int:
 
 
 class Costs:
-    """What fleets take, measured in rehearsals, each kind once.
+    """What fleets take, measured once for each setup and position.
 
     Later positions cost more, because heads and memories grow with every task by the same amount.
-    So three positions are rehearsed, and others lie on the line through the last two.
+    So three positions are rehearsed; the others are interpolated from the last two.
     """
 
     POSITIONS = (0, 1, 4)
@@ -154,7 +154,7 @@ class Costs:
     def _timed(self, first: Segment, runs: int) -> "Times":
         key = (first.setup, first.tasks if first.joint else first.position)
         for size, known in self._times.setdefault(key, {}).items():
-            if 0.7 < size / runs < 1.4:  # near enough to be measured once
+            if 0.7 < size / runs < 1.4:  # near enough to share a measurement
                 return replace(known, update=known.update * runs / size)
         kind, dims = self.method(first)
         trainer = Rehearsal([first] * runs, kind, dims, self.device)
@@ -257,7 +257,7 @@ def bare_trainer(fleet: Sequence[Segment], dims: Dims) -> Trainer:
 
 
 def free_bytes(device: torch.device, workers: int) -> int:
-    """Memory for tensors that a fleet may take here, with a tenth left for what is not counted."""
+    """Memory that a fleet's tensors may take here; a tenth is left for what is not counted."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return round(0.9 * free) - CUDA_BYTES
@@ -269,7 +269,7 @@ class Memory:
     """What fits into this machine's memory."""
 
     def __init__(self, costs: Costs, workers: int, turns: Turns, fleets: int = 1) -> None:
-        """For so many fleets side by side."""
+        """`fleets`: how many share the memory."""
         self.costs, self.workers, self.turns = costs, workers, turns
         self.free = free_bytes(costs.device, workers) // fleets
 

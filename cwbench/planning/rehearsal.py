@@ -1,7 +1,7 @@
-"""A fleet's trainer as it will be, with made-up data: what estimates measure.
+"""A fleet's trainer on random data, which estimates measure.
 
-The real method runs, with made-up earlier tasks behind it: what an update costs, and what it keeps
-in memory, depends on them. What a method asks for beside updates is counted, not done.
+The real method runs, after random earlier tasks: what an update costs, and what it keeps in
+memory, depends on them. What a method requests apart from updates is counted, not done.
 """
 
 import weakref
@@ -118,7 +118,7 @@ def held_bytes(trainer: Rehearsal) -> int:
 
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The most that tensors made inside the block took at any moment."""
+    """The most memory that tensors made inside the block took at any moment."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -146,7 +146,7 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def run_bytes(segment: Segment, kind: type[Method[Any]], dims: tuple[int, int]) -> tuple[int, int]:
-    """Memory of one run of a fleet beside its replay: what it holds, and what an update needs."""
+    """Memory of one run of a fleet without its replay: what it holds, and what an update needs."""
     trainer = Rehearsal([segment], kind, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments
     with PeakBytes() as working:
