@@ -51,6 +51,13 @@ class Execution:
     snapshot_minutes: float = option(
         10.0, "Time between snapshots.", minimum=0, maximum=1e6, metavar="MINUTES"
     )
+    worker_timeout: float = option(
+        60.0,
+        "Replace a worker process that shows no sign of life for this long.",
+        minimum=1,
+        maximum=1e6,
+        metavar="SECONDS",
+    )
 
     def arguments(self) -> list[str]:
         """The options of `cwbench train` that say the same."""

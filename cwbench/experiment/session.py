@@ -200,7 +200,7 @@ class Session:
             if pool is not None:
                 outcome = self._runner(protocol).run(plan, pool, progress)
             else:
-                with Pool(self.workers(plan)) as own:
+                with Pool(self.workers(plan), timeout=self.execution.worker_timeout) as own:
                     outcome = self._runner(protocol).run(plan, own, progress)
         self._report(outcome)
         return outcome

@@ -35,7 +35,7 @@ def test_compiles_where_it_pays_or_is_asked_for(
     [
         Execution(),
         Execution(device="cpu", workers=3, threads=2, tf32=False),
-        Execution(fleet_size=5, compile=False, snapshot_minutes=0.25),
+        Execution(fleet_size=5, compile=False, snapshot_minutes=0.25, worker_timeout=30),
     ],
 )
 def test_arguments_say_the_same_to_another_process(execution: Execution) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from cwbench.learner.networks import make_policy
 from cwbench.rollout.episodes import EvalJob, EvalResult
 from cwbench.rollout.pool import Collector, Pool, WorkerError
+from cwbench.rollout.processes import WorkerProcess
 from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import PointMassConfig
@@ -155,11 +157,18 @@ def test_failures_count_until_the_work_is_done() -> None:
     weights.close()
 
 
+def wait_until_started(worker: WorkerProcess) -> None:
+    deadline = time.monotonic() + 120
+    while not worker.beats.array[0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_the_watchdog_ends_a_stopped_worker() -> None:
     """Also when nobody but its own thread looks."""
     weights, found = SharedArray((1, LAYOUT.size)), list[EvalResult]()
     with Pool(1, timeout=2.0) as pool:
-        pool.reset()  # the worker has started
+        wait_until_started(pool.workers[0])  # a new process may be silent for longer
         pid = pool.workers[0].pid
         os.kill(pid, signal.SIGSTOP)
         pool.evaluate(job(weights), found.append)
@@ -190,6 +199,7 @@ def test_a_closed_array_is_not_mistaken_for_another() -> None:
 
 KILLED = """
 import os, signal
+from cwbench.rollout.processes import WorkerProcess
 from cwbench.rollout.shared_memory import SharedArray
 array = SharedArray((3,))
 print(os.readlink(array.ref.path), flush=True)
