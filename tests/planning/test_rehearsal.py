@@ -1,0 +1,64 @@
+"""Rehearsals: memory counted tensor by tensor, requests counted but not carried out."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench import methods
+from cwbench.planning.rehearsal import PeakBytes, Rehearsal, held_bytes
+from cwbench.spec.config import (
+    MetaWorldConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.spec.options import resolve
+from cwbench.spec.segment import Segment, Setup
+
+CPU = torch.device("cpu")
+
+
+def rehearse(name: str, tasks: int, runs: int = 1, **options: Any) -> Rehearsal:
+    _, entry = methods.load(name)
+    setup = Setup(
+        name,
+        resolve(entry.method.config_class, options),
+        SACConfig(batch_size=8),
+        NetworkConfig(width=8),
+        MetaWorldConfig(),
+        ScheduleConfig(steps_per_task=50),
+    )
+    names = ("push", "hammer", "push-back")[:tasks]
+    length = 3 if entry.method.needs_length else None
+    fleet = [Segment(setup, seed, names, length=length) for seed in range(runs)]
+    return Rehearsal(fleet, entry.method, (12, 4), CPU)
+
+
+def test_peak_is_what_lives_at_the_same_time() -> None:
+    with PeakBytes() as seen:
+        first = torch.zeros(1000)
+        second = first + 1  # 8,000 bytes with the first
+        del first
+        third = second * 2  # the first is gone: 8,000 again
+        view = third[:10]  # no memory of its own
+        del second, third, view
+    assert (seen.peak, seen.now) == (8000, 0)
+
+
+def test_heads_grow_by_the_same_amount_with_every_task() -> None:
+    one, two, three = (held_bytes(rehearse("finetuning", tasks)) for tasks in (1, 2, 3))
+    assert three - two == two - one > 0
+
+
+@pytest.mark.parametrize("name", ["finetuning", "ewc"])
+def test_held_memory_is_proportional_to_runs(name: str) -> None:
+    assert held_bytes(rehearse(name, 2, runs=3)) == 3 * held_bytes(rehearse(name, 2))
+
+
+def test_retraining_is_counted_and_not_done() -> None:
+    trainer = rehearse("packnet", 1, retrain_updates=10**9)
+    critic = trainer.params["critic.1.weight"].detach().clone()
+    assert trainer.count_retraining() == 10**9
+    assert torch.equal(trainer.params["critic.1.weight"], critic)
+    assert rehearse("finetuning", 1).count_retraining() == 0
