@@ -12,7 +12,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
-from cwbench.reports.tables.formats import FORMATS
+from cwbench.reports.tables.formats import FORMATS, tex
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
 from cwbench.store.results import load_runs
@@ -21,6 +21,8 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[utf8]{inputenc}
 \usepackage[margin=2cm]{geometry}
 \usepackage{amsmath,bm,booktabs,graphicx}
+% As many floats as a large report has; LaTeX stops at 52 otherwise.
+\extrafloats{500}\maxdeadcycles=500
 \renewcommand\topfraction{0.95}\renewcommand\floatpagefraction{0.7}
 \begin{document}
 """
@@ -78,8 +80,8 @@ def table_names(study: Study) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def write_tables(tables: Tables, out: Path) -> list[str]:
-    """Every table in every format and `report.tex` with all of them; returns the files' names.
+def write_tables(tables: Tables, out: Path, figures: Sequence[str] = ()) -> list[str]:
+    """Every table in every format, and `report.tex` with these and the figures; returns the names.
 
     Tables with intervals come twice, `NAME-t` with Student's; a CSV holds all kinds.
     """
@@ -95,14 +97,30 @@ def write_tables(tables: Tables, out: Path) -> list[str]:
                     text = sign(scores, table, format, interval)
                     (out / f"{stem}{suffix}").write_text(text, encoding="utf-8")
                     written.append(f"{stem}{suffix}")
-    first, second = (
-        [rf"\input{{{stem}}}\clearpage" for stem in stems] for stems in included.values()
-    )
-    title = [r"\section*{The same tables with Student t intervals}"] if second else []
-    body = "\n".join([*first, *title, *second]) or "No runs."
-    text = f"{PREAMBLE}{body}\n\\end{{document}}\n"
+    first, second = ([rf"\input{{{stem}}}" for stem in stems] for stems in included.values())
+    parts = {
+        "Tables": first,
+        "Figures": [latex_figure(name) for name in figures],
+        "The same tables with Student t intervals": second,
+    }
+    body = [
+        "\n".join([rf"\section*{{{title}}}", *lines, r"\clearpage"])
+        for title, lines in parts.items()
+        if lines
+    ]
+    text = PREAMBLE + "\n".join([*(body or ["No runs."]), r"\end{document}", ""])
     (out / "report.tex").write_text(text, encoding="utf-8")
     return ["report.tex", *written]
+
+
+def latex_figure(name: str) -> str:
+    """A figure of the report folder at the width of the text."""
+    caption = tex(name.replace("-", " ").replace("_", " "))
+    return (
+        rf"\begin{{figure}}[!htp]\centering\includegraphics[width=\linewidth,"
+        rf"height=0.85\textheight,keepaspectratio]{{figures/{name}.pdf}}"
+        rf"\caption{{{caption}}}\label{{figure:{name}}}\end{{figure}}"
+    )
 
 
 def write_page(results: Path, out: Path) -> Path:
@@ -161,7 +179,7 @@ def write_report(
     with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
         tables = list(tables_of(study, paper=paper))
-        linked = write_tables(tables, out)
+        linked = write_tables(tables, out, [file.name for _, _, file in plan])
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
         lint = paper_numbers.lint() if paper else None
         index = _page(study, tables, results, out, linked=linked, lint=lint)

@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 
 from cwbench.reports import build
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables.formats import FORMATS
@@ -56,6 +58,15 @@ def read_study(results: Path, options: Options) -> Study:
     show_default=True,
     help="Level of all intervals.",
 )
+@click.option(
+    "--band",
+    type=click.Choice(BANDS),
+    default=Options.band,
+    show_default=True,
+    help="Around curves: t interval over seeds, bootstrap percentiles, one standard deviation, "
+    "or every run as a line.",
+)
+@click.option("--against", metavar="METHOD", help="Compare the other methods with this one only.")
 @click.option("--compare", type=click.Choice(["paper"]), help="Put published numbers beside ours.")
 def report(
     paths: tuple[str, ...],
@@ -65,6 +76,8 @@ def report(
     format: str | None,
     interval: str | None,
     level: float,
+    band: str,
+    against: str | None,
     compare: str | None,
 ) -> None:
     """Turn a results folder into tables, figures and a page.
@@ -78,7 +91,10 @@ def report(
         raise click.UsageError(f"too many arguments: {' '.join(paths)}; at most RESULTS and OUT")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
-    study = read_study(source, Options(window=window, level=level))
+    study = read_study(source, Options(window, level, band, against))
+    known = sorted({group.method for group in study.groups})
+    if against is not None and names.method_key(against) not in map(names.method_key, known):
+        raise unknown("method", against, known, f"these results have {', '.join(known)}")
     if name is not None:
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return

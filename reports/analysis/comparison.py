@@ -25,7 +25,7 @@ def sign_flip_test(differences: Array, rng: np.random.Generator | None = None) -
     """Two-sided p value of "the differences are symmetric around 0"; NaN without differences.
 
     Exact for up to 16 seeds; beyond, 100,000 random sign patterns and a generator is required.
-    With n seeds no p value can be below 2 / 2^n: 0.0625 for five.
+    With n seeds no p value can be below 2^(1 - n): 0.0625 for five.
     """
     count = len(differences)
     if count == 0:
@@ -39,6 +39,17 @@ def sign_flip_test(differences: Array, rng: np.random.Generator | None = None) -
         signs[0] = 1.0  # the pattern that was observed always counts
     sums = np.abs(signs @ differences)
     return float(np.mean(sums >= np.abs(differences.sum()) - 1e-12))
+
+
+def holm(p_values: Array) -> Array:
+    """Holm's adjusted p values: testing many pairs finds something by chance. NaN stays NaN."""
+    p_values = np.asarray(p_values, float)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(p_values[order] * factors))
+    return adjusted
 
 
 def probability_of_improvement(first: Array, second: Array) -> Array:
@@ -101,6 +112,18 @@ def profile(scores: Array, thresholds: Array) -> Array:
     """Share of runs whose score exceeds each threshold: the performance profile."""
     known = scores[~np.isnan(scores)]
     return np.asarray((known[None, :] > thresholds[:, None]).mean(1))
+
+
+def profile_band(
+    scores: Array, thresholds: Array, level: float = LEVEL, resamples: int = 500
+) -> tuple[Array, Array]:
+    """Pointwise percentile band of a profile; seeds, the columns of [S, R], are resampled."""
+    picks = np.random.default_rng(0).integers(scores.shape[1], size=(resamples, scores.shape[1]))
+    drawn = [scores[:, pick] for pick in picks]
+    known = [draw for draw in drawn if not np.isnan(draw).all()]
+    profiles = np.array([profile(draw, thresholds) for draw in known])
+    low, high = np.quantile(profiles, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
 
 
 def power(difference: float, spread: float, seeds: int, level: float = LEVEL) -> float:

@@ -80,6 +80,19 @@ def trailing_mean(curve: Array, length: int) -> Array:
     return np.asarray(sums / np.minimum(np.arange(1, curve.shape[-1] + 1), length))
 
 
+def smoothed(curve: Array, evaluations: int, length: int) -> Array:
+    """Trailing mean of a curve [..., N * E] that starts again at each task; NaN is left out.
+
+    A mean across a change of task would mix success on two tasks.
+    """
+    windows = curve.reshape(*curve.shape[:-1], -1, evaluations)
+    known = ~np.isnan(windows)
+    with np.errstate(invalid="ignore"):
+        mean = trailing_mean(np.where(known, windows, 0.0), length)
+        mean = mean / trailing_mean(known.astype(float), length)
+    return np.asarray(np.where(known, mean, np.nan).reshape(curve.shape))
+
+
 def evaluations_to_threshold(success: Array, threshold: float = 0.8, smooth: int = 3) -> Array:
     """[R, N]: evaluations until the trailing mean reaches the threshold; inf where it never does.
 

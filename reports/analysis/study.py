@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window
 from cwbench.reports.analysis.provenance import fingerprint
@@ -28,6 +29,8 @@ class Options:
 
     window: int | None = None  # evaluations in an end value; None: a fifth of a task's
     level: float = LEVEL  # of every interval
+    band: str = BANDS[0]  # around curves
+    against: str | None = None  # compare methods with this one only
 
 
 DEFAULTS = Options()

@@ -15,10 +15,11 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names
+from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
 from cwbench.sequences import CW_TASKS
@@ -85,8 +86,18 @@ def legend(axes: Sequence[Axes], setups: Setups) -> None:
     """One legend below all panels."""
     handles = [Line2D([], [], **line_style(slot)) for slot in slots(setups)]
     figure = figure_of(axes)
-    columns = max(1, min(len(setups), int(figure.get_size_inches()[0])))
+    columns = legend_columns(len(setups), figure.get_size_inches()[0])
     figure.legend(handles, titles(setups), loc="lower center", ncols=columns, handlelength=2.6)
+
+
+def legend_columns(entries: int, width: float) -> int:
+    return max(1, min(entries, int(width)))
+
+
+def room_below(entries: int, width: float) -> float:
+    """Inches below the panels for the axis title and a legend of that many entries."""
+    rows = -(-entries // legend_columns(entries, width))
+    return 0.5 + 0.18 * rows
 
 
 def step_unit(group: Group) -> tuple[float, str]:
@@ -103,18 +114,14 @@ def steps(group: Group) -> Array:
     return np.asarray(whole.ravel() / step_unit(group)[0])
 
 
-def seed_curve(axis: Axes, x: Array, runs: Array, index: int, smooth: int = 3) -> None:
-    """Mean over seeds with a band of one standard deviation; both end where the data end."""
-    known = ~np.isnan(runs).all(0)
-    if not known.any():
-        return
-    runs = metrics.trailing_mean(runs[:, known], smooth)
-    with np.errstate(invalid="ignore"):
-        mean, spread = np.nanmean(runs, 0), np.nanstd(runs, 0)
-    axis.plot(x[known], mean, **line_style(index))
-    if len(runs) > 1:
-        colour = str(line_style(index)["color"])
-        axis.fill_between(x[known], mean - spread, mean + spread, color=colour, alpha=0.13, lw=0)
+def draw_curve(axis: Axes, x: Array, curve: Curve, index: int) -> None:
+    """Mean over seeds with its band; both end where the data end."""
+    known = ~np.isnan(curve.mean)
+    style = line_style(index)
+    for run in curve.runs:
+        axis.plot(x, run, **(style | {"lw": 0.5, "alpha": 0.4}))
+    axis.plot(x[known], curve.mean[known], **style)
+    axis.fill_between(x, curve.low, curve.high, color=str(style["color"]), alpha=0.13, lw=0)
 
 
 def average_runs(group: Group) -> Array:
@@ -131,7 +138,9 @@ def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, 
     groups = {g.sequence: g for members in setups.values() for g in members}
     if len(groups) == 1:
         size = (5.5, 1.5 * size[1])
-    axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, 0.72, 0.15, 0.3))
+    width = min(3, len(groups)) * (size[0] + left)
+    below = room_below(len(setups), width)
+    axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, below, 0.15, 0.3))
     for index, (axis, group) in enumerate(zip(axes, groups.values(), strict=True)):
         unit, name = step_unit(group)
         for boundary in range(1, len(group.tasks)):
@@ -147,12 +156,16 @@ def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, 
     return dict(zip(groups, axes, strict=True))
 
 
-def curves(setups: Setups, runs_of: Callable[[Group], Array], label: str) -> Figure:
+def curves(
+    setups: Setups, runs_of: Callable[[Group], Array], label: str, options: Options = DEFAULTS
+) -> Figure:
     """One panel per sequence, one line per setting."""
     axes = panels(setups, (2.2, 1.3), 0.5)
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
-            seed_curve(axes[group.sequence], steps(group), runs_of(group), slot)
+            each = group.protocol.evaluations
+            curve = seed_curve(runs_of(group), each, options.band, options.level)
+            draw_curve(axes[group.sequence], steps(group), curve, slot)
     for number, axis in enumerate(axes.values()):
         axis.set_ylim(-0.02, 1.02)
         if number % 3 == 0:
@@ -170,7 +183,8 @@ def task_curves(setups: Setups) -> Figure:
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
             curves = metrics.task_curves(group.success)
-            _strips(axes[group.sequence], steps(group), curves, slot)
+            each = group.protocol.evaluations
+            _strips(axes[group.sequence], steps(group), curves, each, slot)
     for sequence, axis in axes.items():
         count = len(tasks[sequence])
         places = [1.15 * (count - 1 - position) for position in range(count)]
@@ -181,15 +195,15 @@ def task_curves(setups: Setups) -> Figure:
     return figure_of(list(axes.values()))
 
 
-def _strips(axis: Axes, x: Array, curves: Array, index: int) -> None:
+def _strips(axis: Axes, x: Array, curves: Array, evaluations: int, index: int) -> None:
     """Mean curve of each position, [R, N, N * E], drawn above its own base line."""
     for position in range(curves.shape[1]):
         runs = curves[:, position]
         known = ~np.isnan(runs).all(0)
         if known.any():
-            mean = metrics.trailing_mean(np.nanmean(runs[:, known], 0), 3)
+            mean = seed_curve(runs, evaluations, "runs").mean
             base = 1.15 * (curves.shape[1] - 1 - position)
-            axis.plot(x[known], base + mean, **(line_style(index) | {"lw": 0.9}))
+            axis.plot(x[known], base + mean[known], **(line_style(index) | {"lw": 0.9}))
 
 
 def pair_matrices(found: PairMatrices) -> Figure:
@@ -323,18 +337,21 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
 
 
 def profiles(scores: Scores, families: Sequence[str]) -> Figure:
-    """Share of runs whose average performance exceeds a threshold."""
-    axes = grid(len(families), columns=4, size=(1.9, 1.5), margin=(0.5, 0.8, 0.1, 0.3))
+    """Share of runs whose average performance exceeds a threshold, with bootstrap bands."""
+    found = [main_setups(scores.study.of(scores.protocol, family)) for family in families]
+    most = max(found, key=len)
+    below = room_below(len(most), min(4, len(families)) * 2.4)
+    axes = grid(len(families), columns=4, size=(1.9, 1.5), margin=(0.5, below, 0.1, 0.3))
     thresholds = np.linspace(0, 1, 101)
-    most: Setups = {}
-    for axis, family in zip(axes, families, strict=True):
-        setups = main_setups(scores.study.of(scores.protocol, family))
-        most = max(most, setups, key=len)
+    for axis, family, setups in zip(axes, families, found, strict=True):
         for slot, members in zip(slots(setups), setups.values(), strict=True):
             values, _ = seed_matrix(scores, members, "average_performance")
             if not np.isnan(values).all():
                 share = comparison.profile(values, thresholds)
-                axis.plot(thresholds, share, **line_style(slot))
+                low, high = comparison.profile_band(values, thresholds, scores.level)
+                style = line_style(slot)
+                axis.plot(thresholds, share, **style)
+                axis.fill_between(thresholds, low, high, color=style["color"], alpha=0.13, lw=0)
         axis.set_title(names.FAMILIES[family])
         axis.set_xlabel("average performance")
         axis.set_ylim(-0.02, 1.02)
@@ -353,15 +370,16 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
     for family in present:
         groups = study.of(protocol, family)
         setups = main_setups(groups)
-        yield f"{family}-average", partial(curves, setups, average_runs, "average success")
-        yield f"{family}-current", partial(curves, setups, current_runs, "training success")
+        drawn = partial(curves, options=study.options)
+        yield f"{family}-average", partial(drawn, setups, average_runs, "average success")
+        yield f"{family}-current", partial(drawn, setups, current_runs, "training success")
         yield f"{family}-tasks", partial(task_curves, setups)
         yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
         for method in dict.fromkeys(group.method for group in groups):
             settings = by_setup([group for group in groups if group.method == method])
             if len(settings) > 1:
                 name = f"{family}-ablation-{names.file_name(method)}"
-                yield name, partial(curves, settings, average_runs, "average success")
+                yield name, partial(drawn, settings, average_runs, "average success")
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
         yield "seeds", partial(strips, scores, present)

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.bands import Curve, seed_curve
+from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 
 Array = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 190
@@ -17,7 +19,7 @@ POINTS = 120  # per line: more than the eye resolves at this width
 Line = tuple[int, str, Group]  # place in the palette, title, runs
 
 
-def thin(values: Array, points: int = POINTS) -> NDArray[np.int64]:
+def thin(values: NDArray[Any], points: int = POINTS) -> NDArray[np.int64]:
     """Indices of at most `points` values, the last one included."""
     return np.unique(np.linspace(0, len(values) - 1, points).astype(np.int64))
 
@@ -53,8 +55,21 @@ def horizontal(group: Group) -> Array:
     return LEFT + (WIDTH - LEFT - RIGHT) * np.arange(1, count + 1) / count
 
 
-def seed_lines(lines: Sequence[Line], kind: str) -> str:
-    """Mean over seeds and a band of one standard deviation, for each setting."""
+def _band(curve: Curve, x: Array, keep: NDArray[np.int64], scale: float) -> str:
+    keep = keep[~np.isnan(curve.low[keep])]
+    low, high = (TOP + scale * (1 - end[keep]) for end in (curve.low, curve.high))
+    points = f"{path(x[keep], high)} {path(x[keep][::-1], low[::-1])}"
+    return f'<polygon points="{points}"/>' if len(keep) else ""
+
+
+def _run_line(run: Array, x: Array, keep: NDArray[np.int64], scale: float) -> str:
+    keep = keep[~np.isnan(run[keep])]
+    points = path(x[keep], TOP + scale * (1 - run[keep]))
+    return f'<polyline class="run" points="{points}"/>'
+
+
+def seed_lines(lines: Sequence[Line], kind: str, options: Options) -> str:
+    """Mean over seeds and its band, for each setting."""
     scale = HEIGHT - BOTTOM - TOP
     ticks = [(TOP + scale * (1 - value), f"{value:g}") for value in (0, 0.5, 1)]
     out = frame(lines[0][2], HEIGHT, ticks)
@@ -64,21 +79,18 @@ def seed_lines(lines: Sequence[Line], kind: str) -> str:
             if kind == "average"
             else group.training.reshape(len(group.runs), -1)
         )
-        known = ~np.isnan(runs).all(0)
-        if not known.any():
+        curve = seed_curve(runs, group.protocol.evaluations, options.band, options.level)
+        known = np.flatnonzero(~np.isnan(curve.mean))
+        if not len(known):
             continue
-        runs = metrics.trailing_mean(runs[:, known], 3)
-        keep = thin(runs[0])
-        mean, spread = np.nanmean(runs[:, keep], 0), np.nanstd(runs[:, keep], 0)
-        x = horizontal(group)[known][keep]
-        low, high = (TOP + scale * (1 - np.clip(mean + sign * spread, 0, 1)) for sign in (-1, 1))
-        band = f"{path(x, high)} {path(x[::-1], low[::-1])}"
-        line = path(x, TOP + scale * (1 - mean))
-        tip = escape(f"{title}: {mean[-1]:.2f} at the last evaluation, {len(runs)} seeds")
-        out.append(
-            f'<g class="m{slot}"><title>{tip}</title>'
-            f'<polygon points="{band}"/><polyline points="{line}"/></g>'
+        keep = known[thin(known)]
+        x, y = horizontal(group)[keep], TOP + scale * (1 - curve.mean[keep])
+        tip = escape(
+            f"{title}: {curve.mean[known[-1]]:.2f} at the last evaluation, {len(runs)} seeds"
         )
+        parts = [f"<title>{tip}</title>", _band(curve, horizontal(group), keep, scale)]
+        parts += [_run_line(run, horizontal(group), keep, scale) for run in curve.runs]
+        out.append(f'<g class="m{slot}">{"".join(parts)}<polyline points="{path(x, y)}"/></g>')
     return document(out, HEIGHT, f"{lines[0][2].sequence}: {kind} success")
 
 
@@ -99,10 +111,10 @@ def task_lines(lines: Sequence[Line]) -> str:
             runs = curves[:, position]
             known = ~np.isnan(runs).all(0)
             if known.any():
-                mean = metrics.trailing_mean(np.nanmean(runs[:, known], 0), 3)
-                keep = thin(mean, 60)
+                mean = seed_curve(runs, group.protocol.evaluations, "runs").mean
+                keep = np.flatnonzero(known)[thin(mean[known], 60)]
                 base = TOP + (strip + 3) * (position + 1)
-                points = path(horizontal(group)[known][keep], base - strip * mean[keep])
+                points = path(horizontal(group)[keep], base - strip * mean[keep])
                 parts.append(f'<polyline points="{points}"/>')
         out.append(f'<g class="m{slot}">{"".join(parts)}</g>')
     return document(out, height, f"{group.sequence}: success per task")
@@ -115,11 +127,11 @@ def document(parts: Sequence[str], height: float, label: str) -> str:
     )
 
 
-def chart(lines: Sequence[Line]) -> str:
+def chart(lines: Sequence[Line], options: Options = DEFAULTS) -> str:
     """One sequence: average success, training success and success per task, one shown at a time."""
     kinds = {
-        "average": seed_lines(lines, "average"),
-        "current": seed_lines(lines, "current"),
+        "average": seed_lines(lines, "average", options),
+        "current": seed_lines(lines, "current", options),
         "tasks": task_lines(lines),
     }
     group = lines[0][2]

@@ -15,7 +15,7 @@ from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
-from cwbench.reports.analysis.study import Protocol, Study
+from cwbench.reports.analysis.study import Options, Protocol, Study
 from cwbench.reports.page.charts import Line, chart
 from cwbench.reports.page.runs import runs_section
 from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
@@ -202,16 +202,24 @@ def _curves(study: Study, protocol: Protocol) -> str:
         if not groups:
             continue
         setups = main_setups(groups)
-        parts.append(_family_curves(setups, f"{protocol.key}-{family}", names.FAMILIES[family]))
+        parts.append(
+            _family_curves(
+                setups, f"{protocol.key}-{family}", names.FAMILIES[family], study.options
+            )
+        )
         for method in dict.fromkeys(group.method for group in groups):
             settings = by_setup([group for group in groups if group.method == method])
             if len(settings) > 1:
                 title = f"{names.FAMILIES[family]}, settings of {names.label_title(method, method)}"
-                parts.append(_family_curves(settings, f"{protocol.key}-{family}-{method}", title))
+                parts.append(
+                    _family_curves(
+                        settings, f"{protocol.key}-{family}-{method}", title, study.options
+                    )
+                )
     return "".join(parts)
 
 
-def _family_curves(setups: Setups, key: str, title: str) -> str:
+def _family_curves(setups: Setups, key: str, title: str, options: Options) -> str:
     places = [slot % COLOURS for slot in slots(setups)]
     shown = list(zip(places, titles(setups), setups.values(), strict=True))
     toggles = "".join(
@@ -233,7 +241,7 @@ def _family_curves(setups: Setups, key: str, title: str) -> str:
             for group in groups
             if group.sequence == sequence
         ]
-        charts.append(chart(lines))
+        charts.append(chart(lines, options))
     return (
         f'<div class="curves"><h3>{escape(title)}</h3><div class="switches">{kinds}</div>'
         f'<div class="switches">{toggles}</div><div class="charts">{"".join(charts)}</div></div>'

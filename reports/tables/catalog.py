@@ -128,10 +128,12 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             f"Settings of one method on {title}, on the sequences that all of them have.",
             partial(details.settings, scores, family),
         )
+    most = max(len(group.finished) for group in groups) or 1
     for metric in names.HEADLINE:
         found[f"comparison-{metric.split('_')[-1]}"] = (
             f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
-            f"on {title}. The sign-flip test is exact; with five seeds it cannot go below 0.0625. "
+            f"on {title}. The sign-flip test is exact; with {most} seeds it cannot go below "
+            f"{2.0 ** (1 - most):.4g}. Holm: adjusted for the number of pairs in this table. "
             "P(better): chance that a run of the method named first beats one of the other. Last "
             f"column: seeds for a power of 0.8 to see a difference of {details.DIFFERENCE:g}.",
             partial(details.comparisons, scores, family, metric),

@@ -1,7 +1,7 @@
-"""Tables beyond the headline: tasks, pairs, single tasks, settings, comparisons, resources."""
+"""Tables beyond the headline: tasks, pairs, single tasks, settings, comparisons."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -171,12 +171,50 @@ def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:
     """Every two methods on the seeds and sequences they share."""
     setups = main_setups(scores.study.of(scores.protocol, family))
     named = dict(zip(titles(setups), setups.values(), strict=True))
-    rows = []
-    for (first, ours), (second, theirs) in combinations(named.items(), 2):
-        if cells := _versus(scores, ours, theirs, metric):
-            rows.append((f"{second} - {first}", cells))
-    columns = ("Difference", "p (sign flip)", "P(better)", "Seeds", f"Seeds to see {DIFFERENCE:g}")
-    return (Block(names.METRICS[metric].title, "Pair", columns, tuple(rows)),)
+    found = {
+        f"{second} - {first}": versus
+        for first, second in _pairs_of(scores, named)
+        if (versus := _versus(scores, named[first], named[second], metric))
+    }
+    adjusted = comparison.holm(np.array([versus.p_value for versus in found.values()]))
+    rows = tuple(
+        (name, versus.cells(holm))
+        for (name, versus), holm in zip(found.items(), adjusted, strict=True)
+    )
+    tests = ("Difference", "p (sign flip)", "p (Holm)", "P(better)")
+    columns = (*tests, "Seeds", f"Seeds to see {DIFFERENCE:g}")
+    return (Block(names.METRICS[metric].title, "Pair", columns, rows),)
+
+
+def _pairs_of(scores: Scores, named: Mapping[str, list[Group]]) -> list[tuple[str, str]]:
+    """All pairs of settings, or those with the method that others are compared against."""
+    against = scores.study.options.against
+    if against is None:
+        return list(combinations(named, 2))
+    key = names.method_key(against)
+    base = [title for title, groups in named.items() if names.method_key(groups[0].method) == key]
+    return [(first, second) for first in base for second in named if second != first]
+
+
+@dataclass(frozen=True)
+class Versus:
+    """Two settings on the seeds and sequences they share."""
+
+    difference: Score
+    p_value: float
+    better: Score
+    seeds_needed: str
+    keys: tuple[str, ...]
+
+    def cells(self, holm: float) -> tuple[Cell, ...]:
+        return (
+            Cell(self.difference, keys=self.keys),
+            Cell(text=f"{self.p_value:.4f}"),
+            Cell(text=f"{holm:.4f}"),
+            Cell(self.better, keys=self.keys),
+            Cell(text=str(self.difference.seeds)),
+            Cell(text=self.seeds_needed),
+        )
 
 
 def interquartile_means(scores: Scores, family: str) -> tuple[Block, ...]:
@@ -198,7 +236,7 @@ def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[A
 
 def _versus(
     scores: Scores, first: Sequence[Group], second: Sequence[Group], metric: str
-) -> tuple[Cell, ...] | None:
+) -> Versus | None:
     """Second minus first. None when they share no finished seed."""
     if any(group.joint for group in (*first, *second)) and metric != "average_performance":
         return None
@@ -221,13 +259,8 @@ def _versus(
     flip = comparison.sign_flip_test(differences, np.random.default_rng(SEED))
     spread = float(differences.std(ddof=1)) if count > 1 else np.nan
     need = str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"
-    return (
-        Cell(scores.mean(differences[None], count), keys=keys),
-        Cell(text=f"{flip:.4f}"),
-        Cell(Score(better, count, one_seed(count)), keys=keys),
-        Cell(text=str(count)),
-        Cell(text=need),
-    )
+    difference = scores.mean(differences[None], count)
+    return Versus(difference, flip, Score(better, count, one_seed(count)), need, keys)
 
 
 def _iqm(scores: Scores, groups: Sequence[Group]) -> Cell | None:

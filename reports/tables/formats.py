@@ -99,6 +99,8 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
     if widest.spans:
         columns = "c" + "|".join("c" * count for _, count in widest.spans)
     narrow = all(cell.score for block in table.blocks for _, row in block.rows for cell in row)
+    usual = interval == INTERVALS[0]
+    note = "" if usual else f" Intervals: {interval}."
     body: list[str] = []
     for index, block in enumerate(table.blocks):
         if index:
@@ -106,10 +108,10 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
         body += latex_block(block, interval)
     return "\n".join(
         [
-            r"\begin{table}[!t]",
+            r"\begin{table}[!htp]",
             r"\setlength{\belowcaptionskip}{8pt}",
-            rf"\caption{{{tex(table.caption)}}}",
-            rf"\label{{table:{table.name}}}",
+            rf"\caption{{{tex(table.caption)}{note}}}",
+            rf"\label{{table:{table.name}{'' if usual else f'-{interval}'}}}",
             r"\centering",
             rf"\setlength{{\tabcolsep}}{{{0.5 if narrow else 1.5}mm}}",
             r"\renewcommand\arraystretch{1.03}",

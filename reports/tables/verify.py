@@ -30,6 +30,8 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         "window": scores.window,
         "level": scores.level,
     }
+    if scores.study.options.against:
+        recipe["against"] = scores.study.options.against
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
 
@@ -50,7 +52,8 @@ def recipe_of(text: str) -> dict[str, Any]:
 
 def recipe_options(recipe: Mapping[str, Any]) -> Options:
     """How the results must be read to compute the table again."""
-    return Options(window=recipe["window"], level=recipe.get("level", LEVEL))
+    level, against = recipe.get("level", LEVEL), recipe.get("against")
+    return Options(window=recipe["window"], level=level, against=against)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,22 @@ def test_iqm_cuts_a_quarter_on_each_side():
     assert comparison.iqm(scores) == pytest.approx(stats.trim_mean(scores, 0.25))
 
 
+def test_holm_against_a_known_answer():
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04 -> never falling.
+    got = comparison.holm(np.array([0.01, 0.04, 0.03, 0.005, np.nan]))
+    assert got[:4].tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert np.isnan(got[4])
+    assert comparison.holm(np.array([0.9, 0.8])).tolist() == [1, 1]
+
+
+def test_a_profile_band_holds_the_profile():
+    scores = np.random.default_rng(0).random((2, 6))
+    thresholds = np.linspace(0, 1, 11)
+    low, high = comparison.profile_band(scores, thresholds)
+    share = comparison.profile(scores, thresholds)
+    assert (low <= share).all() and (share <= high).all() and (low < high).any()
+
+
 def test_iqm_takes_nan_for_missing_and_not_for_the_best():
     known = np.array([1.0, 2, 3, 4, 5, 6, 7, 100])
     assert comparison.iqm(np.append(known, [np.nan] * 4)) == comparison.iqm(known) == 4.5

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.testing import assert_allclose
 from sample_results import small, write_results
 
@@ -66,9 +68,20 @@ def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
     assert [np.asarray(line.get_xdata())[0] for line in boundaries] == [10, 20]  # thousand steps
     assert len(lines) == 6
     group = next(iter(setups.values()))[0]
-    want = metrics.trailing_mean(metrics.average_curve(group.success).mean(0), 3)
+    want = metrics.smoothed(metrics.average_curve(group.success).mean(0), 10, 3)
     assert_allclose(np.asarray(lines[0].get_ydata()), want)
     assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
+
+
+def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
+    study = build.read(triplets)
+    with matplotlib.rc_context(figures.STYLE):
+        figure = figures.profiles(Scores(study, study.protocols[0]), ["cw3"])
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw(renderer)
+        [legend] = figure.legends
+        title = figure.axes[0].xaxis.label.get_window_extent(renderer)
+        assert legend.get_window_extent(renderer).y1 <= title.y0
 
 
 def test_a_method_keeps_its_colour(triplets: Path):

@@ -1,6 +1,7 @@
 """Which cells a table has, which are bold, and how they are written down to the byte."""
 
 import csv
+import re
 import shutil
 import subprocess
 from importlib.resources import files
@@ -159,6 +160,41 @@ def test_the_hash_follows_the_numbers(triplets: Path):
         entry = next(catalog.entries(scores))
         footers.append(catalog.make(scores, entry).footer["hash"])
     assert footers[0] == footers[1] != footers[2]
+
+
+def test_report_tex_has_every_table_and_figure_with_labels_of_their_own(
+    triplets: Path, tmp_path: Path
+):
+    tables = list(build.tables_of(build.read(triplets)))
+    build.write_tables(tables, tmp_path, ["cw3-average"])
+    text = (tmp_path / "report.tex").read_text()
+    assert text.index(r"\section*{Tables}") < text.index(r"\input{tables/cw3}")
+    assert r"{figures/cw3-average.pdf}" in text
+    inputs = re.findall(r"\\input\{(.*?)\}", text)
+    parts = [(tmp_path / f"{name}.tex").read_text() for name in inputs]
+    labels = re.findall(r"\\label\{(.*?)\}", "".join([text, *parts]))
+    assert len(labels) == len(set(labels)) == len(inputs) + 1
+    assert (tmp_path / "tables" / "cw3.tex").read_text().count("Intervals: t.") == 0
+    assert (tmp_path / "tables" / "cw3-t.tex").read_text().count("Intervals: t.") == 1
+
+
+def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(triplets: Path):
+    study = build.read(triplets)
+    scores = Scores(study, study.protocols[0])
+    entry = catalog.find(scores, "cw3-comparison-performance")
+    assert entry is not None and "with 5 seeds it cannot go below 0.0625" in entry.caption
+
+
+def test_comparisons_against_one_method(triplets: Path):
+    def rows(options: Options) -> list[str]:
+        [(_, _, table)] = build.tables_of(
+            build.read(triplets, options), "cw3-comparison-performance"
+        )
+        return [name for name, _ in table.blocks[0].rows]
+
+    assert len(rows(Options())) == 15
+    against = rows(Options(against="ewc"))
+    assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")

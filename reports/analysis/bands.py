@@ -1,0 +1,53 @@
+"""Bands around curves: how sure a mean over seeds is, evaluation by evaluation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.intervals import LEVEL, resampled, seed_means
+
+Array = NDArray[np.float64]
+BANDS = ("interval", "percentile", "sd", "runs")  # the first is the default
+RESAMPLES = 500
+SMOOTH = 3  # evaluations
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A mean over seeds with its band; single runs instead of a band if those were chosen."""
+
+    mean: Array  # [X]
+    low: Array
+    high: Array
+    runs: Array  # [R, X]
+
+
+def seed_curve(
+    runs: Array, evaluations: int, band: str, level: float = LEVEL, smooth: int = SMOOTH
+) -> Curve:
+    """Runs [R, N * E], smoothed within each task, become a mean with its band.
+
+    interval: Student t over seeds; percentile: bootstrap of the mean; sd: one standard deviation;
+    runs: no band, every run is drawn.
+    """
+    runs = metrics.smoothed(runs, evaluations, smooth)
+    count = (~np.isnan(runs)).sum(0)
+    mean = seed_means(runs.T, np.full((1, len(runs)), 1 / len(runs)))[0]
+    low = high = np.full_like(mean, np.nan)
+    if band == "percentile" and len(runs) > 1:
+        weights = resampled(len(runs), RESAMPLES, np.random.default_rng(0))
+        draws = seed_means(runs.T, weights)
+        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    elif band in ("interval", "sd"):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = np.nansum((runs - mean) ** 2, axis=0)
+            error = np.sqrt(squares / (count - 1) / count)
+            reach = special.stdtrit(count - 1, (1 + level) / 2) * error
+            reach = reach if band == "interval" else np.sqrt(squares / count)
+        low, high = mean - reach, mean + reach
+    several = count > 1
+    low, high = (np.where(several, np.clip(end, 0, 1), np.nan) for end in (low, high))
+    return Curve(mean, low, high, runs if band == "runs" else runs[:0])

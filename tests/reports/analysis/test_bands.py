@@ -1,0 +1,42 @@
+"""Bands around curves against textbook answers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.bands import seed_curve
+
+RUNS = np.array([[0.2, 0.4], [0.4, 0.8], [0.3, 0.6]])  # one task, two evaluations
+
+
+def test_the_default_band_is_the_t_interval_at_each_evaluation():
+    curve = seed_curve(RUNS, 2, "interval", smooth=1)
+    for place in range(2):
+        column = RUNS[:, place]
+        want = stats.t.interval(0.9, 2, column.mean(), stats.sem(column))
+        assert (curve.low[place], curve.high[place]) == pytest.approx(np.clip(want, 0, 1))
+
+
+def test_other_bands():
+    assert_allclose(seed_curve(RUNS, 2, "sd", smooth=1).high, RUNS.mean(0) + RUNS.std(0))
+    drawn = seed_curve(RUNS, 2, "runs", smooth=1)
+    assert_allclose(drawn.runs, RUNS)
+    assert np.isnan(drawn.low).all()
+    resampled = seed_curve(RUNS, 2, "percentile", smooth=1)
+    assert ((resampled.low > RUNS.min(0)) & (resampled.high < RUNS.max(0))).all()
+
+
+def test_one_seed_has_a_line_and_no_band():
+    curve = seed_curve(RUNS[:1], 2, "interval", smooth=1)
+    assert_allclose(curve.mean, RUNS[0])
+    assert np.isnan(curve.low).all()
+
+
+def test_smoothing_starts_again_at_each_task():
+    """A task that begins at 0 is drawn at 0, whatever the one before it ended with."""
+    curve = np.array([0.0, 0.6, 0.9, 0.0, 0.3, 0.9])  # two tasks of three evaluations
+    assert_allclose(metrics.smoothed(curve, 3, 2), [0, 0.3, 0.75, 0, 0.15, 0.6])
+    gap = np.array([0.4, np.nan, 0.8])
+    assert_allclose(metrics.smoothed(gap, 3, 3), [0.4, np.nan, 0.6])
