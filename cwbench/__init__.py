@@ -9,40 +9,65 @@ from typing import TYPE_CHECKING, Any
 from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
+    from cwbench.experiment.api import Plan, TrainingError, plan, report, train
     from cwbench.experiment.policy import EvaluationResult, Policy, evaluate, load_policy
     from cwbench.experiment.runs import Run, Runs, load_runs
+    from cwbench.learner import Method
+    from cwbench.sequences import Sequence
+    from cwbench.spec.config import MethodConfig
     from cwbench.spec.errors import UserError
+    from cwbench.spec.options import option
 
 # Where each name lives.
 _HOMES = {
     "EvaluationResult": "cwbench.experiment.policy",
+    "Method": "cwbench.learner",
+    "MethodConfig": "cwbench.spec.config",
+    "Plan": "cwbench.experiment.api",
     "Policy": "cwbench.experiment.policy",
     "Run": "cwbench.experiment.runs",
     "Runs": "cwbench.experiment.runs",
+    "Sequence": "cwbench.sequences",
+    "TrainingError": "cwbench.experiment.api",
     "UserError": "cwbench.spec.errors",
     "evaluate": "cwbench.experiment.policy",
     "load_policy": "cwbench.experiment.policy",
     "load_runs": "cwbench.experiment.runs",
+    "option": "cwbench.spec.options",
+    "plan": "cwbench.experiment.api",
+    "report": "cwbench.experiment.api",
+    "train": "cwbench.experiment.api",
 }
 
 __all__ = [
     "EvaluationResult",
+    "Method",
+    "MethodConfig",
+    "Plan",
     "Policy",
     "Run",
     "Runs",
+    "Sequence",
+    "TrainingError",
     "UserError",
     "__version__",
     "evaluate",
     "load_policy",
     "load_runs",
+    "option",
+    "plan",
+    "report",
+    "train",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'cwbench' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # so that type checkers know the names above and no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'cwbench' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

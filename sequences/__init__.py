@@ -10,7 +10,7 @@ from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS
 
-__all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "pair"]
+__all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "of_tasks", "pair"]
 
 NAMED: dict[str, Sequence] = {
     sequence.name: sequence
@@ -59,12 +59,12 @@ def get(text: str) -> Sequence:
     if match := re.fullmatch(r"orders-cw10-(\d+)", text):
         return cw.random_order(int(match[1]))
     if text.startswith("single-"):
-        return _of_tasks(text, (text.removeprefix("single-"),))
+        return of_tasks(text, (text.removeprefix("single-"),))
     if text.endswith(".toml"):
         return _from_file(Path(text))
     if "," in text or text in METAWORLD_TASKS or text in OTHER_TASKS:
         tasks = tuple(part.strip() for part in text.split(","))
-        return _of_tasks("-".join(tasks), tasks)
+        return of_tasks("-".join(tasks), tasks)
     known = [*METAWORLD_TASKS, *OTHER_TASKS]
     raise unknown(
         "sequence",
@@ -75,7 +75,7 @@ def get(text: str) -> Sequence:
     )
 
 
-def _of_tasks(name: str, tasks: tuple[str, ...]) -> Sequence:
+def of_tasks(name: str, tasks: tuple[str, ...]) -> Sequence:
     """Tasks of one suite, each known by its name."""
     homes = {_suite(task) for task in tasks}
     if len(homes) > 1:
@@ -102,4 +102,4 @@ def _from_file(path: Path) -> Sequence:
         found = files.read(path)
         if NAMED.get(found.name, found) != found:
             raise UserError(f"{found.name!r} is the name of a published sequence")
-        return found if found.definitions else _of_tasks(found.name, found.tasks)
+        return found if found.definitions else of_tasks(found.name, found.tasks)

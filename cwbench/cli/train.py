@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwbench.cli.console import Terminal
 from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
 from cwbench.experiment.session import open_session
+from cwbench.experiment.terminal import Terminal
 from cwbench.launch.command import PAUSED, watch_tether
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.segment import Segment

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwbench.cli.console import Terminal
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.session import Session, describe, open_session
+from cwbench.experiment.terminal import Terminal
 from cwbench.spec.options import field_names, resolve
 
 if TYPE_CHECKING:

@@ -52,11 +52,12 @@ def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
 
 
 def _checked(sequence: sequences.Sequence) -> sequences.Sequence:
-    for task in sequence.tasks:
-        sequences.get(f"single-{task}")  # is there such a task?
-    if sequence.name in sequences.names() and sequences.get(sequence.name) != sequence:
+    """The sequence with the suite of its tasks, if there are such tasks."""
+    if sequences.NAMED.get(sequence.name, sequence) != sequence:
         raise UserError(f"{sequence.name!r} is the name of a published sequence", "use another")
-    return sequence
+    if sequence.definitions:
+        return sequence
+    return sequences.of_tasks(sequence.name, sequence.tasks)
 
 
 def source_hash(cls: type) -> str:

@@ -1,0 +1,194 @@
+"""Plan, train and report from Python, with the command line's planner, claims and results folder.
+
+plan = cwbench.plan("recall", "cw3-1", seeds=range(5), protocol="compact", lambda_=5.0)
+runs = cwbench.train(plan)
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwbench.experiment.build import (
+    check_count,
+    make_label,
+    make_runs,
+    make_setup,
+    parse_protocol,
+    parse_seeds,
+    parse_unshared,
+    with_unshared,
+)
+from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.live_page import LivePage
+from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
+from cwbench.experiment.runs import Runs, load_runs
+from cwbench.experiment.session import Session, Silent, describe, open_session
+from cwbench.experiment.terminal import Terminal
+from cwbench.spec.errors import UserError
+from cwbench.spec.options import check_all
+
+if TYPE_CHECKING:
+    from cwbench.learner.method import Method
+    from cwbench.planning import plan as planning
+    from cwbench.planning.estimate import Estimate
+
+
+class TrainingError(RuntimeError):
+    """Runs that failed or diverged; `runs` are those of the plan, as far as they came."""
+
+    def __init__(self, message: str, runs: Runs) -> None:
+        super().__init__(message)
+        self.runs = runs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Runs to be trained and what they take. Nothing is written before `train`."""
+
+    name: str
+    protocol: str
+    runs: tuple[planning.Run, ...]
+    session: Session
+
+    @cached_property
+    def fleets(self) -> planning.Plan:
+        """The segments that are missing now, grouped into fleets."""
+        return self.session.plan(self.runs)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Steps, updates, memory, and time from a short measurement on this machine."""
+        return self.session.estimate(self.fleets)
+
+    @property
+    def segments(self) -> list[str]:
+        """Ids of the segments, each once: what `cwbench run` with the same options trains."""
+        return list(dict.fromkeys(segment.id for run in self.runs for segment in run.segments))
+
+    def __repr__(self) -> str:
+        lines = describe(self.session, self.fleets, self.estimate)
+        return "\n".join([f"{self.name}, protocol {self.protocol}", *lines])
+
+
+def plan(
+    method: str | type[Method[Any]],
+    sequence: SequenceLike,
+    *,
+    seeds: int | str | Iterable[int] = 0,
+    protocol: str = "paper",
+    results: str | Path = "results",
+    unshared: str | None = None,
+    **options: Any,
+) -> Plan:
+    """What training a method on a sequence takes; printed, it says so. Writes nothing.
+
+    `method` is a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`; `sequence` a name
+    as on the command line, a list of task names or a `cwbench.Sequence`. `options` are those of
+    `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
+    `steps_per_task=10_000`) and those that say how to train (`device="cpu"`, `workers=4`).
+    """
+    parse_protocol(protocol)
+    name, recorded, entry = find_method(method)
+    wanted = find_sequences(sequence)
+    numbers = parse_seeds(_seed_text(seeds))
+    execution, launching = (_take(group, options) for group in (Execution, Launching))
+    alone = parse_unshared(unshared)
+    chosen = with_unshared(alone, entry, protocol, options)
+    label = make_label(name, entry, protocol, options, alone)
+    check_count(len(wanted) * len(numbers))
+    runs = []
+    for one in wanted:
+        setup = make_setup(recorded, entry, protocol, chosen, one)
+        runs += make_runs(entry, label, setup, protocol, one, numbers)
+    session = open_session(
+        Path(results),
+        {recorded: entry.method},
+        [segment for run in runs for segment in run.segments],
+        execution=execution,
+        launching=launching if _importable(entry.method) else None,
+        command="the same call of cwbench.train",
+    )
+    title = f"{label} on {', '.join(one.name for one in wanted)}"
+    return Plan(title, protocol, tuple(runs), session)
+
+
+def _seed_text(seeds: int | str | Iterable[int]) -> str:
+    if isinstance(seeds, str):
+        return seeds
+    numbers = [seeds] if isinstance(seeds, int) else list(seeds)
+    if not numbers:
+        raise UserError("seeds is empty", "give at least one")
+    return ",".join(map(str, numbers))
+
+
+def _take(group: type[Any], options: dict[str, Any]) -> Any:
+    """Take the options of a group out of all that were given."""
+    names = [field.name for field in fields(group) if field.name in options]
+    return group(**check_all({name: options.pop(name) for name in names}, group))
+
+
+def _importable(method: type) -> bool:
+    """Whether other processes can find a method; one of a notebook or script trains in this one."""
+    return method.__module__ != "__main__"
+
+
+def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
+    """Train what is missing of a plan, and return its runs.
+
+    Ctrl-C saves and raises KeyboardInterrupt; the same call continues. TrainingError if runs failed
+    or diverged. `live` keeps RESULTS/report/index.html up to date.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
+    session = replace(plan.session, listener=Silent() if quiet else Terminal())
+    todo = session.plan(plan.runs)  # again: something may have been trained since
+    session.check(todo)
+    session.record({plan.name: plan.runs})
+    root, page = session.store.root, live and todo.missing
+    if todo.missing:
+        with LivePage(root, session.listener.warn) if page else nullcontext():
+            good = session.carry_out(todo, plan.protocol)
+    runs = _runs_of(plan)
+    if todo.missing and not good:
+        _raise_failure(plan, runs)
+    return runs
+
+
+def _runs_of(plan: Plan) -> Runs:
+    """The runs of a plan on disk, in its order."""
+    session = plan.session
+    names = [f"{run.sequence}/{run.segments[-1].id}" for run in plan.runs]
+    return load_runs(session.store.root, session.methods).filter(run=names)
+
+
+def _raise_failure(plan: Plan, runs: Runs) -> None:
+    store = plan.session.store
+    failures = []
+    for segment in plan.fleets.segments:
+        status = store.folder(segment).status()
+        if status["state"] in ("failed", "diverged"):
+            failures.append(f"{segment.folder} {status['state']}: {status['message']}")
+    if not failures:
+        raise KeyboardInterrupt("training is paused; the same call continues")
+    raise TrainingError("\n".join([f"{len(failures)} segments are not done", *failures]), runs)
+
+
+def report(results: str | Path, out: str | Path | None = None) -> Path:
+    """Write tables, figures and a page into RESULTS/report or `out`; the path of the page.
+
+    As `cwbench report` does, in a process of its own.
+    """
+    command = [sys.executable, "-m", "cwbench", "report", str(results)]
+    made = subprocess.run([*command, *([str(out)] if out else [])], capture_output=True, text=True)
+    if made.returncode:
+        lines = made.stderr.strip().splitlines() or ["cwbench: the report could not be written"]
+        raise UserError(lines[-1].removeprefix("cwbench: "))
+    return Path(out or Path(results) / "report") / "index.html"

@@ -1,0 +1,213 @@
+"""`cwbench.plan` and `cwbench.train`: what the command line does, from Python."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+import cwbench
+from cwbench.cli import main
+from cwbench.experiment import api
+from cwbench.experiment.terminal import Terminal
+from cwbench.fleet.progress import Quiet
+from cwbench.learner import Batch, Method
+
+PINS = Path(__file__).parents[1] / "data" / "pinned_runs.json"
+SMALL: dict[str, Any] = {"protocol": "smoke", "steps_per_task": 90, "eval_every": 45, "width": 8}
+SMALL |= {"update_after": 20, "start_steps": 20, "workers": 1, "threads": 1}
+FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+
+
+def test_segments_are_those_of_the_command_line() -> None:
+    pinned = json.loads(PINS.read_text())["ids"]["recall"]
+    for protocol in ("paper", "compact"):
+        assert cwbench.plan("recall", "cw3-1", protocol=protocol).segments == pinned[protocol]
+    other = cwbench.plan("recall", "cw3-1", protocol="compact", lambda_=5.0)
+    assert not set(other.segments) & set(pinned["compact"])
+
+
+def test_python_and_the_command_line_share_results(tmp_path: Path) -> None:
+    """What one has trained, the other finds done; trained by either, the numbers are equal."""
+    by_command, by_call = tmp_path / "command", tmp_path / "call"
+    run = ["run", "--method", "finetuning", "--seq", "point3", "--seeds", "0-1", "--quiet"]
+    main([*run, *FLAGS, "--results", str(by_command), "--no-live"])
+    plan = cwbench.plan("finetuning", "point3", seeds=range(2), results=by_command, **SMALL)
+    assert plan.fleets.missing == 0 and "6 segments, 6 done, 0 to train" in repr(plan)
+    found = cwbench.train(plan, quiet=True)
+    trained = cwbench.train(
+        cwbench.plan("finetuning", "point3", seeds=range(2), results=by_call, **SMALL), quiet=True
+    )
+    assert [run.state for run in trained] == ["done", "done"]
+    assert trained.evaluations.equals(found.evaluations) and len(trained.evaluations) == 24
+    assert [file.name for file in by_command.glob("experiments/*")] == [
+        file.name for file in by_call.glob("experiments/*")
+    ]
+
+
+def test_a_plan_prints_what_it_takes_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = cwbench.plan("finetuning", "point3", seeds="0-4", device="cpu", **SMALL)
+    main(["run", "--method=finetuning", "--seq=point3", "--seeds=0-4", *FLAGS, "--dry-run"])
+    printed = capsys.readouterr().out.splitlines()
+    # The last line is a measurement.
+    assert repr(plan).splitlines()[1:-1] == printed[:-1] and len(printed) > 3
+    assert repr(plan).startswith("finetuning on point3, protocol smoke\n5 runs = 15 segments")
+    assert plan.estimate.steps == 5 * 3 * 90
+    assert not list(tmp_path.iterdir())
+
+
+class CtrlC(Quiet):
+    """Sends this process a Ctrl-C after its first chunk."""
+
+    def advance(self, fleet: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_pauses_and_the_same_call_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(folder: str) -> api.Plan:
+        return cwbench.plan("finetuning", "point3", results=tmp_path / folder, **SMALL)
+
+    whole = cwbench.train(plan("whole"), quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Terminal, "progress", lambda self, total_steps: CtrlC())
+        with pytest.raises(KeyboardInterrupt):
+            cwbench.train(plan("parts"))
+    [paused] = cwbench.load_runs(tmp_path / "parts")
+    assert paused.state == "pending" and 0 < paused.step < paused.steps
+    continued = cwbench.train(plan("parts"), quiet=True)
+    assert continued.evaluations.equals(whole.evaluations)
+
+
+class Broken(Method[Any]):
+    """Fails in the middle of its second task."""
+
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        if self.trainer.position == 1 and self.trainer.updates > 20:
+            raise ValueError("broken on purpose")
+
+
+def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
+    plan = cwbench.plan(Broken, ["reach-0-1", "reach-2-1"], results=tmp_path, **SMALL)
+    with pytest.raises(cwbench.TrainingError, match="broken on purpose") as error:
+        cwbench.train(plan, quiet=True)
+    first, *others = str(error.value).splitlines()
+    assert first == "1 segments are not done"
+    assert len(others) == 1 and others[0].startswith("Broken-2-reach-2-1-s0-")
+    assert [(run.done, run.state) for run in error.value.runs] == [(1, "failed")]
+    assert cwbench.load_policy(error.value.runs[0]).task == "reach-0-1"  # knows its own class
+
+
+SCRIPT = """
+import cwbench
+
+
+class Mine(cwbench.Method):
+    def actor_penalty(self, batch):
+        return 0 * super().actor_penalty(batch)
+
+
+runs = cwbench.train(cwbench.plan(Mine, ["reach-0-1"], **{options!r}))
+print([(run.method, run.state) for run in runs], len(runs.evaluations))
+"""
+
+
+def run_python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    assert "[('Mine', 'done')] 2\n" in made.stdout, made.stderr
+    assert len(list(tmp_path.glob("results/segments/*"))) == 1
+
+
+CODE = """
+import cwbench
+def plan(method):
+    return cwbench.plan(method, ["reach-0-1"], **{options!r})
+print(cwbench.train(plan("finetuning"), quiet=True)[0].state)
+class Mine(cwbench.Method):
+    def actor_penalty(self, batch):
+        return 0 * super().actor_penalty(batch)
+plan(Mine)
+"""
+
+
+def test_python_c_trains_and_says_what_it_cannot_do(tmp_path: Path) -> None:
+    made = run_python("-c", CODE.format(options=SMALL), cwd=tmp_path)
+    assert made.stdout == "done\n", made.stderr
+    last = made.stderr.splitlines()[-1]
+    assert "UserError: the source of Mine.actor_penalty is not available; define" in last
+
+
+def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
+    plan = cwbench.plan("finetuning", "point3", results=tmp_path / "results", **SMALL)
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            cwbench.train(plan)
+        except cwbench.UserError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    [error] = caught
+    assert str(error) == "train was called in a thread; call it in the main thread, for Ctrl-C"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "finetunning"}, "unknown method 'finetunning'; did you mean 'finetuning'?"),
+        ({"method": 3}, "3 is not a method; give a name or a subclass of cwbench.Method"),
+        ({"sequence": "point33"}, "unknown sequence 'point33'; did you mean 'point3'?"),
+        ({"sequence": ["push", "reach-0-1"]}, "all tasks must be of one suite"),
+        ({"seeds": []}, "seeds is empty; give at least one"),
+        ({"seeds": [0, 0]}, "names seed 0 twice"),
+        ({"seeds": -1}, "'-1' is not a list of seeds"),
+        ({"protocol": "papper"}, "unknown protocol 'papper'; did you mean 'paper'?"),
+        ({"lamda": 3}, "finetuning has no option 'lamda'"),
+        ({"lr": "fast"}, "'fast' is not a number"),
+        ({"workers": 0}, "0 is too small; the smallest value is 1"),
+        ({"device": "tpu"}, "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
+        ({"results": __file__}, "is a file, not a folder"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"method": "finetuning", "sequence": "point3", **arguments}
+    with pytest.raises(cwbench.UserError) as error:
+        cwbench.plan(**given)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
+    """That it writes one, the notebook's test checks."""
+    with pytest.raises(cwbench.UserError, match="no results folder at"):
+        cwbench.report(tmp_path / "nowhere")
+
+
+def test_every_public_name_loads() -> None:
+    for name in cwbench.__all__:
+        assert getattr(cwbench, name) is not None and name in dir(cwbench)
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        getattr(cwbench, "trian")  # noqa: B009
