@@ -11,8 +11,8 @@ from torch import Tensor
 class Tasks:
     """Which task each row of a batch belongs to: [R, B].
 
-    `blocks` says it a second time, as (task, rows) in order, when it is known without looking at
-    data: heads are then applied to slices instead of to every row.
+    `blocks` gives the same as (task, number of rows) in order, where that is known without reading
+    the index: heads are then applied to slices instead of to every row.
     """
 
     index: Tensor
@@ -22,10 +22,10 @@ class Tasks:
         """A number per run and task, for each row: [R, T] -> [R, B]."""
         return per_task.gather(1, self.index)
 
-    def sums(self, values: Tensor, tasks: int) -> Tensor:
+    def sums(self, values: Tensor, num_tasks: int) -> Tensor:
         """The sum over each task's rows: [R, B] -> [R, T]."""
-        own = self.index.unsqueeze(-1) == torch.arange(tasks, device=values.device)
-        return (values.unsqueeze(-1) * own).sum(1)
+        member = self.index.unsqueeze(-1) == torch.arange(num_tasks, device=values.device)
+        return (values.unsqueeze(-1) * member).sum(1)
 
     @staticmethod
     def single(task: int, runs: int, rows: int, device: torch.device) -> "Tasks":
@@ -44,7 +44,7 @@ class Heads:
     """How the rows of P batches [N, P * B, ...] are spread over the heads of `count` tasks.
 
     Heads named by blocks get slices. Where every head gets equally many, in order, all of them work
-    in one product, [N * T, P * b, ...]; so they do on a batch mixed by chance, where every head
+    in one product, [N * T, P * b, ...]; so do they where rows of tasks are mixed: then every head
     gets every row.
     """
 
@@ -62,7 +62,7 @@ class Heads:
     def _sizes(self) -> list[int]:
         return [rows for _, rows in self.tasks.blocks]
 
-    def deal(self, x: Tensor) -> list[tuple[int | None, Tensor]]:
+    def assign(self, x: Tensor) -> list[tuple[int | None, Tensor]]:
         """Each head's task, or None for all at once, and its rows."""
         if self.tasks.blocks:
             named = [None] if self.even else [task for task, _ in self.tasks.blocks]
@@ -94,7 +94,8 @@ class Heads:
         """Each row's output from its own head: [N, P * B, K]."""
         if self.tasks.blocks:
             return self._whole(outs, number)
-        return apart(outs[0], number).gather(1, self._own(number, outs[0].shape[-1])).squeeze(1)
+        index = self._head_index(number, outs[0].shape[-1])
+        return apart(outs[0], number).gather(1, index).squeeze(1)
 
     def split(self, grad: Tensor) -> list[Tensor]:
         """The gradient of each head's output; the inverse of `choose`."""
@@ -102,16 +103,16 @@ class Heads:
             return self._slices(grad)
         number, rows, width = grad.shape
         whole = grad.new_zeros(number, self.count, rows, width)
-        return [whole.scatter(1, self._own(number, width), grad.unsqueeze(1)).flatten(0, 1)]
+        return [whole.scatter(1, self._head_index(number, width), grad.unsqueeze(1)).flatten(0, 1)]
 
     def sum(self, parts: Sequence[Tensor], number: int) -> Tensor:
-        """What all heads say about each row: [N, P * B, ...]."""
+        """The sum over all heads for each row: [N, P * B, ...]."""
         if self.tasks.blocks:
             return self._whole(parts, number)
         return apart(parts[0], number).sum(1)
 
-    def _own(self, number: int, width: int) -> Tensor:
-        """Where each row's own head is among all: an index for [N, T, P * B, K]."""
+    def _head_index(self, number: int, width: int) -> Tensor:
+        """The head of each row, as an index for [N, T, P * B, K]."""
         index = self.tasks.index.repeat(1, self.passes)
         index = index.repeat_interleave(number // len(index), 0)
         return index[:, None, :, None].expand(-1, 1, -1, width)
@@ -122,9 +123,9 @@ class Heads:
         if not blocks or self.even or (self.count == 1 and len(heads) == 1):
             return heads[0]
         if sorted(task for task, _ in blocks) == list(range(self.count)):
-            order = sorted(range(self.count), key=lambda place: blocks[place][0])
+            order = sorted(range(self.count), key=lambda block: blocks[block][0])
             return {
-                name: torch.stack([heads[place][name] for place in order], 1) for name in heads[0]
+                name: torch.stack([heads[block][name] for block in order], 1) for name in heads[0]
             }
         grads = {}
         for name, some in heads[0].items():

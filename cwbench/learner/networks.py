@@ -28,14 +28,14 @@ Params = Mapping[str, Tensor]
 class Network:
     """Linear, LayerNorm, tanh, then (layers - 1) times Linear and leaky ReLU, then a linear output.
 
-    `lead` is the shape before a weight's own axes, after the run axis: () for the actor, (2,) for
+    `ensemble` is the shape between the run axis and a weight's own axes: () for the actor, (2,) for
     twin critics. Weights of a head have a task axis right before [in, out].
     """
 
     name: str
     inputs: int
     outputs: int
-    lead: tuple[int, ...]
+    ensemble: tuple[int, ...]
     width: int
     layers: int
     head_layers: int
@@ -48,16 +48,16 @@ class Network:
     def _in_head(self, layer: int) -> bool:
         return layer >= self.layers - self.head_layers
 
-    def shapes(self, tasks: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, num_tasks: int) -> dict[str, tuple[int, ...]]:
         """Name -> shape without the run axis."""
         shapes: dict[str, tuple[int, ...]] = {}
         for layer, (inputs, outputs) in enumerate(self._sizes()):
-            lead = (*self.lead, tasks) if self._in_head(layer) else self.lead
-            shapes[f"{self.name}.{layer}.weight"] = (*lead, inputs, outputs)
-            shapes[f"{self.name}.{layer}.bias"] = (*lead, outputs)
+            leading = (*self.ensemble, num_tasks) if self._in_head(layer) else self.ensemble
+            shapes[f"{self.name}.{layer}.weight"] = (*leading, inputs, outputs)
+            shapes[f"{self.name}.{layer}.bias"] = (*leading, outputs)
             if layer == 0:
-                shapes[f"{self.name}.norm.scale"] = (*lead, outputs)
-                shapes[f"{self.name}.norm.shift"] = (*lead, outputs)
+                shapes[f"{self.name}.norm.scale"] = (*leading, outputs)
+                shapes[f"{self.name}.norm.shift"] = (*leading, outputs)
         return shapes
 
     def per_task(self, name: str) -> bool:
@@ -67,7 +67,7 @@ class Network:
 
     @property
     def task_axis(self) -> int:
-        return 1 + len(self.lead)
+        return 1 + len(self.ensemble)
 
     def init_trunk(self, seeds: Sequence[int]) -> dict[str, Tensor]:
         shapes = {n: s for n, s in self.shapes(1).items() if not self.per_task(n)}
@@ -98,26 +98,26 @@ class Network:
         """[R, B, inputs] -> [R, (2,) B, outputs]; the input serves both twins."""
         return self.forward(params, x.unsqueeze(1), tasks)[0].squeeze(-3)
 
-    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, "Passed"]:
-        """[R, P, B, inputs] -> [R, (2,) P, B, outputs], and what the way back needs."""
+    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, "ForwardCache"]:
+        """[R, P, B, inputs] -> [R, (2,) P, B, outputs], and what the backward pass needs."""
         runs, passes, rows = x.shape[:3]
         x = x.flatten(1, 2)
-        if self.lead:
-            x = x.unsqueeze(1).expand(-1, *self.lead, -1, -1).flatten(0, 1)
+        if self.ensemble:
+            x = x.unsqueeze(1).expand(-1, *self.ensemble, -1, -1).flatten(0, 1)
         trunk = self._pass(self._stacked(params, self._trunk), self._trunk, x)
-        layout = Heads(tasks, self._tasks(params), passes)
-        dealt = layout.deal(trunk.values[-1])
+        layout = Heads(tasks, self._num_tasks(params), passes)
+        assigned = layout.assign(trunk.values[-1])
         if layout.even and x.is_cuda and torch.compiler.is_compiling():
-            # Heads get a copy in their own order. If the way back reads it as well, the compiler
-            # writes nothing else. That is slower on a CPU, and where copies are not even.
-            trunk.values[-1] = layout.sum([part for _, part in dealt], len(x))
+            # Heads read a copy in the order of tasks. If the backward pass reads the same copy, the
+            # compiler writes nothing else. Slower on a CPU, and with heads of unequal size.
+            trunk.values[-1] = layout.sum([part for _, part in assigned], len(x))
         heads = [
             self._pass(self._stacked(params, self._head, task), self._head, part)
-            for task, part in dealt
+            for task, part in assigned
         ]
         out = layout.choose([head.values[-1] for head in heads], len(x))
-        shape = (runs, *self.lead, passes, rows, self.outputs)
-        return out.view(shape), Passed(trunk, heads, layout)
+        shape = (runs, *self.ensemble, passes, rows, self.outputs)
+        return out.view(shape), ForwardCache(trunk, heads, layout)
 
     @property
     def _trunk(self) -> range:
@@ -127,7 +127,7 @@ class Network:
     def _head(self) -> range:
         return range(self.layers - self.head_layers, self.layers + 1)
 
-    def _tasks(self, params: Params) -> int:
+    def _num_tasks(self, params: Params) -> int:
         return params[f"{self.name}.{self.layers}.bias"].shape[self.task_axis]
 
     def _stacked(self, params: Params, layers: range, task: int | None = None) -> dict[str, Tensor]:
@@ -144,7 +144,7 @@ class Network:
             stacked[name] = x.reshape(-1, rows, x.shape[-1])
         return stacked
 
-    def _pass(self, weights: Params, layers: range, x: Tensor) -> "Pass":
+    def _pass(self, weights: Params, layers: range, x: Tensor) -> "LayerCache":
         values: list[Tensor] = [x]
         norm: tuple[Tensor, ...] = ()
         for layer in layers:
@@ -156,59 +156,64 @@ class Network:
             elif layer < self.layers:
                 x = torch.nn.functional.leaky_relu_(x, LEAK)
             values.append(x)
-        return Pass(weights, layers, values, norm)
+        return LayerCache(weights, layers, values, norm)
 
-    # Backward, by hand.
+    # Backward, without autograd.
 
-    def deltas(self, passed: "Passed", grad: Tensor) -> "Deltas":
+    def deltas(self, cache: "ForwardCache", grad: Tensor) -> "Deltas":
         """Gradients of each layer before its activation, given that of the output."""
-        layout, grad = passed.layout, grad.flatten(1 + len(self.lead), -2).flatten(0, -3)
+        layout, grad = cache.layout, grad.flatten(1 + len(self.ensemble), -2).flatten(0, -3)
         heads = [
             self._deltas(head, part)
-            for head, part in zip(passed.heads, layout.split(grad), strict=True)
+            for head, part in zip(cache.heads, layout.split(grad), strict=True)
         ]
         if not self._trunk:
             return Deltas({}, heads)
         inner = [
             self._input_gradient(head, deltas)
-            for head, deltas in zip(passed.heads, heads, strict=True)
+            for head, deltas in zip(cache.heads, heads, strict=True)
         ]
-        return Deltas(self._deltas(passed.trunk, layout.sum(inner, len(grad))), heads)
+        return Deltas(self._deltas(cache.trunk, layout.sum(inner, len(grad))), heads)
 
-    def gradients(self, params: Params, passed: "Passed", deltas: "Deltas") -> dict[str, Tensor]:
-        """Gradients of all parameters, by the first of the P batches."""
-        passes = passed.layout.passes
+    def gradients(
+        self, params: Params, cache: "ForwardCache", deltas: "Deltas"
+    ) -> dict[str, Tensor]:
+        """Gradients of all parameters, from the first of the P batches."""
+        passes = cache.layout.passes
         heads = [
-            self._weight_gradients(head, own, passes)
-            for head, own in zip(passed.heads, deltas.heads, strict=True)
+            self._weight_gradients(head, head_deltas, passes)
+            for head, head_deltas in zip(cache.heads, deltas.heads, strict=True)
         ]
-        grads = passed.layout.by_task(heads)
-        grads |= self._weight_gradients(passed.trunk, deltas.trunk, passes)
+        grads = cache.layout.by_task(heads)
+        grads |= self._weight_gradients(cache.trunk, deltas.trunk, passes)
         named = ((name, grads[name.removeprefix(f"{self.name}.")]) for name in self.shapes(1))
-        return {name: found.view_as(params[name]) for name, found in named}
+        return {name: grad.view_as(params[name]) for name, grad in named}
 
-    def input_gradient(self, passed: "Passed", deltas: "Deltas", first: int) -> Tensor:
-        """That of the last batch's columns from `first` on: [R, B, inputs - first]."""
-        layout, passes = replace(passed.layout, passes=1), passed.layout.passes
-        parts = [(passed.trunk, deltas.trunk)]
+    def input_gradient(self, cache: "ForwardCache", deltas: "Deltas", first: int) -> Tensor:
+        """The gradient of the last batch's columns from `first` on: [R, B, inputs - first]."""
+        layout, passes = replace(cache.layout, passes=1), cache.layout.passes
+        parts = [(cache.trunk, deltas.trunk)]
         if not self._trunk:
-            parts = list(zip(passed.heads, deltas.heads, strict=True))
-        inner = [self._input_gradient(p, {"0": _last(own["0"], passes)}, first) for p, own in parts]
-        out = inner[0] if self._trunk else layout.sum(inner, len(passed.trunk.values[0]))
-        return apart(out, len(out) // math.prod(self.lead)).sum(1) if self.lead else out
+            parts = list(zip(cache.heads, deltas.heads, strict=True))
+        inner = [
+            self._input_gradient(part, {"0": _last(part_deltas["0"], passes)}, first)
+            for part, part_deltas in parts
+        ]
+        out = inner[0] if self._trunk else layout.sum(inner, len(cache.trunk.values[0]))
+        return apart(out, len(out) // math.prod(self.ensemble)).sum(1) if self.ensemble else out
 
-    def _deltas(self, passed: "Pass", grad: Tensor) -> dict[str, Tensor]:
+    def _deltas(self, cache: "LayerCache", grad: Tensor) -> dict[str, Tensor]:
         """Gradients of each layer before its activation, and of the norm's result."""
         deltas: dict[str, Tensor] = {}
-        for layer in reversed(passed.layers):
+        for layer in reversed(cache.layers):
             if deltas:
-                grad = backward(grad, passed.weights[f"{layer + 1}.weight"])
-            value = passed.values[layer - passed.layers.start + 1]
+                grad = backward(grad, cache.weights[f"{layer + 1}.weight"])
+            value = cache.values[layer - cache.layers.start + 1]
             if layer == 0:
-                before, _, mean, inverse_std = passed.norm
+                before, _, mean, inverse_std = cache.norm
                 deltas["norm"] = grad = torch.ops.aten.tanh_backward(grad, value)
                 grad = torch.ops.aten.native_layer_norm_backward(
-                    grad * passed.weights["norm.scale"], before, before.shape[-1:],
+                    grad * cache.weights["norm.scale"], before, before.shape[-1:],
                     mean, inverse_std, None, None, [True, False, False],
                 )[0]  # fmt: skip
             elif layer < self.layers:
@@ -217,22 +222,22 @@ class Network:
         return deltas
 
     def _weight_gradients(
-        self, passed: "Pass", deltas: Mapping[str, Tensor], passes: int
+        self, cache: "LayerCache", deltas: Mapping[str, Tensor], passes: int
     ) -> dict[str, Tensor]:
-        grads, own = {}, {name: _first(x, passes) for name, x in deltas.items()}
-        for layer, value in zip(passed.layers, passed.values, strict=False):
-            grads[f"{layer}.weight"] = torch.bmm(_first(value, passes).mT, own[str(layer)])
-            grads[f"{layer}.bias"] = own[str(layer)].sum(1)
-        if passed.norm:
-            grads["norm.scale"] = (own["norm"] * _first(passed.norm[1], passes)).sum(1)
-            grads["norm.shift"] = own["norm"].sum(1)
+        grads, deltas = {}, {name: _first(x, passes) for name, x in deltas.items()}
+        for layer, value in zip(cache.layers, cache.values, strict=False):
+            grads[f"{layer}.weight"] = torch.bmm(_first(value, passes).mT, deltas[str(layer)])
+            grads[f"{layer}.bias"] = deltas[str(layer)].sum(1)
+        if cache.norm:
+            grads["norm.scale"] = (deltas["norm"] * _first(cache.norm[1], passes)).sum(1)
+            grads["norm.shift"] = deltas["norm"].sum(1)
         return grads
 
     def _input_gradient(
-        self, passed: "Pass", deltas: Mapping[str, Tensor], first: int = 0
+        self, cache: "LayerCache", deltas: Mapping[str, Tensor], first: int = 0
     ) -> Tensor:
-        layer = passed.layers.start
-        weight = passed.weights[f"{layer}.weight"]
+        layer = cache.layers.start
+        weight = cache.weights[f"{layer}.weight"]
         return backward(deltas[str(layer)], weight[:, first:] if first else weight)
 
 
@@ -259,35 +264,35 @@ def _last(x: Tensor, passes: int) -> Tensor:
     return x if passes == 1 else x[:, -(x.shape[1] // passes) :]
 
 
-class Pass(NamedTuple):
-    """What some consecutive layers did to their input: [N, P * B, ...]."""
+class LayerCache(NamedTuple):
+    """What some consecutive layers computed: [N, P * B, ...]."""
 
     weights: Params  # named without the network: [N, ...]
     layers: range
-    values: list[Tensor]  # the input, then what each layer made of it
+    values: list[Tensor]  # the input, then the output of each layer
     norm: tuple[Tensor, ...]  # of the first layer: input, output, mean, 1 / std; else empty
 
-    def first(self, passes: int) -> "Pass":
+    def first(self, passes: int) -> "LayerCache":
         values = [_first(x, passes) for x in self.values]
         norm = [_first(x, passes) for x in self.norm]
-        # torch's LayerNorm reads mean and 1 / std on the way back as if they had no gaps.
+        # torch's LayerNorm assumes in its backward pass that mean and 1 / std are contiguous.
         norm[2:] = [x.contiguous() for x in norm[2:]]
-        return Pass(self.weights, self.layers, values, tuple(norm))
+        return LayerCache(self.weights, self.layers, values, tuple(norm))
 
 
-class Passed(NamedTuple):
-    """What a network did to P batches."""
+class ForwardCache(NamedTuple):
+    """What a forward pass of P batches leaves for the backward pass."""
 
-    trunk: Pass
-    heads: list[Pass]
+    trunk: LayerCache
+    heads: list[LayerCache]
     layout: Heads
 
     @property
-    def first(self) -> "Passed":
-        """What it did to the first of them."""
+    def first(self) -> "ForwardCache":
+        """That of the first batch alone."""
         passes = self.layout.passes
         heads = [head.first(passes) for head in self.heads]
-        return Passed(self.trunk.first(passes), heads, replace(self.layout, passes=1))
+        return ForwardCache(self.trunk.first(passes), heads, replace(self.layout, passes=1))
 
 
 class Deltas(NamedTuple):

@@ -62,7 +62,7 @@ def test_stacked_equals_single(kind: str, head_layers: int) -> None:
     by_index = net(params, x, Tasks(index))
     assert_close(by_blocks, by_index)
     for run in range(2):
-        for twin in range(2) if net.lead else [None]:
+        for twin in range(2) if net.ensemble else [None]:
             at = (run,) if twin is None else (run, twin)
             for row, task in enumerate(index[run].tolist()):
                 expected = plain(net, params, at, task)(x[run, row])
