@@ -21,11 +21,11 @@ class Multitask(Method[MultitaskConfig]):
     trains_jointly = True
 
     def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
-        return (tuple(range(self.trainer.tasks)),)
+        return (tuple(range(self.trainer.num_tasks)),)
 
     def exploration(self, position: int) -> Exploration:
         """As many uniform steps for each task as a sequence gives it."""
-        return Exploration(self.trainer.tasks * self.trainer.uniform_exploration().steps)
+        return Exploration(self.trainer.num_tasks * self.trainer.uniform_exploration().steps)
 
     def sample_batch(self, size: int) -> Batch:
         return self.trainer.replay.sample_all(size)

@@ -150,7 +150,7 @@ def _weights(
     trainer.load(checkpoint.under("trainer", tensors))
     method = method_class(setup.options, trainer)
     method.load_state(checkpoint.under("method", tensors))
-    shapes = trainer.policy.network.shapes(trainer.tasks)
+    shapes = trainer.policy.network.shapes(trainer.num_tasks)
     weights = method.policy_weights(position)
     flat = torch.cat([weights[name].flatten() for name in shapes]).numpy()
     return ActorLayout(shapes, network.layers, network.actor_head_layers), flat

@@ -12,8 +12,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def compiled(function: F, device: str) -> F:
     """The function, compiled for a type of device; as it is where that is not possible."""
-    made: F = _compiled(function, device)
-    return made
+    result: F = _compiled(function, device)
+    return result
 
 
 @cache
@@ -22,7 +22,7 @@ def _compiled(function: Any, device: str) -> Any:
     if not _has_compiler(device):
         return function
     if device == "cpu":
-        # Otherwise Python calls every kernel, and takes 3 % of the time for it.
+        # Without it Python calls every kernel, which takes 3 % of the time.
         settings["options"] = {"cpp_wrapper": True}
     else:
         # Independent kernels become one: a small fleet's time is the number of its kernels.

@@ -17,10 +17,10 @@ WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what
 
 @cache
 def side_by_side(device: torch.device, number: int) -> AbstractContextManager[Any]:
-    """One of several places on a device; what is done in it runs beside what is done in others.
+    """A CUDA stream, to be entered; work in different streams of a device runs concurrently.
 
-    One fleet leaves gaps between its kernels, which another fills. There is one place of each
-    number, as libraries and the allocator keep memory for each.
+    One fleet leaves gaps between its kernels, which another fills. There is one stream for each
+    number, because libraries and the allocator keep memory for every stream.
     """
     if device.type != "cuda":
         return contextlib.nullcontext()
@@ -30,8 +30,8 @@ def side_by_side(device: torch.device, number: int) -> AbstractContextManager[An
 class CapturedUpdate:
     """Runs `update` as usual a few times, then captures it and replays it.
 
-    The graph reads weights, replay, sizes and random blocks where they lie; all of these change in
-    place only. Whatever replaces one of them must start a new capture.
+    The graph holds the addresses of weights, replay, sizes and random blocks, so these may change
+    in place only. Whatever replaces one of them must start a new capture.
     """
 
     def __init__(self, update: Callable[[], None], streams: Streams) -> None:
@@ -59,8 +59,8 @@ class CapturedUpdate:
         graph = torch.cuda.CUDAGraph()
         self.streams.fill()
         torch.cuda.synchronize()
-        # In the fleet's own place: cuBLAS has scratch memory for each, so graphs captured in one
-        # place must not be replayed in two at once. The default place cannot be captured.
+        # In the fleet's own stream: cuBLAS has one workspace per stream, so graphs captured in the
+        # same stream must not be replayed in two at once. The default stream cannot be captured.
         here = torch.cuda.current_stream()
         try:
             with (
@@ -78,7 +78,7 @@ class CapturedUpdate:
 
 @contextlib.contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Nothing is thrown away inside the block: an old graph that goes spoils the one captured."""
+    """Garbage collection is off inside: destroying another graph would invalidate the capture."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Memory of this machine that an accelerator reaches by itself: page-locked, and mapped."""
+"""Page-locked host memory, which an accelerator can read and write directly."""
 
 import weakref
 from collections.abc import Callable
@@ -11,10 +11,10 @@ ROOM = 0.8  # of a device's free memory that one table may take
 
 
 def lock(x: Tensor) -> Callable[[], Any] | None:
-    """Lock a CPU tensor's pages, so that a device copies from and to them by itself.
+    """Lock a CPU tensor's pages, so that copies from and to a device are asynchronous.
 
-    Returns what unlocks them, which otherwise happens when the tensor goes; None where locking is
-    refused, as under a small `ulimit -l`.
+    Returns a function that unlocks them, which otherwise happens when the tensor is freed; None
+    where locking is refused, as under a small `ulimit -l`.
     """
     runtime, size = torch.cuda.cudart(), x.numel() * x.element_size()  # type: ignore[no-untyped-call]
     if int(runtime.cudaHostRegister(x.data_ptr(), size, 0)) != 0:
@@ -25,7 +25,7 @@ def lock(x: Tensor) -> Callable[[], Any] | None:
 
 
 class _Mapped:
-    """Presents locked host memory to torch as memory of the device, which it is, by address."""
+    """Gives page-locked host memory the CUDA array interface, so torch sees device memory."""
 
     def __init__(self, x: Tensor) -> None:
         self.host = x

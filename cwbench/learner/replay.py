@@ -96,10 +96,10 @@ class Replay:
 
     def add(self, position: int, transitions: Tensor) -> None:
         """Append [R, n, F] of a live position; the oldest go when it is full."""
-        place, count = self.positions.index(position), transitions.shape[1]
+        index, count = self.positions.index(position), transitions.shape[1]
         start = self.added[position]
         steps = torch.arange(start, start + count, device=self.rows.device)
-        rows = self.offset[:, place : place + 1] + steps % self.capacity
+        rows = self.offset[:, index : index + 1] + steps % self.capacity
         self.rows[rows] = transitions.to(self.rows.device, non_blocking=True)
         self.set_added(position, start + count)
 
@@ -113,18 +113,18 @@ class Replay:
     def since(self, position: int, run: int, start: int) -> tuple[int, Tensor]:
         """What a run added after `start` transitions, as far as it is still there: first, rows."""
         first = max(start, self.added[position] - self.capacity)
-        return first, self.rows[self._places(position, run, first, self.added[position])]
+        return first, self.rows[self._row_numbers(position, run, first, self.added[position])]
 
     def put_back(self, position: int, run: int, first: int, rows: Tensor) -> None:
         """The inverse of `since`; `added` is set when all runs have theirs."""
-        places = self._places(position, run, first, first + len(rows))
-        self.rows[places] = rows.to(self.rows.device)
+        numbers = self._row_numbers(position, run, first, first + len(rows))
+        self.rows[numbers] = rows.to(self.rows.device)
 
     def set_added(self, position: int, count: int) -> None:
         self.added[position] = count
         self.sizes[self.positions.index(position)] = min(count, self.capacity)
 
-    def _places(self, position: int, run: int, first: int, end: int) -> Tensor:
+    def _row_numbers(self, position: int, run: int, first: int, end: int) -> Tensor:
         offset = self.offset[run, self.positions.index(position)]
         return offset + torch.arange(first, end, device=self.rows.device) % self.capacity
 
@@ -180,9 +180,9 @@ class Replay:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""
         ends = self.sizes.cumsum(0)
         index = self.streams.index("replay-all", size, ends[-1])
-        place = torch.searchsorted(ends, index, right=True)  # [R, B]
-        rows = self.offset.gather(1, place) + index - (ends - self.sizes)[place]
-        return self.gather(rows, Tasks(place + self.positions[0]))
+        task = torch.searchsorted(ends, index, right=True)  # [R, B]
+        rows = self.offset.gather(1, task) + index - (ends - self.sizes)[task]
+        return self.gather(rows, Tasks(task + self.positions[0]))
 
     def gather(self, rows: Tensor, tasks: Tasks) -> Batch:
         table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)

@@ -87,7 +87,7 @@ class Streams:
         self.update = 0  # number of the update that draws now
         self._start = 0
         self._draws: dict[str, _Draw] = {}
-        # On an accelerator the place in the block is a tensor, so that a captured update reads on.
+        # On an accelerator the offset in the block is a tensor: a captured update advances it.
         self._slot = torch.zeros(1, dtype=torch.int64, device=device)
 
     def seek(self, update: int) -> None:

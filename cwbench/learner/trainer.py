@@ -68,7 +68,7 @@ class Trainer:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
         self.dims, self.sac, self.schedule, self.device = dims, sac, schedule, device
-        self.tasks = position + 1
+        self.num_tasks = position + 1
         shape = (*dims, network.width, network.layers)
         self.policy: Policy = make_policy(*shape, network.actor_head_layers)
         self.critic = make_critic(*shape, network.critic_head_layers)
@@ -83,7 +83,7 @@ class Trainer:
         self.updates = 0  # of this segment, retraining included
         self.retrain_updates = 0
         self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
-        self._made = 0  # updates in this process
+        self._process_updates = 0  # updates in this process
         self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
         self.statistics_count = 0
         self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
@@ -133,7 +133,7 @@ class Trainer:
         trunk = self.fresh_parameters()
         state = dict(inherited or trunk | _targets(trunk))
         heads = state["log_alpha"].shape[1] if inherited else 0
-        for position in range(heads, self.tasks):
+        for position in range(heads, self.num_tasks):
             head = self.fresh_head(position)
             for name, new in (head | _targets(head)).items():
                 axis = self.task_axis(name.removeprefix("target."))
@@ -155,11 +155,11 @@ class Trainer:
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Take over parameters in one fixed order: sums over them must not depend on a file's."""
-        own = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
-        names = [name for net in self.networks.values() for name in net.shapes(self.tasks)]
-        self.params = {name: own[name].requires_grad_() for name in [*names, "log_alpha"]}
-        self.target = {name: own[f"target.{name}"] for name in self.group("critic")}
-        self.value = {name: own[f"value.{name}"] for name in ("mean", "std")}
+        tensors = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
+        names = [name for net in self.networks.values() for name in net.shapes(self.num_tasks)]
+        self.params = {name: tensors[name].requires_grad_() for name in [*names, "log_alpha"]}
+        self.target = {name: tensors[f"target.{name}"] for name in self.group("critic")}
+        self.value = {name: tensors[f"value.{name}"] for name in ("mean", "std")}
         self.reset_optimizer()
 
     @property
@@ -187,9 +187,9 @@ class Trainer:
             if not count:
                 self.update()
                 count = 1
-            if self._made <= WARM_UP:  # compilation and capture make this process wait
+            if self._process_updates <= WARM_UP:  # these wait for compilation and capture
                 self.warm_up_seconds += time.monotonic() - start
-            self._made += count
+            self._process_updates += count
             self.updates += count
             self.statistics_count += count
 
@@ -200,7 +200,7 @@ class Trainer:
         self.retrain_updates += updates
 
     def recapture(self) -> None:
-        """Forget a captured update: something in it has been replaced."""
+        """Discard a captured update: a tensor that it reads or writes has been replaced."""
         cuda = self.device.type == "cuda"
         self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
 
@@ -243,14 +243,16 @@ class Trainer:
         return q_values(self.critic, params, obs, action, tasks)
 
     def _add_gradients(self, penalty: Tensor, grads: Mapping[str, Tensor]) -> None:
-        """Add those of a number per run."""
+        """Add the gradients of a penalty [R]."""
         if not penalty.requires_grad:
             return
         # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
         params = list(self.params.values())
-        found = torch.autograd.grad(penalty.sum(), params, allow_unused=True)
-        touched = {name: x for name, x in zip(self.params, found, strict=True) if x is not None}
-        torch._foreach_add_([grads[name] for name in touched], list(touched.values()))
+        pairs = zip(
+            self.params, torch.autograd.grad(penalty.sum(), params, allow_unused=True), strict=True
+        )
+        added = {name: x for name, x in pairs if x is not None}
+        torch._foreach_add_([grads[name] for name in added], list(added.values()))
 
     @torch.no_grad()
     def record(self, losses: Losses, penalty: Tensor) -> None:

@@ -319,7 +319,7 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     """What a worker does for a run: environment and policy, CHUNK steps a call."""
     network = segment.setup.network
-    shapes = trainer.policy.network.shapes(trainer.tasks)
+    shapes = trainer.policy.network.shapes(trainer.num_tasks)
     layout = ActorLayout(shapes, network.layers, network.actor_head_layers)
     actor = Actor(layout, np.zeros(layout.size, np.float32))
     cycle = ((segment.position, segment.tasks[-1]),)
