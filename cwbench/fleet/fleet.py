@@ -21,7 +21,7 @@ from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
 from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import Gradients
-from cwbench.spec.schedule import Stop, longest_chunk, longest_share, stops
+from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store import checkpoint
@@ -133,9 +133,9 @@ class Fleet:
                 folder.truncate("train.csv", 0)
             self.method.on_task_start(self.position)
             self.trainer.reset_optimizer()
-        todo = stops(self.setup.schedule, self.steps)
-        self._stops = dropwhile(lambda stop: stop.step <= self.step, todo)
-        self._next: Stop | None = next(self._stops)
+        todo = milestones(self.setup.schedule, self.steps)
+        self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
+        self._next: Milestone | None = next(self._milestones)
         self.collector = Collector(
             self.pool,
             self._lanes(),
@@ -207,20 +207,20 @@ class Fleet:
         On an accelerator this only starts the work: whoever needs its result waits for it. So an
         evaluation that is due begins with the next chunk, or before a snapshot.
         """
-        stop = self._next
-        assert stop is not None
+        milestone = self._next
+        assert milestone is not None
         # Workers wait for the weights as well, but only here is it seen that a device has failed.
         self.published.wait()
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
         rows = torch.from_numpy(np.array(chunk))
         self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
-        self._count_episodes(episodes, stop.step - self.step)
-        self.state.step = stop.step
-        self.trainer.train(stop.updates)
+        self._count_episodes(episodes, milestone.step - self.step)
+        self.state.step = milestone.step
+        self.trainer.train(milestone.updates)
         self.published.start(self.flat_policy(self.position))
-        self._next = next(self._stops, None)
-        self._due = stop.evaluate and not self.finished
+        self._next = next(self._milestones, None)
+        self._due = milestone.evaluate and not self.finished
 
     def finish(self) -> None:
         """The end of the task: the method's turn, the last evaluation, what children need."""

@@ -7,7 +7,7 @@ from cwbench.spec.config import ScheduleConfig
 
 
 @dataclass(frozen=True)
-class Stop:
+class Milestone:
     """A step at which collection pauses."""
 
     step: int  # steps done
@@ -15,8 +15,8 @@ class Stop:
     evaluate: bool
 
 
-def stops(schedule: ScheduleConfig, steps: int) -> Iterator[Stop]:
-    """All stops of a segment, in order; the last one is its end and always evaluates.
+def milestones(schedule: ScheduleConfig, steps: int) -> Iterator[Milestone]:
+    """All milestones of a segment, in order; the last one is its end and always evaluates.
 
     The reference updates after its 0-based step t when t >= update_after and t % update_every == 0,
     i.e. when t + 1 steps are done: 999,000 updates in a million steps.
@@ -26,7 +26,7 @@ def stops(schedule: ScheduleConfig, steps: int) -> Iterator[Stop]:
     for step in sorted(points):
         last = step - 1
         due = last % every == 0 and last >= schedule.update_after
-        yield Stop(step, every if due else 0, step % evals == 0 or step == steps)
+        yield Milestone(step, every if due else 0, step % evals == 0 or step == steps)
 
 
 def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
@@ -34,15 +34,15 @@ def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
 
 
 def count_updates(schedule: ScheduleConfig, steps: int) -> int:
-    return sum(stop.updates for stop in stops(schedule, steps))
+    return sum(milestone.updates for milestone in milestones(schedule, steps))
 
 
 def count_evaluations(schedule: ScheduleConfig, steps: int) -> int:
-    return sum(stop.evaluate for stop in stops(schedule, steps))
+    return sum(milestone.evaluate for milestone in milestones(schedule, steps))
 
 
 def longest_share(steps: int, tasks: int, horizon: int) -> int:
-    """The most steps one task gets when so many of them take turns, episode by episode."""
+    """The most steps any of several tasks gets when they alternate, episode by episode."""
     if tasks == 1:
         return steps
     return min(steps, -(-steps // (tasks * horizon)) * horizon)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cwbench.spec.config import ScheduleConfig
-from cwbench.spec.schedule import count_evaluations, count_updates, longest_chunk, stops
+from cwbench.spec.schedule import count_evaluations, count_updates, longest_chunk, milestones
 
 
 def test_a_million_steps_make_999000_updates_and_50_evaluations() -> None:
@@ -22,7 +22,7 @@ def test_a_million_steps_make_999000_updates_and_50_evaluations() -> None:
         ScheduleConfig(steps_per_task=5, eval_every=100, update_after=0, update_every=50),
     ],
 )
-def test_stops_are_where_the_reference_loop_acts(schedule: ScheduleConfig) -> None:
+def test_milestones_are_where_the_reference_loop_acts(schedule: ScheduleConfig) -> None:
     """The loop as published: step, then updates, then evaluation, one environment step a time."""
     expected = []
     for t in range(schedule.steps_per_task):
@@ -33,8 +33,8 @@ def test_stops_are_where_the_reference_loop_acts(schedule: ScheduleConfig) -> No
         evaluate = (t + 1) % schedule.eval_every == 0 or last
         if updates or evaluate:
             expected.append((t + 1, updates, evaluate))
-    made = list(stops(schedule, schedule.steps_per_task))
+    made = list(milestones(schedule, schedule.steps_per_task))
     acting = [(s.step, s.updates, s.evaluate) for s in made if s.updates or s.evaluate]
     assert acting == expected
-    steps = [0, *(stop.step for stop in made)]
+    steps = [0, *(milestone.step for milestone in made)]
     assert max(b - a for a, b in pairwise(steps)) <= longest_chunk(schedule, steps[-1])
