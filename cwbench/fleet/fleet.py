@@ -13,7 +13,7 @@ from torch import Tensor
 from cwbench.fleet import old_replay, snapshot
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.state import FleetState, RunState
-from cwbench.fleet.weight_sync import Published
+from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
@@ -146,10 +146,10 @@ class Fleet:
             width=self.trainer.replay.width,
             states=lane_states,
         )
-        self.published = Published(
+        self.publisher = WeightPublisher(
             self.collector.weights.array, self.collector.version.array, self.trainer.device
         )
-        self.published.start(self.flat_policy(self.position))
+        self.publisher.start(self.flat_policy(self.position))
         began = {"started": time.time(), "started_step": self.step}  # of this sitting
         for folder in self.folders:
             sittings = [*folder.status().get("sittings", []), self.step]
@@ -199,7 +199,7 @@ class Fleet:
     def request(self) -> None:
         """Ask for the next chunk, with the weights last sent out, arrived or not."""
         assert self._next is not None
-        self.collector.request(self._next.step - self.step, self.published.version)
+        self.collector.request(self._next.step - self.step, self.publisher.version)
 
     def learn(self) -> None:
         """Take the chunk that was asked for and learn from it.
@@ -209,8 +209,8 @@ class Fleet:
         """
         milestone = self._next
         assert milestone is not None
-        # Workers wait for the weights as well, but only here is it seen that a device has failed.
-        self.published.wait()
+        # Workers wait for the weights too, but only this process notices a device's failure.
+        self.publisher.wait()
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
         rows = torch.from_numpy(np.array(chunk))
@@ -218,7 +218,7 @@ class Fleet:
         self._count_episodes(episodes, milestone.step - self.step)
         self.state.step = milestone.step
         self.trainer.train(milestone.updates)
-        self.published.start(self.flat_policy(self.position))
+        self.publisher.start(self.flat_policy(self.position))
         self._next = next(self._milestones, None)
         self._due = milestone.evaluate and not self.finished
 
@@ -377,7 +377,7 @@ class Fleet:
         """Let go of the workers and of the memory shared with them, if that has not been done."""
         if not self._closed:
             self._closed = True
-            for part in (self.published, self.collector, self.evaluator):
+            for part in (self.publisher, self.collector, self.evaluator):
                 part.close()
 
     def free(self) -> None:

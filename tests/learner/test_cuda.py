@@ -15,7 +15,7 @@ from cwbench.experiment.build import make_setup
 from cwbench.fleet import snapshot
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.runner import Runner
-from cwbench.fleet.weight_sync import Published
+from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.replay import Replay
@@ -252,27 +252,27 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
 def test_weights_are_there_when_their_version_is() -> None:
     """As a worker sees it: no event, no synchronisation, only memory."""
     weights, version = SharedArray((50, 200_000)), SharedArray((1,), np.int64)
-    published = Published(weights.array, version.array, CUDA)
+    publisher = WeightPublisher(weights.array, version.array, CUDA)
     for number in range(1, 201):
-        published.start(torch.full((50, 200_000), float(number), device=CUDA))
-        while version.array[0] < published.version:
+        publisher.start(torch.full((50, 200_000), float(number), device=CUDA))
+        while version.array[0] < publisher.version:
             pass
         assert (weights.array == number).all()
-    published.close()
+    publisher.close()
     for shared in (weights, version):
         shared.close()
 
 
 def test_publishing_does_not_wait_for_the_device() -> None:
     weights, version = SharedArray((2, 300)), SharedArray((1,), np.int64)
-    published = Published(weights.array, version.array, CUDA)
-    if None in published._unlocks:
+    publisher = WeightPublisher(weights.array, version.array, CUDA)
+    if None in publisher._unlocks:
         pytest.skip("this machine does not lock pages")
     torch.cuda._sleep(2 * 10**9)  # cycles: about a second
-    published.start(torch.ones(2, 300, device=CUDA))
-    assert version.array[0] == 0 and published.version == 1
-    published.wait()
+    publisher.start(torch.ones(2, 300, device=CUDA))
+    assert version.array[0] == 0 and publisher.version == 1
+    publisher.wait()
     assert version.array[0] == 1 and (weights.array == 1).all()
-    published.close()
+    publisher.close()
     for shared in (weights, version):
         shared.close()

@@ -14,7 +14,7 @@ from torch import Tensor
 from cwbench import methods
 from cwbench.envs import pointmass
 from cwbench.fleet.fleet import Fleet
-from cwbench.fleet.weight_sync import Published
+from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.networks import make_policy
 from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 from cwbench.rollout.numpy_policy import Actor
@@ -94,15 +94,15 @@ def test_a_worker_evaluates_until_the_weights_are_there(
     pool: Pool, shared: Callable[..., ArrayRef]
 ) -> None:
     fleet = open_fleet(pool)
-    published = Published(fleet.weights.array, fleet.version.array, CPU)
-    published.start(torch.from_numpy(heading(-1))[None])
-    fleet.request(5, published.version + 1)
+    publisher = WeightPublisher(fleet.weights.array, fleet.version.array, CPU)
+    publisher.start(torch.from_numpy(heading(-1))[None])
+    fleet.request(5, publisher.version + 1)
     results: list[EvalResult] = []
     pool.evaluate(job(shared(heading(1))), results.append)
     pool.finish_evaluations()
     # Collecting goes first, so it would have come before the evaluation.
     assert len(results) == 1 and not fleet.episodes
-    published.start(torch.from_numpy(heading(1))[None])
+    publisher.start(torch.from_numpy(heading(1))[None])
     chunk, _ = fleet.receive()
     assert (actions(chunk) == 1).all()
     fleet.close()
@@ -136,7 +136,7 @@ def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
     other.close()
 
 
-class Late(Published):
+class Late(WeightPublisher):
     """Weights on their way until somebody waits for them: meanwhile others lie there."""
 
     on_its_way: Tensor | None = None
@@ -163,7 +163,7 @@ def test_weights_that_arrive_late_change_no_number(
         request(self, steps, version)
 
     monkeypatch.setattr(Collector, "request", watched)
-    monkeypatch.setattr("cwbench.fleet.fleet.Published", Late)
+    monkeypatch.setattr("cwbench.fleet.fleet.WeightPublisher", Late)
     _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), halves=2, snapshot_seconds=0)
     assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
     at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
