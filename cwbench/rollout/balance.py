@@ -1,29 +1,29 @@
-"""Sharing work out over workers."""
+"""Assigns lanes to workers so that all are equally busy."""
 
 from collections.abc import Sequence
 
 
-def deal(costs: Sequence[float], others: Sequence[float]) -> list[list[int]]:
-    """Numbers of the costs for each worker, who has `others` to do for other fleets already.
+def assign_lanes(costs: Sequence[float], loads: Sequence[float]) -> list[list[int]]:
+    """Indices of lanes for each worker, given each lane's cost and each worker's other load.
 
-    Workers should be even in what they do for this fleet, since it waits for the slowest, and in
-    what they do in all. So the sum over workers of own**2 + all**2 is made small: the largest cost
-    goes first to whoever is lowest, then pairs of workers exchange what helps.
+    Workers should be equally busy for this fleet, because it waits for the slowest, and in total.
+    So the sum over workers of own**2 + total**2 is made small: lanes are assigned in order of
+    falling cost to the lowest worker, then pairs of workers exchange lanes while that helps.
     """
-    shares: list[list[int]] = [[] for _ in others]
-    height = list(others)  # own + all; the sum's slope is twice that
-    for number in sorted(range(len(costs)), key=lambda number: -costs[number]):
+    shares: list[list[int]] = [[] for _ in loads]
+    height = list(loads)  # own + total, half of the sum's slope
+    for lane in sorted(range(len(costs)), key=lambda lane: -costs[lane]):
         lowest = height.index(min(height))
-        shares[lowest].append(number)
-        height[lowest] += 2 * costs[number]
+        shares[lowest].append(lane)
+        height[lowest] += 2 * costs[lane]
     while _exchange(costs, shares, height):
         pass
     return shares
 
 
 def _exchange(costs: Sequence[float], shares: list[list[int]], height: list[float]) -> bool:
-    """The best exchange of the highest worker for whom one helps; False if there is none."""
-    # One of each cost is enough; nothing may be taken in return.
+    """Make the best exchange of the highest worker that has one; False if no worker has."""
+    # One lane of each cost is enough. A lane may also move without another in return.
     offers = [[[n] for n in {costs[n]: n for n in share}.values()] for share in shares]
     for high in sorted(range(len(shares)), key=lambda worker: -height[worker]):
         exchanges = [

@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from cwbench import envs
-from cwbench.rollout.balance import deal
+from cwbench.rollout.balance import assign_lanes
 from cwbench.rollout.episodes import (
     Episode,
     EvalJob,
@@ -241,7 +241,7 @@ class Collector:
         self._slots = {(lane.run, lane.lane): slot for slot, lane in enumerate(lanes)}
         self._starts = [_start(states.get(key)) for key in self._slots]
         self._history = History(self._starts[0].step)
-        self._shares = self._deal(lanes)
+        self._shares = self._assign(lanes)
         self._users = [worker for worker, slots in enumerate(self._shares) if slots]
         pool.collectors[self.key] = self
         for worker in self._users:
@@ -267,10 +267,10 @@ class Collector:
         start = self._starts[slot]
         return replace(start, actions=self._history.since(slot, start.step))
 
-    def _deal(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
+    def _assign(self, lanes: Sequence[LaneSpec]) -> list[list[int]]:
         """Lanes for each worker. Which worker steps a lane changes no number."""
         costs = [fmean(envs.step_cost(task, self.env) for _, task in lane.cycle) for lane in lanes]
-        shares = deal(costs, self.pool.load)
+        shares = assign_lanes(costs, self.pool.load)
         self._load = [sum(costs[slot] for slot in share) for share in shares]
         self.pool.load = [a + b for a, b in zip(self.pool.load, self._load, strict=True)]
         return shares

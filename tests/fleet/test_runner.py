@@ -166,7 +166,7 @@ def test_a_finished_task_has_left_memory_when_the_next_begins(
     assert alive == [0, 1, 0, 1, 0, 1]
 
 
-def test_lanes_of_two_fleets_are_dealt_evenly() -> None:
+def test_lanes_of_two_fleets_are_balanced() -> None:
     """Three and three lanes on four workers: the second fleet begins where the first ended."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]

@@ -1,4 +1,4 @@
-"""How lanes are shared out over workers."""
+"""How lanes are assigned to workers."""
 
 import itertools
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cwbench.envs.metaworld import step_cost
-from cwbench.rollout.balance import deal
+from cwbench.rollout.balance import assign_lanes
 from cwbench.spec.tasks import CW_TASKS
 
 
@@ -20,12 +20,12 @@ def unevenness(costs: list[float], shares: list[list[int]], others: list[float])
     return sum(a**2 + (a + b) ** 2 for a, b in zip(own, others, strict=True))
 
 
-def test_two_halves_of_a_hundred_runs_on_sixteen_workers() -> None:
-    """Largest first alone leaves two workers a fifth above the mean, for both halves the same."""
+def test_two_groups_of_a_hundred_runs_on_sixteen_workers() -> None:
+    """Largest first alone leaves two workers a fifth above the mean, in both groups the same."""
     costs = [step_cost(task) for task in CW_TASKS] * 5
     others = [0.0] * 16
     for _ in range(2):
-        own = loads(costs, deal(costs, others))
+        own = loads(costs, assign_lanes(costs, others))
         assert max(own) < 1.1 * sum(own) / 16
         others = [a + b for a, b in zip(others, own, strict=True)]
     assert max(others) < 1.05 * sum(others) / 16
@@ -33,12 +33,12 @@ def test_two_halves_of_a_hundred_runs_on_sixteen_workers() -> None:
 
 def test_exchanges_find_the_even_shares() -> None:
     """Largest first gives 3 + 2 + 2 and 3 + 2."""
-    assert loads([3, 3, 2, 2, 2], deal([3, 3, 2, 2, 2], [0, 0])) == [6, 6]
+    assert loads([3, 3, 2, 2, 2], assign_lanes([3, 3, 2, 2, 2], [0, 0])) == [6, 6]
 
 
-def test_whoever_is_busy_for_others_gets_less() -> None:
-    assert loads([1, 1, 1, 1], deal([1, 1, 1, 1], [4, 1, 1])) == [0, 2, 2]
-    assert loads([1, 1, 1, 1, 1], deal([1, 1, 1, 1, 1], [1, 0, 0])) == [1, 2, 2]
+def test_a_worker_that_is_busy_for_other_fleets_gets_less() -> None:
+    assert loads([1, 1, 1, 1], assign_lanes([1, 1, 1, 1], [4, 1, 1])) == [0, 2, 2]
+    assert loads([1, 1, 1, 1, 1], assign_lanes([1, 1, 1, 1, 1], [1, 0, 0])) == [1, 2, 2]
 
 
 costs_and_others = st.tuples(
@@ -49,11 +49,11 @@ costs_and_others = st.tuples(
 
 @settings(deadline=None)
 @given(costs_and_others)
-def test_every_lane_is_dealt_once_and_no_exchange_helps(
+def test_every_lane_is_assigned_once_and_no_exchange_helps(
     given_: tuple[list[float], list[float]],
 ) -> None:
     costs, others = given_
-    shares = deal(costs, others)
+    shares = assign_lanes(costs, others)
     assert sorted(itertools.chain(*shares)) == list(range(len(costs)))
     least = unevenness(costs, shares, others)
     place = {number: worker for worker, share in enumerate(shares) for number in share}
@@ -69,11 +69,11 @@ def test_every_lane_is_dealt_once_and_no_exchange_helps(
 
 
 def test_workers_without_lanes() -> None:
-    assert deal([], [0.0, 0.0]) == [[], []]
-    assert deal([1.0], [0.5, 0.0, 0.0]) == [[], [0], []]
+    assert assign_lanes([], [0.0, 0.0]) == [[], []]
+    assert assign_lanes([1.0], [0.5, 0.0, 0.0]) == [[], [0], []]
 
 
 @pytest.mark.parametrize("runs", [3, 10, 15])
 def test_few_lanes_go_to_workers_of_their_own(runs: int) -> None:
     costs = [step_cost(task) for task in (CW_TASKS * 2)[:runs]]
-    assert max(map(len, deal(costs, [0.0] * 16))) == 1
+    assert max(map(len, assign_lanes(costs, [0.0] * 16))) == 1
