@@ -8,6 +8,7 @@ from typing import Any
 
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.files import read_text
 from cwbench.spec.tasks import Score, Task
 
 NAMES = r"[\w.+-]+"  # what names of sequences and tasks may hold
@@ -21,7 +22,7 @@ TASK_KEYS = ("name", "id", "kwargs", "wrappers", "score", "horizon")
 
 def read(path: Path) -> Sequence:
     """A sequence file; UserError with one line that says what is wrong with it."""
-    return _sequence(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+    return _sequence(tomllib.loads(read_text(path)), path.stem)
 
 
 def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:

@@ -3,6 +3,7 @@
 Commands load when they are called, so that `cwbench --help` and `cwbench report` never see torch.
 """
 
+import errno
 import importlib
 import sys
 
@@ -70,5 +71,9 @@ def main(args: list[str] | None = None) -> None:
     except click.ClickException as error:
         click.echo(f"cwbench: {error.format_message()}", err=True)
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"cwbench: {where}{error.strerror or error}", err=True)
+        sys.exit(1 if error.errno in (errno.ENOSPC, errno.EIO) else 2)
     except click.Abort:
         sys.exit(130)

@@ -8,7 +8,12 @@ from typing import Any
 import click
 
 from cwbench.cli.console import show
+from cwbench.cli.options import Number
 from cwbench.spec.errors import UserError
+
+SECONDS = Number(float, minimum=0.01, maximum=3600)
+LENGTH = Number(int, minimum=1, maximum=10)
+COUNT = Number(int, minimum=1, maximum=10_000)
 
 
 @click.group()
@@ -19,7 +24,11 @@ def bench() -> None:
 @bench.command("envs")
 @click.option("--tasks", help="Task names joined by commas.  [default: the ten]")
 @click.option(
-    "--seconds", default=2.0, show_default=True, type=click.FloatRange(0.01), help="Per task."
+    "--seconds",
+    default=2.0,
+    show_default=True,
+    type=SECONDS,
+    help="Per task.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
@@ -45,20 +54,24 @@ def bench_envs(tasks: str | None, seconds: float, as_json: bool) -> None:
 
 def _numbers(text: str) -> list[int]:
     parts = text.split(",")
-    if not all(part.isdecimal() and int(part) for part in parts):
-        raise UserError(f"{text!r} is not a list of numbers such as 1,8,50")
+    if not all(part.isdecimal() and len(part) < 6 and int(part) for part in parts):
+        raise UserError(f"{text!r} is not a list of numbers such as 1,8,50, each below 100,000")
     return [int(part) for part in parts]
 
 
 @bench.command("update")
 @click.option("--method", "name", default="finetuning", show_default=True, help="On CUDA.")
-@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 10), help="Tasks.")
+@click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
 @click.option(
-    "--seconds", default=5.0, show_default=True, type=click.FloatRange(0.01), help="For each row."
+    "--seconds",
+    default=5.0,
+    show_default=True,
+    type=SECONDS,
+    help="For each row.",
 )
 @click.option(
-    "--rounds", default=5, show_default=True, type=click.IntRange(1),
+    "--rounds", default=5, show_default=True, type=COUNT,
     help="On a CPU, turns that each has.",
 )  # fmt: skip
 @click.option(
@@ -70,7 +83,7 @@ def _numbers(text: str) -> list[int]:
     help="Measure compiled updates; on a CPU, plain ones too.",
 )  # fmt: skip
 @click.option("--tf32/--no-tf32", default=True)
-@click.option("--batch-size", type=click.IntRange(1), help="[default: the method's]")
+@click.option("--batch-size", type=COUNT, help="[default: the method's]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_update(
     name: str,
@@ -149,28 +162,28 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 
 @bench.command("fleet")
 @click.option("--method", "name", default="finetuning", show_default=True)
-@click.option("--runs", default=8, show_default=True, type=click.IntRange(1))
-@click.option("--length", default=1, show_default=True, type=click.IntRange(1, 10), help="Tasks.")
+@click.option("--runs", default=8, show_default=True, type=COUNT)
+@click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
 @click.option(
     "--steps",
-    type=click.IntRange(650),
+    type=Number(int, minimum=650, maximum=10**6),
     help="Of a task.  [default: 800; with CUDA 600, then four times --eval-every]",
 )
 @click.option(
     "--eval-every",
     default=2000,
     show_default=True,
-    type=click.IntRange(1),
+    type=COUNT,
     help="With the default --eval-episodes: the compact protocol's proportion, in smaller pieces.",
 )
-@click.option("--eval-episodes", default=2, show_default=True, type=click.IntRange(1))
+@click.option("--eval-episodes", default=2, show_default=True, type=COUNT)
 @click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
-@click.option("--workers", type=click.IntRange(1))
+@click.option("--workers", type=COUNT)
 @click.option(
     "--turns",
-    type=click.IntRange(1),
+    type=COUNT,
     help="Parts of the fleet that take turns.  [default: as runs]",
 )
 @click.option("--compile/--no-compile", "compiled", default=False)

@@ -44,6 +44,11 @@ def experiment(
     if wanted[0] == "show" and len(wanted) == 2:
         click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
         return
+    if wanted[0] in ("list", "show"):
+        raise UserError(
+            f"experiment {' '.join(wanted)}: one command at a time",
+            "write `experiment list` or `experiment show NAME`",
+        )
     chosen = [read(name).changed(protocol, seeds) for name in dict.fromkeys(wanted)]
     if not train(chosen, training):
         ctx.exit(1)

@@ -10,6 +10,22 @@ from cwbench.spec import options
 from cwbench.spec.errors import UserError
 
 
+class Number(click.ParamType):  # type: ignore[type-arg]
+    """A number within bounds, for options that are not fields of a dataclass."""
+
+    def __init__(self, hint: type, **bounds: float) -> None:
+        self.hint, self.bounds = hint, bounds
+        self.name = {int: "integer", float: "float"}[hint]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            parsed = options.parse(self.hint, value) if isinstance(value, str) else value
+            options.check_range(parsed, **self.bounds)
+        except UserError as error:
+            self.fail(str(error), param, ctx)
+        return parsed
+
+
 class Value(click.ParamType):  # type: ignore[type-arg]
     """Text that is parsed and held to a range as the option's field says."""
 

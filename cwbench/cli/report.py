@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.options import Number
 from cwbench.reports import build
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
@@ -14,6 +15,7 @@ from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
+from cwbench.spec.files import read_text
 from cwbench.store.results import Store
 
 
@@ -36,7 +38,7 @@ def read_study(results: Path, options: Options) -> Study:
 @click.option("--results", type=click.Path(path_type=Path), help="Another way to give RESULTS.")
 @click.option(
     "--window",
-    type=click.IntRange(min=1),
+    type=Number(int, minimum=1, maximum=10**6),
     help="Evaluations in an end value.  [default: a fifth of a task's]",
 )
 @click.option("--table", "name", help="Only this table: to OUT, or to the screen without it.")
@@ -53,7 +55,7 @@ def read_study(results: Path, options: Options) -> Study:
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0.5, 0.999),
+    type=Number(float, minimum=0.5, maximum=0.999),
     default=Options.level,
     show_default=True,
     help="Level of all intervals.",
@@ -89,6 +91,8 @@ def report(
     source = results or Path(given.pop(0) if given else "results")
     if given:
         raise click.UsageError(f"too many arguments: {' '.join(paths)}; at most RESULTS and OUT")
+    if out not in (None, "-") and name is None and Path(out).is_file():
+        raise click.UsageError(f"{out} is a file, not a folder; give OUT another name")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
     study = read_study(source, Options(window, level, band, against))
@@ -147,7 +151,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
 def verify(table: Path, results: Path) -> None:
     """Recompute an exported table and say whether it is equal, or which cell differs."""
     try:
-        text = table.read_text(encoding="utf-8")
+        text = read_text(table)
         recipe = recipe_of(text)
     except ValueError as error:
         raise click.UsageError(f"{table}: {error}") from None

@@ -32,7 +32,8 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, quiet: bool, **give
     record = _read(file)
     if tethered:
         watch_tether()
-    methods, segments = _segments(record)
+    with located(str(file)):
+        methods, segments = _segments(record)
     session = open_session(
         file.resolve().parent.parent,
         methods,
@@ -54,8 +55,6 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, quiet: bool, **give
 def _read(file: Path) -> dict[str, Any]:
     from cwbench.launch.jobs import read_job
 
-    if not file.is_file():
-        raise UserError(f"{file}: no such file", "launchers write RESULTS/jobs/*.json")
     with located(str(file), "launchers write job files: RESULTS/jobs/*.json"):
         return read_job(file)
 
@@ -64,6 +63,8 @@ def _segments(record: dict[str, Any]) -> tuple[Methods, list[Segment]]:
     """The classes of a job's methods, as they are installed here, and its segments."""
     from cwbench.launch.jobs import read_segments
 
+    if not isinstance(record["methods"], dict) or not record["segments"]:
+        raise UserError("not a job file: it names no methods or no segments")
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)
     for segment in segments:

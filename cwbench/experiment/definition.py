@@ -28,6 +28,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located, unknown
+from cwbench.spec.files import read_text
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -104,7 +105,7 @@ def read(name: str) -> Experiment:
     """The experiment of that name or file. Whatever is wrong with it is said in one line."""
     path = path_of(name)
     with located(str(path)):
-        content = _table(tomllib.loads(path.read_text(encoding="utf-8")), KEYS)
+        content = _table(tomllib.loads(read_text(path)), KEYS)
         with located("name"):
             title = _string(content.get("name", path.stem))
         with located("description"):

@@ -7,11 +7,39 @@ from typing import TYPE_CHECKING
 
 from cwbench.experiment.execution import Launching
 from cwbench.spec.errors import UserError
+from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
     import torch
 
     from cwbench.launch import Launcher
+
+
+# Options that only some launchers use.
+USED_BY = {
+    "fleets_per_gpu": ("local",),
+    "ray_address": ("ray",),
+    "cpus_per_fleet": ("ray", "slurm"),
+    "slurm_partition": ("slurm",),
+    "slurm_time": ("slurm",),
+    "slurm_mem": ("slurm",),
+    "slurm_signal": ("slurm",),
+    "slurm_set": ("slurm",),
+}
+
+
+def check_launching(launching: Launching) -> None:
+    """UserError for an option that would be ignored, or that has no value."""
+    for name, launchers in USED_BY.items():
+        given = getattr(launching, name) != getattr(Launching(), name)
+        if given and launching.launcher not in launchers:
+            raise UserError(
+                f"--{flag_name(name)} has no effect with --launcher {launching.launcher}",
+                f"it is for {' and '.join(launchers)}",
+            )
+    for text in launching.slurm_set:
+        if not all(text.partition("=")):
+            raise UserError(f"--slurm-set {text}: no value", "write NAME=VALUE")
 
 
 def make_launcher(launching: Launching, results: Path, device: torch.device) -> Launcher | None:
@@ -46,12 +74,7 @@ def _local(gpu: bool, fleets_per_gpu: int) -> Launcher | None:
 def _slurm(launching: Launching, results: Path, gpu: bool) -> Launcher:
     from cwbench.launch.slurm import Slurm
 
-    further = {}
-    for text in launching.slurm_set:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UserError(f"--slurm-set {text}: no value", "write NAME=VALUE")
-        further[name] = value
+    further = dict(text.split("=", 1) for text in launching.slurm_set)
     named = {"partition": launching.slurm_partition, "mem": launching.slurm_mem}
     return Slurm(
         results.resolve() / "jobs" / "slurm",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cwbench.experiment import provenance
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
-from cwbench.experiment.launching import make_launcher
+from cwbench.experiment.launching import check_launching, make_launcher
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.store.results import Store
@@ -93,6 +93,8 @@ class Session:
 
         most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
         memory = self._memory(most)
+        if self.here and self.fits is None:
+            check_weights((*(run.segments[-1] for run in runs), *segments), memory.free)
         try:
             return make_plan(
                 runs,
@@ -289,6 +291,7 @@ def open_session(
 ) -> Session:
     """A session for these segments. Sets up torch, if this machine trains; writes nothing."""
     execution = execution or Execution()
+    check_launching(launching or Launching())
     device = planned_device(execution, launching or Launching())
     if launching is None or launching.here:
         execution = execution.settled(device, max(segment.steps for segment in segments))
@@ -355,6 +358,25 @@ def method_names(methods: Methods) -> dict[str, str]:
         else f"{Path(inspect.getfile(method)).resolve()}:{method.__name__}"
         for name, method in methods.items()
     }
+
+
+def check_weights(segments: Sequence[Segment], free: int) -> None:
+    """UserError if weights alone are larger than memory: the rehearsals would try to hold them."""
+    from cwbench import envs
+    from cwbench.planning.estimate import parameter_counts, size
+
+    for segment in {segment.setup: segment for segment in segments}.values():
+        setup = segment.setup
+        actor, critic = parameter_counts(segment, envs.sizes(setup.env))
+        # Weights, gradients and Adam's two moments; for the critics a target. Then activations.
+        numbers = 4 * actor + 5 * critic
+        numbers += 3 * setup.sac.batch_size * setup.network.width * setup.network.layers
+        if 4 * numbers > free:
+            raise UserError(
+                f"one run of {setup.method} needs at least {size(4 * numbers)} of memory and "
+                f"{size(free)} are free",
+                "try a smaller --width, --layers or --batch-size",
+            )
 
 
 def _does_not_fit(segment: Segment, memory: Memory) -> UserError:

@@ -6,6 +6,7 @@ Whoever shares the results folder trains it with `cwbench train FILE`. How to tr
 workers, ...) is not in the file: machines differ.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,11 @@ from typing import Any
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.files import read_text
 from cwbench.spec.segment import SCHEMA, Segment, digest
-from cwbench.store.results import Store, read_json, write_json
+from cwbench.store.results import Store, write_json
+
+KEYS = {"schema", "methods", "segments", "protocol", "command"}
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,30 @@ def read_segments(
     record: Mapping[str, Any], options_of: Callable[[str], type[MethodConfig]]
 ) -> list[Segment]:
     """The segments of a job file; `options_of` knows the option class of a method's name."""
-    return [Segment.from_record(entry, options_of(entry["method"])) for entry in record["segments"]]
+    try:
+        return [
+            Segment.from_record(entry, options_of(entry["method"])) for entry in record["segments"]
+        ]
+    except (KeyError, TypeError, AttributeError):
+        raise UserError("not a job file: its segments are damaged") from None
 
 
 def read_job(file: Path) -> dict[str, Any]:
     """A job file's content."""
-    record = read_json(file)
-    if not {"schema", "methods", "segments"} <= set(record):
+    try:
+        record = json.loads(read_text(file))
+    except (json.JSONDecodeError, RecursionError):
+        raise UserError("not a job file") from None
+    if not isinstance(record, dict) or not {
+        "schema",
+        "methods",
+        "segments",
+        "protocol",
+        "command",
+    } <= set(record):
         raise UserError("not a job file")
-    if record["schema"] > SCHEMA:
-        raise UserError("written by a newer cwbench")
+    if not isinstance(record["schema"], int) or record["schema"] > SCHEMA:
+        raise UserError("written by a newer cwbench", "upgrade")
     return record
 
 

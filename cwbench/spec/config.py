@@ -25,13 +25,17 @@ class MethodConfig:
 
 @dataclass(frozen=True)
 class SACConfig:
-    batch_size: int = option(128, "Transitions per update.", minimum=1)
-    lr: float = option(1e-3, "Learning rate of Adam.", minimum=0)
-    gamma: float = option(0.99, "Discount.", minimum=0)
-    polyak: float = option(0.995, "Share of the old target kept at each update.", minimum=0)
+    batch_size: int = option(128, "Transitions per update.", minimum=1, maximum=10**6)
+    lr: float = option(1e-3, "Learning rate of Adam.", minimum=0, maximum=10)
+    gamma: float = option(0.99, "Discount.", minimum=0, maximum=1)
+    polyak: float = option(
+        0.995, "Share of the old target kept at each update.", minimum=0, maximum=1
+    )
     # eps as in the reference, not torch's 1e-8: PackNet's clipped gradients are near 5e-8.
-    adam_eps: float = option(1e-7, "Epsilon of Adam.", minimum=0)
-    target_std: float = option(0.089, "Policy std whose entropy is the target.", minimum=0)
+    adam_eps: float = option(1e-7, "Epsilon of Adam.", minimum=0, maximum=1)
+    target_std: float = option(
+        0.089, "Policy std whose entropy is the target.", above=0, maximum=1000
+    )
     clip_norm: float | None = option(
         None, "Largest gradient norm, for actor, critics and alpha each; 0: no limit.", minimum=0
     )
@@ -40,8 +44,8 @@ class SACConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    width: int = option(256, "Units per hidden layer.", minimum=1)
-    layers: int = option(4, "Hidden layers.", minimum=1)
+    width: int = option(256, "Units per hidden layer.", minimum=1, maximum=65_536)
+    layers: int = option(4, "Hidden layers.", minimum=1, maximum=100)
     actor_head_layers: int = option(
         0, "Hidden layers that each task has for itself in the actor.", minimum=0
     )
@@ -56,7 +60,7 @@ class EnvConfig:
 
     suite: ClassVar[str]
 
-    horizon: int = option(200, "Steps per episode.", minimum=1)
+    horizon: int = option(200, "Steps per episode.", minimum=1, maximum=10**6)
 
     def record(self) -> dict[str, Any]:
         """What decides numbers. Meta-World's records name no suite: ids are older than suites."""
@@ -83,7 +87,7 @@ class MetaWorldConfig(EnvConfig):
 class PointMassConfig(EnvConfig):
     suite = "pointmass"
 
-    horizon: int = option(25, "Steps per episode.", minimum=1)
+    horizon: int = option(25, "Steps per episode.", minimum=1, maximum=10**6)
 
 
 ENV_CONFIGS: dict[str, type[EnvConfig]] = {
@@ -93,12 +97,14 @@ ENV_CONFIGS: dict[str, type[EnvConfig]] = {
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    steps_per_task: int = option(1_000_000, "Environment steps per task.", minimum=1)
+    steps_per_task: int = option(1_000_000, "Environment steps per task.", minimum=1, maximum=10**8)
     eval_every: int = option(20_000, "Steps between evaluations.", minimum=1)
-    eval_episodes: int = option(10, "Stochastic episodes per evaluation and task.", minimum=1)
+    eval_episodes: int = option(
+        10, "Stochastic episodes per evaluation and task.", minimum=1, maximum=10_000
+    )
     start_steps: int = option(10_000, "Steps with random actions at a task's start.", minimum=0)
     update_after: int = option(1_000, "Steps before the first update.", minimum=0)
-    update_every: int = option(50, "Steps, and updates, per round.", minimum=1)
+    update_every: int = option(50, "Steps, and updates, per round.", minimum=1, maximum=10**6)
 
 
 GROUPS: dict[str, type] = {

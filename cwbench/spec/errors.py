@@ -28,7 +28,7 @@ def unknown(what: str, word: str, known: Collection[str], advice: str = "") -> U
 
 @contextmanager
 def located(where: str, advice: str = "") -> Iterator[None]:
-    """Prefix errors raised inside with where they are; `advice` replaces no hint, it follows it."""
+    """Say where an error raised inside is, and after its own hint what to do."""
     try:
         yield
     except UserError as error:
@@ -37,3 +37,5 @@ def located(where: str, advice: str = "") -> Iterator[None]:
     except (OSError, ValueError) as error:
         text = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{where}: {text}", advice) from None
+    except RecursionError:
+        raise UserError(f"{where}: nested too deeply", advice) from None

@@ -64,6 +64,10 @@ KINDS: dict[Any, tuple[type | tuple[type, ...], str]] = {
 }
 
 
+# Of options that name no maximum: what a tensor of 32-bit numbers can index, or hold.
+LARGEST: dict[Any, float] = {int: 10**9, float: 1e30}
+
+
 def parse(hint: Any, text: str) -> Any:
     """A value of that type from the command line's text; 1e6 is a whole number, too."""
     try:
@@ -99,16 +103,11 @@ def checked(cls: type, name: str, value: Any) -> Any:
     kind, words = KINDS.get(hint, (hint, f"a {getattr(hint, '__name__', hint)}"))
     if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
         raise UserError(f"{value!r} is not {words}")
-    if hint in (int, float):
-        check_range(value, **field.metadata["bounds"])
-    return _as_float(value) if hint is float else value
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise UserError(f"{value} is too large") from None
+    if hint in LARGEST:
+        bounds = {**field.metadata["bounds"]}
+        bounds["maximum"] = LARGEST[hint] if bounds["maximum"] is None else bounds["maximum"]
+        check_range(value, **bounds)
+    return float(value) if hint is float else value
 
 
 def check_range(
@@ -121,11 +120,17 @@ def check_range(
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{value!r} is not a finite number")
     if minimum is not None and value < minimum:
-        raise UserError(f"{value} is too small", f"the smallest value is {minimum:,}")
+        raise UserError(f"{shorten(value)} is too small", f"the smallest value is {minimum:,}")
     if above is not None and value <= above:
-        raise UserError(f"{value} is too small", f"it must be above {above:,}")
+        raise UserError(f"{shorten(value)} is too small", f"it must be above {above:,}")
     if maximum is not None and value > maximum:
-        raise UserError(f"{value} is too large", f"the largest value is {maximum:,}")
+        raise UserError(f"{shorten(value)} is too large", f"the largest value is {maximum:,}")
+
+
+def shorten(value: float) -> str:
+    """A number for a message: hundreds of digits help nobody."""
+    text = str(value)
+    return text if len(text) <= 30 else f"{text[:20]}... ({len(text)} digits)"
 
 
 def check_all(values: Mapping[str, Any], *classes: type) -> dict[str, Any]:

@@ -195,33 +195,6 @@ def test_bad_files_are_refused_in_one_line(
     assert [file.name for file in tmp_path.iterdir()] == ["my.toml"]
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["cw4"], "unknown experiment 'cw4'; did you mean"),
-        (["nowhere.toml"], "nowhere.toml: No such file"),
-        (["cw3", "--seeds", "x"], "'x' is not a list of seeds"),
-        (["cw3", "--protocol", "smok"], "did you mean 'smoke'?"),
-        (["show", "cw4"], "unknown experiment 'cw4'"),
-        ([], "Missing argument 'NAME...'"),
-    ],
-)
-def test_bad_arguments(
-    args: list[str],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as exit_code:
-        main(["experiment", *args])
-    assert exit_code.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not list(tmp_path.iterdir())
-
-
 def test_protocols_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "my.toml"
     file.write_text(FILE)

@@ -17,26 +17,6 @@ def test_plan_shares_first_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--tasks", "3-10"], "task ids run from 0 to 9"),
-        (["--tasks", "push"], "'push' is not a list of task ids"),
-        (["--method", "recal"], "did you mean 'recall'?"),
-        (["--protocol", "smok"], "did you mean 'smoke'?"),
-    ],
-)
-def test_bad_input(
-    args: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_code:
-        main(["pairwise", *args, "--results", str(tmp_path / "results")])
-    assert exit_code.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not list(tmp_path.iterdir())
-
-
 def test_one_pair_ends_with_its_matrix_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

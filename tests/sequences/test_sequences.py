@@ -43,7 +43,7 @@ def test_lists_and_files(tmp_path: Path) -> None:
         ("pair-1-10", "from 0 to 9"),
         ("single-pusch", "did you mean 'push'"),
         ("push,hamer", "did you mean 'hammer'"),
-        ("missing.toml", "No such file"),
+        ("missing.toml", "no such file"),
     ],
 )
 def test_bad_names_say_what_is_near(text: str, message: str) -> None:
