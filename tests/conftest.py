@@ -133,7 +133,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         seeds: tuple[int, ...] = (0,),
         tasks: tuple[str, ...] = TOY_TASKS,
         stop_after: int = 0,
-        halves: int = 1,
+        groups: int = 1,
         snapshot_seconds: float = 1e9,
         schedule: ScheduleConfig = TOY_SCHEDULE,
         sac: dict[str, Any] | None = None,
@@ -157,7 +157,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
             torch.device("cpu"),
             listener=Stopping(stop_after),
             fits=lambda fleet: True,
-            groups=lambda fleet: split_evenly(fleet, min(halves, len(fleet))),
+            groups=lambda fleet: split_evenly(fleet, min(groups, len(fleet))),
         )
         session.record({name: runs})
         plan = session.plan(runs)

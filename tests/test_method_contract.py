@@ -97,7 +97,7 @@ def test_continued_equals_uninterrupted(name: str, toy_run: Any, tmp_path: Path)
     whole, plan, _ = toy_run(tmp_path / "whole", name, seeds=(0, 1))
     for chunks in (2, 5, 13):
         _, _, outcome = toy_run(
-            tmp_path / "parts", name, seeds=(0, 1), stop_after=chunks, halves=2, snapshot_seconds=0
+            tmp_path / "parts", name, seeds=(0, 1), stop_after=chunks, groups=2, snapshot_seconds=0
         )
         assert outcome.interrupted
     parts, _, outcome = toy_run(tmp_path / "parts", name, seeds=(0, 1))

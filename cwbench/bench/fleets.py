@@ -16,7 +16,7 @@ from cwbench.fleet.progress import Quiet
 from cwbench.fleet.runner import Runner
 from cwbench.learner.method import Method
 from cwbench.planning.estimate import Costs, estimate
-from cwbench.planning.plan import Run, Turns, in_turns, make_plan, no_turns
+from cwbench.planning.plan import Grouping, Run, groups_on_cuda, make_plan, one_group
 from cwbench.rollout.pool import Pool
 from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
@@ -182,7 +182,7 @@ def fleet_speed(
     workers: int,
     *,
     compiled: bool,
-    turns: Turns | None = None,
+    grouping: Grouping | None = None,
 ) -> tuple[dict[str, float], list[Span]]:
     """Train runs on different tasks; statistics of their last task (see `Timeline`)."""
     count = len(CW_TASKS)
@@ -206,7 +206,7 @@ def fleet_speed(
             {setup.method: method},
             device,
             envs.sizes,
-            turns=turns or (in_turns if cuda else no_turns),
+            grouping=grouping or (groups_on_cuda if cuda else one_group),
             compiled=compiled,
             snapshot_seconds=float("inf"),
             about=lambda segment: {},
@@ -219,7 +219,7 @@ def fleet_speed(
         seen = timeline.summary()
         if cuda:
             costs = Costs({setup.method: method}, device, compiled=compiled)
-            planned = estimate(plan, costs, workers, turns=runner.turns, measure=False)
+            planned = estimate(plan, costs, workers, grouping=runner.grouping, measure=False)
             seen |= {
                 "device_gib": timeline.device_bytes / GIB,
                 "device_gib_planned": planned.device_bytes / GIB,

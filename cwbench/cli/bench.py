@@ -182,9 +182,9 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 )
 @click.option("--workers", type=COUNT)
 @click.option(
-    "--turns",
+    "--groups",
     type=COUNT,
-    help="Parts of the fleet that take turns.  [default: as runs]",
+    help="Groups that update while workers collect for the others.  [default: as runs]",
 )
 @click.option("--compile/--no-compile", "compiled", default=False)
 @click.option("--tf32/--no-tf32", default=True)
@@ -199,7 +199,7 @@ def bench_fleet(
     eval_episodes: int,
     device: str,
     workers: int | None,
-    turns: int | None,
+    groups: int | None,
     compiled: bool,
     tf32: bool,
     timeline: Path | None,
@@ -231,7 +231,7 @@ def bench_fleet(
         place,
         workers or cores(),
         compiled=compiled,
-        turns=partial(split_evenly, count=min(turns, runs)) if turns else None,
+        grouping=partial(split_evenly, count=min(groups, runs)) if groups else None,
     )
     if timeline:
         from cwbench.bench.timeline_figure import draw

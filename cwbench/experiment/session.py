@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cwbench.fleet.sharing import Outcome, Progress
     from cwbench.launch import Launcher
     from cwbench.planning.estimate import Costs, Estimate, Memory
-    from cwbench.planning.plan import Fits, Plan, Run, Turns
+    from cwbench.planning.plan import Fits, Grouping, Plan, Run
     from cwbench.rollout.pool import Pool
 
 # The cost per run falls with the number of runs up to these, and hardly beyond
@@ -75,7 +75,7 @@ class Session:
     launching: Launching | None = None  # None: in this process, on one device
     listener: Listener = field(default_factory=Silent)
     command: str = ""  # recorded as the way to continue
-    groups: Turns | None = None  # how a fleet is split; None: as the device likes it
+    groups: Grouping | None = None  # how a fleet is split; None: as the device likes it
     fits: Fits | None = None  # whether a fleet fits into memory; None: measure
 
     # What is asked for, and what it takes
@@ -112,7 +112,9 @@ class Session:
         """What a plan needs; its time only if it trains on this machine."""
         from cwbench.planning.estimate import estimate
 
-        return estimate(plan, self.costs, self.workers(plan), turns=self.turns, measure=self.here)
+        return estimate(
+            plan, self.costs, self.workers(plan), grouping=self.grouping, measure=self.here
+        )
 
     def workers(self, plan: Plan) -> int:
         from cwbench.planning.estimate import cores
@@ -125,10 +127,10 @@ class Session:
         return self.launching is None or self.launching.here
 
     @property
-    def turns(self) -> Turns:
-        from cwbench.planning.plan import in_turns, no_turns
+    def grouping(self) -> Grouping:
+        from cwbench.planning.plan import groups_on_cuda, one_group
 
-        return self.groups or (in_turns if self.device.type == "cuda" else no_turns)
+        return self.groups or (groups_on_cuda if self.device.type == "cuda" else one_group)
 
     @cached_property
     def costs(self) -> Costs:
@@ -149,7 +151,7 @@ class Session:
 
         workers = self.execution.workers or min(cores(), 2 * most)
         fleets = self.launching.fleets_per_gpu if self.launching else 1
-        return Memory(self.costs, workers, self.turns, fleets)
+        return Memory(self.costs, workers, self.grouping, fleets)
 
     # Doing it
 
@@ -217,7 +219,7 @@ class Session:
             self.methods,
             self.device,
             envs.sizes,
-            turns=self.turns,
+            grouping=self.grouping,
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
             snapshot_seconds=60 * self.execution.snapshot_minutes,

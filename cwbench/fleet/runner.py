@@ -15,7 +15,7 @@ from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
-from cwbench.planning.plan import Plan, Turns
+from cwbench.planning.plan import Grouping, Plan
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
@@ -29,7 +29,7 @@ class Runner:
     methods: Mapping[str, type[Method[Any]]]
     device: torch.device
     dims: Callable[[Any], tuple[int, int]]  # env config -> numbers in an observation, in an action
-    turns: Turns
+    grouping: Grouping
     compiled: bool
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
@@ -80,10 +80,10 @@ class Runner:
         for segment in segments:
             step = snapshot.step_of(self.store.folder(segment).snapshot)
             steps.setdefault(step, []).append(segment)
-        for part in steps.values():
+        for group in steps.values():
             outcome.interrupted |= bool(stop)
             if not outcome.interrupted:
-                self._run_fleet(part, pool, progress, stop, outcome)
+                self._run_fleet(group, pool, progress, stop, outcome)
 
     def _run_fleet(
         self,
@@ -95,8 +95,8 @@ class Runner:
     ) -> None:
         fleets: list[Fleet] = []
         try:
-            for number, part in enumerate(self.turns(segments)):
-                fleets.append(self._fleet(part, number, pool, stop))
+            for number, group in enumerate(self.grouping(segments)):
+                fleets.append(self._fleet(group, number, pool, stop))
             progress.begin(fleets)
             self._drive(fleets, progress, stop)
             outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
@@ -136,10 +136,10 @@ class Runner:
             )
 
     def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
-        """Fleets take turns: while one learns, the workers collect for the others.
+        """Fleets alternate: while one updates, the workers collect for the others.
 
-        On an accelerator learning is only started, and the next chunk is asked for at once: workers
-        begin it as soon as its weights are with them.
+        On an accelerator updates are only started, and the next chunk is requested at once: workers
+        begin it as soon as its weights have arrived.
         """
         active = list(fleets)
         for fleet in active:
@@ -147,11 +147,11 @@ class Runner:
         while active:
             for fleet in list(active):
                 with fleet.place:
-                    goes_on = self._take_turn(fleet, progress, stop)
+                    goes_on = self._advance(fleet, progress, stop)
                 if not goes_on:
                     active.remove(fleet)
 
-    def _take_turn(self, fleet: Fleet, progress: Progress, stop: StopRequest) -> bool:
+    def _advance(self, fleet: Fleet, progress: Progress, stop: StopRequest) -> bool:
         """Learn from a chunk and ask for the next; whether there is one."""
         fleet.learn()
         progress.advance(fleet)

@@ -18,7 +18,7 @@ from cwbench import envs
 from cwbench.learner.method import Method
 from cwbench.learner.networks import make_critic, make_policy
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.plan import Plan, Turns, no_turns
+from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
@@ -194,12 +194,12 @@ def _moved(segment: Segment, position: int) -> Segment:
 
 
 def estimate(
-    plan: Plan, costs: Costs, workers: int, *, turns: Turns = no_turns, measure: bool = True
+    plan: Plan, costs: Costs, workers: int, *, grouping: Grouping = one_group, measure: bool = True
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds."""
     total = Estimate(0, 0, 0, 0, 0, 0, 0.0 if measure else None)
     for fleet in plan.fleets:
-        total = total.plus(_estimate_fleet(fleet, costs, workers, turns, measure))
+        total = total.plus(_estimate_fleet(fleet, costs, workers, grouping, measure))
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
@@ -210,7 +210,7 @@ def estimate(
 
 
 def _estimate_fleet(
-    fleet: Sequence[Segment], costs: Costs, workers: int, turns: Turns, measure: bool
+    fleet: Sequence[Segment], costs: Costs, workers: int, grouping: Grouping, measure: bool
 ) -> Estimate:
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
@@ -235,7 +235,7 @@ def _estimate_fleet(
         eval_steps=runs * evals,
         updates=runs * updates,
         host_bytes=0,
-        device_bytes=sum(map(costs.fleet_bytes, turns(fleet))),
+        device_bytes=sum(map(costs.fleet_bytes, grouping(fleet))),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
         seconds=seconds,
     )
@@ -268,13 +268,13 @@ def free_bytes(device: torch.device, workers: int) -> int:
 class Memory:
     """What fits into this machine's memory."""
 
-    def __init__(self, costs: Costs, workers: int, turns: Turns, fleets: int = 1) -> None:
+    def __init__(self, costs: Costs, workers: int, grouping: Grouping, fleets: int = 1) -> None:
         """`fleets`: how many share the memory."""
-        self.costs, self.workers, self.turns = costs, workers, turns
+        self.costs, self.workers, self.grouping = costs, workers, grouping
         self.free = free_bytes(costs.device, workers) // fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
-        return sum(map(self.costs.fleet_bytes, self.turns(fleet)))
+        return sum(map(self.costs.fleet_bytes, self.grouping(fleet)))
 
     def fits(self, fleet: Sequence[Segment]) -> bool:
         return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))

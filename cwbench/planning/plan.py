@@ -99,25 +99,25 @@ def _split(
     raise TooLarge(group[0])
 
 
-# The parts of a fleet that take turns: one learns while workers collect for the others.
-Turns = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
-# Runs from which on a fleet has so many parts on an accelerator. With few, an update of half as
-# many takes nearly as long; with many, two leave the device waiting for the slowest worker.
-PARTS = {3: 75, 2: 16, 1: 1}
+# Splits a fleet into groups that alternate: while one updates, workers collect for the others.
+Grouping = Callable[[Sequence[Segment]], list[tuple[Segment, ...]]]
+# Number of groups on an accelerator: the runs it needs at least. With few runs, an update of half
+# as many takes nearly as long; with many, two groups leave the device waiting for workers.
+GROUPS = {3: 75, 2: 16, 1: 1}
 
 
-def no_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
-    """On a CPU, where learning leaves nobody a core to collect with."""
+def one_group(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+    """On a CPU: updates leave no core for collecting at the same time."""
     return [tuple(fleet)]
 
 
-def in_turns(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
+def groups_on_cuda(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     """On an accelerator."""
-    return split_evenly(fleet, next(n for n, runs in PARTS.items() if len(fleet) >= runs))
+    return split_evenly(fleet, next(n for n, runs in GROUPS.items() if len(fleet) >= runs))
 
 
 def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
-    """So many parts of nearly equal size."""
+    """A number of parts of nearly equal size."""
     share, rest = divmod(len(group), count)
     starts = [number * share + min(number, rest) for number in range(count + 1)]
     return [tuple(group[start:end]) for start, end in pairwise(starts)]

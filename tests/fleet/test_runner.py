@@ -128,7 +128,7 @@ def test_a_failed_fleet_leaves_nothing_behind(
     toy_run: Any, toy_pool: Pool, tmp_path: Path, capsys: Any
 ) -> None:
     """Both workers fail, and two parts are open; then others train."""
-    bad = {"tasks": ("reach-2-x",), "seeds": (0, 1, 2, 3), "halves": 2}
+    bad = {"tasks": ("reach-2-x",), "seeds": (0, 1, 2, 3), "groups": 2}
     _, _, outcome = toy_run(tmp_path / "bad", **bad)
     assert len(outcome.failed) == 4
     assert toy_pool.load == [0.0] * len(toy_pool.workers)
@@ -159,7 +159,7 @@ def test_a_finished_task_has_left_memory_when_the_next_begins(
     monkeypatch.setattr(Quiet, "begin", lambda self, fleets: kept.extend(fleets))
     gc.disable()
     try:
-        toy_run(tmp_path, name, seeds=(0, 1), halves=2)
+        toy_run(tmp_path, name, seeds=(0, 1), groups=2)
     finally:
         gc.enable()
     assert [fleet.position for fleet in kept] == [0, 0, 1, 1, 2, 2]

@@ -133,7 +133,7 @@ def test_online_runs_continue_and_share_fleets_exactly(toy_run: Any, tmp_path: P
     whole, plan, _ = toy_run(tmp_path / "whole", "pm", seeds=(0, 1), **arguments)
     alone, own, _ = toy_run(tmp_path / "alone", "pm", seeds=(1,), **arguments)
     for chunks in (3, 12):
-        again = {"stop_after": chunks, "halves": 2, "snapshot_seconds": 0}
+        again = {"stop_after": chunks, "groups": 2, "snapshot_seconds": 0}
         _, _, outcome = toy_run(tmp_path / "parts", "pm", seeds=(0, 1), **arguments, **again)
         assert outcome.interrupted
     parts, _, _ = toy_run(tmp_path / "parts", "pm", seeds=(0, 1), **arguments)

@@ -15,7 +15,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
 from cwbench.planning import estimate
 from cwbench.planning.estimate import kept_bytes, replay_bytes
-from cwbench.planning.plan import in_turns
+from cwbench.planning.plan import groups_on_cuda
 from cwbench.spec.config import GROUPS
 from cwbench.spec.options import resolve
 from cwbench.spec.schedule import longest_share
@@ -141,7 +141,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     def fits(runs: int, on_device: int, on_host: int) -> bool:
         free = {"cuda": on_device, "cpu": on_host}
         monkeypatch.setattr(estimate, "free_bytes", lambda place, workers: free[place.type])
-        return estimate.Memory(costs, 1, in_turns).fits(fleet[:runs])
+        return estimate.Memory(costs, 1, groups_on_cuda).fits(fleet[:runs])
 
     both = 2 * (tensors + replay) - estimate.SCRATCH_BYTES  # two runs of one fleet share it
     assert fits(2, both, 0) and not fits(2, both - 1, both)

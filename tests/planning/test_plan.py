@@ -3,7 +3,7 @@
 import pytest
 
 from cwbench import sequences
-from cwbench.planning.plan import Run, TooLarge, _split, in_turns, make_plan
+from cwbench.planning.plan import Run, TooLarge, _split, groups_on_cuda, make_plan
 from cwbench.spec.config import (
     MetaWorldConfig,
     MethodConfig,
@@ -55,8 +55,8 @@ def test_fleets_are_as_few_as_fit_and_fill_all_devices() -> None:
 @pytest.mark.parametrize(
     ("runs", "sizes"), [(1, [1]), (15, [15]), (16, [8, 8]), (74, [37, 37]), (100, [34, 33, 33])]
 )
-def test_only_large_fleets_take_turns(runs: int, sizes: list[int]) -> None:
+def test_only_large_fleets_are_split_into_groups(runs: int, sizes: list[int]) -> None:
     fleet = [Segment(SETUP, seed, ("push",)) for seed in range(runs)]
-    parts = in_turns(fleet)
-    assert [len(part) for part in parts] == sizes
-    assert [segment for part in parts for segment in part] == fleet
+    groups = groups_on_cuda(fleet)
+    assert [len(group) for group in groups] == sizes
+    assert [segment for group in groups for segment in group] == fleet

@@ -164,7 +164,7 @@ def test_weights_that_arrive_late_change_no_number(
 
     monkeypatch.setattr(Collector, "request", watched)
     monkeypatch.setattr("cwbench.fleet.fleet.WeightPublisher", Late)
-    _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), halves=2, snapshot_seconds=0)
+    _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), groups=2, snapshot_seconds=0)
     assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
     at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
     assert len(late) == 2 * 3 * (1 + 2 + 3)
