@@ -41,7 +41,7 @@ class Runner:
         Ends when every segment of the plan is done, failed, or waits for one that failed.
         """
         outcome, stop = Outcome(), StopRequest(pool.kill)
-        pool.check_stop = stop.check
+        pool.check_stop = stop.check_urgent
         with stop.listening(), Claims() as claims:
             sharing = Sharing(self.store, self.about, claims, outcome, progress)
             fleets: Sequence[Sequence[Segment]] = plan.fleets

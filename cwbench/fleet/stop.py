@@ -32,6 +32,7 @@ class StopRequest:
 
     def __init__(self, force: Callable[[], None] = lambda: None) -> None:
         self.deadline: float | None = None
+        self.urgent = False  # since a second Ctrl-C
         self._force = force  # called before the process is ended by force
 
     def __bool__(self) -> bool:
@@ -41,9 +42,15 @@ class StopRequest:
         if self.deadline is None:
             self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
         elif number == signal.SIGINT:
-            self.deadline = time.monotonic()
+            self.deadline, self.urgent = time.monotonic(), True
+
+    def check_urgent(self) -> None:
+        """While waiting for workers: a snapshot may need longer than the time of grace."""
+        if self.urgent:
+            raise Interrupted
 
     def check(self) -> None:
+        """Between updates."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise Interrupted
 

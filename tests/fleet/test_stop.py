@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cwbench.fleet import stop
-from cwbench.rollout.pool import Collector
+from cwbench.rollout.pool import Collector, Pool
 from cwbench.store.results import load_runs
 
 BLOCKED = """
@@ -66,3 +66,20 @@ def test_two_interrupts_do_not_wait_for_a_hung_worker(
     toy_run(tmp_path / "stopped", seeds=(0, 1))
     stopped, whole = (load_runs(tmp_path / name).evals for name in ("stopped", "whole"))
     assert stopped.equals(whole)
+
+
+def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even without any grace a snapshot is taken: only updates are cut short."""
+    monkeypatch.setitem(stop.GRACE_SECONDS, signal.SIGINT, 0.0)
+    finish = Pool.finish_evaluations
+
+    def interrupted(self: Pool) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        finish(self)
+        monkeypatch.setattr(Pool, "finish_evaluations", finish)
+
+    monkeypatch.setattr(Pool, "finish_evaluations", interrupted)
+    store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
+    assert store.folder(plan.segments[0]).snapshot.exists()
