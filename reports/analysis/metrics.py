@@ -52,6 +52,16 @@ def backward_transfer(success: Array, window: int) -> Array:
     return np.asarray(change.mean(1)) if change.shape[1] else np.full(len(change), np.nan)
 
 
+def worst_task(success: Array, window: int) -> Array:
+    """[R]: success on the task that is worst at the end of the run."""
+    return np.asarray(task_performance(success, window).min(1))
+
+
+def anytime_performance(success: Array, window: int) -> Array:
+    """[R]: area under the average curve; a task counts as 0 until its training starts."""
+    return np.asarray(average_curve(success).mean(1))
+
+
 def area(success: Array) -> Array:
     """[R, N]: plain mean of the evaluations in each task's own window (no trapezoid, no step 0)."""
     return np.asarray(own_window(success).mean(2))

@@ -31,6 +31,11 @@ METRICS = {
     "forgetting": Metric("Forgetting", "Forgetting", -1, (-1, 1)),
     "forward_transfer": Metric("Forward Transfer", "F. Transfer", 1, (-np.inf, 1)),
     "backward_transfer": Metric("Backward Transfer", "B. Transfer", 1, (-1, 1)),
+    "anytime_performance": Metric("Anytime Performance", "Anytime", 1, (0, 1)),
+    "worst_task": Metric("Worst Task", "Worst task", 1, (0, 1)),
+    "minimum_after_learning": Metric("Minimum after Learning", "Minimum", 1, (0, 1)),
+    "drop_depth": Metric("Depth of the Drop after a Switch", "Depth", -1, (-1, 1)),
+    "drop_length": Metric("Share of a Task Spent in Drops", "Length", -1, (0, 1)),
     "pooled_transfer": Metric("Pooled Forward Transfer", "Pooled", 1, (-np.inf, 1)),
     "later_transfer": Metric(
         "Forward Transfer without the First Task", "F. Transfer, later", 1, (-np.inf, 1)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import Reference, find
 from cwbench.reports.analysis.study import Group, Protocol, Study
@@ -22,7 +22,14 @@ PER_RUN = {
     "average_performance": metrics.average_performance,
     "forgetting": metrics.forgetting,
     "backward_transfer": metrics.backward_transfer,
+    "anytime_performance": metrics.anytime_performance,
+    "worst_task": metrics.worst_task,
+    "minimum_after_learning": stability.minimum_after_learning,
+    "drop_depth": stability.drop_depth,
+    "drop_length": stability.drop_length,
 }
+NEEDS_EARLIER = ("backward_transfer", "minimum_after_learning", "drop_depth", "drop_length")
+ALSO_JOINT = ("average_performance", "worst_task")  # defined when all tasks are trained at once
 PER_TASK = {"average_performance": metrics.task_performance, "forgetting": metrics.task_forgetting}
 
 
@@ -78,12 +85,12 @@ class Scores:
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one."""
-        if metric != "average_performance" and any(group.joint for group in groups):
+        if metric not in ALSO_JOINT and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:
             return self._transfer([[(g, i) for i in range(len(g.tasks))] for g in groups], metric)
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
-        if metric == "backward_transfer" and min(len(group.tasks) for group in groups) < 2:
+        if metric in NEEDS_EARLIER and min(len(group.tasks) for group in groups) < 2:
             return nothing("a single task has no earlier ones")
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cwbench.reports.analysis import names
+from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
@@ -116,6 +116,18 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             f"Backward transfer and pooled forward transfer on {title}. Pooled: one ratio for all "
             "tasks of a sequence, so that a task with a reference near 1 cannot dominate.",
             partial(stacked, scores, family, MORE),
+        ),
+        "anytime": (
+            f"Anytime performance (area under the average curve) and the worst task on {title}.",
+            partial(stacked, scores, family, ("anytime_performance", "worst_task")),
+        ),
+        "stability": (
+            f"Old tasks after a switch on {title}, from trailing means of three evaluations. "
+            "Minimum: lowest success after a task was learned. Depth: fall below the value before "
+            f"the switch. In drops: share of evaluations more than {stability.TOLERANCE:g} below "
+            "it. Recovered: drops that end before the next switch, and after how many steps "
+            "(median of all drops).",
+            partial(details.stability_gap, scores, family),
         ),
         "iqm": (
             f"Interquartile mean over all runs on {title}; seeds are resampled.",

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import comparison, metrics, names
+from cwbench.reports.analysis import comparison, metrics, names, stability
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
@@ -44,6 +44,36 @@ def learning(scores: Scores, family: str) -> tuple[Block, ...]:
         _per_task(scores, family, f"Steps to {THRESHOLD:g}", _steps_to_threshold),
         _per_task(scores, family, failed, partial(_failures, scores)),
     )
+
+
+def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
+    """What a switch does to old tasks, a row per method."""
+    groups = scores.study.of(scores.protocol, family)
+    setups, count = main_setups(groups), len({group.sequence for group in groups})
+    measures = ("minimum_after_learning", "drop_depth", "drop_length")
+    columns = [
+        mark_bold(
+            [score_cell(scores, members, metric, count) for members in setups.values()],
+            names.METRICS[metric].sign,
+        )
+        for metric in measures
+    ]
+    columns.append(tuple(_recovery(scores, members) for members in setups.values()))
+    rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
+    return (Block("", "Method", ("Minimum", "Depth", "In drops", "Recovered"), rows),)
+
+
+def _recovery(scores: Scores, groups: Sequence[Group]) -> Cell:
+    """How many drops end before the next switch, and the median time that takes."""
+    found = [stability.recoveries(group.complete, scores.window) for group in groups]
+    times = np.concatenate(found) if found else np.array([])
+    if not len(times):
+        return replace(empty_cell(groups), text="no drop")
+    middle = float(np.quantile(times, 0.5, method="inverted_cdf"))
+    every = groups[0].protocol.schedule["eval_every"]
+    after = f", {middle * every / 1000:g}k steps" if np.isfinite(middle) else ""
+    text = f"{np.isfinite(times).sum()} of {len(times)}{after}"
+    return replace(empty_cell(groups), text=text)
 
 
 def _per_task(

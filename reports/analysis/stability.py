@@ -1,0 +1,78 @@
+"""The stability gap (De Lange et al., 2023): what happens to old tasks right after a switch.
+
+`success` is [R, N, E, N] as in `metrics`. Single evaluations have few episodes, so curves are
+trailing means of three, which start again at each task.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import metrics
+
+Array = NDArray[np.float64]
+SMOOTH = 3
+TOLERANCE = 0.1  # an old task counts as dropped this far below its value before the switch
+
+
+def smooth(success: Array) -> Array:
+    """Trailing means within each task's window, [R, N, E, N]."""
+    return np.moveaxis(metrics.trailing_mean(np.moveaxis(success, 2, 3), SMOOTH), 3, 2)
+
+
+def old(tasks: int) -> NDArray[np.bool_]:
+    """[N, N]: task i (column) was learned before task k (row) is trained."""
+    return np.tril(np.ones((tasks, tasks), bool), -1)
+
+
+def before_switch(success: Array, window: int) -> Array:
+    """[R, N, N]: end value of task i in the window before that of task k; NaN for the first k."""
+    end = metrics.end_values(success, window)
+    return np.concatenate([np.full_like(end[:, :1], np.nan), end[:, :-1]], axis=1)
+
+
+def minimum_after_learning(success: Array, window: int) -> Array:
+    """[R]: the lowest success of each old task after its own window, averaged over tasks."""
+    tasks = success.shape[1]
+    if tasks < 2:
+        return np.full(len(success), np.nan)
+    curves = smooth(success)
+    lows = [curves[:, task + 1 :, :, task].min((1, 2)) for task in range(tasks - 1)]
+    return np.asarray(np.mean(lows, axis=0))
+
+
+def drop_depth(success: Array, window: int) -> Array:
+    """[R]: how far old tasks fall below their value before a switch, at the lowest point of the
+    next window, averaged over switches and old tasks; 0 where a task does not fall."""
+    low = smooth(success).min(2)
+    depth = np.maximum(before_switch(success, window) - low, 0)
+    return _mean_over_old(depth)
+
+
+def dropped(success: Array, window: int) -> NDArray[np.bool_]:
+    """[R, N, E, N]: the evaluations of old tasks that lie in a drop."""
+    level = before_switch(success, window)[:, :, None, :] - TOLERANCE
+    return smooth(success) < level - 1e-9
+
+
+def drop_length(success: Array, window: int) -> Array:
+    """[R]: share of the evaluations of old tasks that lie in a drop."""
+    share = dropped(success, window).mean(2)
+    known = ~np.isnan(success).any(2)
+    return _mean_over_old(np.where(known, share, np.nan))
+
+
+def recoveries(success: Array, window: int) -> Array:
+    """One number per drop: evaluations from the switch until the task is back, inf if it is not.
+
+    Drops of all runs together; a task that never falls has none.
+    """
+    where = dropped(success, window) & old(success.shape[1])[None, :, None, :]
+    fallen = np.moveaxis(where, 2, 3)[where.any(2)]  # [drops, E]
+    after = fallen.shape[1] - fallen[:, ::-1].argmax(1)  # evaluations up to the last one below
+    return np.where(after < fallen.shape[1], after + 1.0, np.inf)
+
+
+def _mean_over_old(values: Array) -> Array:
+    """Values [R, N, N] averaged over the pairs of a switch and an old task, [R]."""
+    pairs = values[:, old(values.shape[1])]
+    return np.asarray(pairs.mean(1)) if pairs.shape[1] else np.full(len(values), np.nan)

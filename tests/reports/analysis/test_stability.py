@@ -1,0 +1,58 @@
+"""The stability gap against known answers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from cwbench.reports.analysis import metrics, stability
+
+NAN = np.nan
+# One run, two tasks, six evaluations each. Task 0 falls from 0.9 after the switch and comes back.
+FALL = np.array([0.0, 0.3, 0.6, 0.9, 0.9, 0.9])
+SUCCESS = np.full((1, 2, 6, 2), NAN)
+SUCCESS[0, 0, :, 0] = 0.9
+SUCCESS[0, 1, :, 0] = FALL
+SUCCESS[0, 1, :, 1] = 0.5
+
+
+def test_depth_minimum_length_and_recovery():
+    # Trailing means of three: 0, 0.15, 0.3, 0.6, 0.8, 0.9. Before the switch: 0.9.
+    assert_allclose(stability.smooth(SUCCESS)[0, 1, :, 0], [0, 0.15, 0.3, 0.6, 0.8, 0.9])
+    assert stability.minimum_after_learning(SUCCESS, 2) == pytest.approx([0])
+    assert stability.drop_depth(SUCCESS, 2) == pytest.approx([0.9])
+    assert stability.drop_length(SUCCESS, 2) == pytest.approx([4 / 6])  # below 0.8
+    assert stability.recoveries(SUCCESS, 2).tolist() == [5]
+
+
+def test_a_task_that_does_not_fall_has_no_drop():
+    still = SUCCESS.copy()
+    still[0, 1, :, 0] = 0.95
+    assert stability.drop_depth(still, 2) == pytest.approx([0])
+    assert len(stability.recoveries(still, 2)) == 0
+
+
+def test_a_task_that_stays_down_never_recovers():
+    lost = SUCCESS.copy()
+    lost[0, 1, :, 0] = 0.1
+    assert stability.recoveries(lost, 2).tolist() == [np.inf]
+    assert stability.drop_length(lost, 2) == pytest.approx([1])
+
+
+def test_a_single_task_has_no_old_ones():
+    alone = SUCCESS[:, :1, :, :1]
+    assert np.isnan(stability.minimum_after_learning(alone, 2)).all()
+    assert np.isnan(stability.drop_depth(alone, 2)).all()
+
+
+def test_unfinished_runs_have_no_numbers():
+    unknown = np.full_like(SUCCESS, NAN)
+    for metric in (stability.drop_depth, stability.drop_length, stability.minimum_after_learning):
+        assert np.isnan(metric(unknown, 2)).all()
+    assert len(stability.recoveries(unknown, 2)) == 0
+
+
+def test_anytime_performance_and_the_worst_task():
+    # Average of both tasks: 0.45 in the first window (task 1 counts 0), then (fall + 0.5) / 2.
+    want = np.mean([0.45, np.mean((FALL + 0.5) / 2)])
+    assert metrics.anytime_performance(SUCCESS, 2) == pytest.approx([want])
+    assert metrics.worst_task(SUCCESS, 2) == pytest.approx([0.5])
