@@ -57,17 +57,20 @@ def read(results: Path, options: Options = DEFAULTS) -> Study:
 
 
 def tables_of(
-    study: Study, only: str | None = None, *, paper: bool = False
+    study: Study, only: str | None = None, *, compare: str | None = None
 ) -> Iterator[tuple[str, Scores, Table]]:
     """Name for files, scores and table, over all protocols; protocols are never mixed.
 
-    `paper` adds the tables that put published cells next to ours.
+    `compare` names a source of published numbers and adds the tables that show them next to ours.
     """
     for protocol in study.protocols:
         scores = Scores(study, protocol)
         end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
         wanted = list(catalog.entries(scores))
-        wanted += catalog.paper_entries(scores) if paper or only else []
+        if compare:
+            wanted += catalog.published_entries(scores, compare)
+        elif only:
+            wanted += catalog.all_published(scores)
         for entry in wanted:
             if only in (None, entry.name):
                 table = catalog.make(scores, entry)
@@ -171,17 +174,17 @@ def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
 
 
 def write_report(
-    study: Study, results: Path, out: Path, *, paper: bool = False, processes: int = 2
+    study: Study, results: Path, out: Path, *, compare: str | None = None, processes: int = 2
 ) -> Made:
     """The whole report folder. Figures are drawn by other processes while the tables are made."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     plan = figure_plan(study, out)
     with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
-        tables = list(tables_of(study, paper=paper))
+        tables = list(tables_of(study, compare=compare))
         linked = write_tables(tables, out, [file.name for _, _, file in plan])
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
-        lint = paper_numbers.lint() if paper else None
+        lint = None if compare is None else paper_numbers.lint() if compare == "paper" else []
         index = _page(study, tables, results, out, linked=linked, lint=lint)
         for job in drawn:
             job.result()

@@ -11,6 +11,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.study import Options, Study
+from cwbench.reports.tables.catalog import SOURCES
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
 from cwbench.reports.tables.verify import verify as verify_table
@@ -69,7 +70,10 @@ def read_study(results: Path, options: Options) -> Study:
     "or every run as a line.",
 )
 @click.option("--against", metavar="METHOD", help="Compare the other methods with this one only.")
-@click.option("--compare", type=click.Choice(["paper"]), help="Put published numbers beside ours.")
+@click.option(
+    "--compare", type=click.Choice(SOURCES), help="Put published numbers next to these results."
+)
+@click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
 def report(
     paths: tuple[str, ...],
     results: Path | None,
@@ -81,6 +85,7 @@ def report(
     band: str,
     against: str | None,
     compare: str | None,
+    all_cells: bool,
 ) -> None:
     """Turn a results folder into tables, figures and a page.
 
@@ -95,7 +100,7 @@ def report(
         raise click.UsageError(f"{out} is a file, not a folder; give OUT another name")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
-    study = read_study(source, Options(window, level, band, against))
+    study = read_study(source, Options(window, level, band, against, all_cells))
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")
@@ -103,7 +108,7 @@ def report(
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
     folder = Path(out) if out else build.report_folder(source)
-    announce(build.write_report(study, source, folder, paper=compare == "paper"))
+    announce(build.write_report(study, source, folder, compare=compare))
 
 
 def write_report_into(results: Path, *, quiet: bool) -> None:

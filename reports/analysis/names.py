@@ -34,7 +34,7 @@ METRICS = {
     "anytime_performance": Metric("Anytime Performance", "Anytime", 1, (0, 1)),
     "worst_task": Metric("Worst Task", "Worst task", 1, (0, 1)),
     "minimum_after_learning": Metric("Minimum after Learning", "Minimum", 1, (0, 1)),
-    "drop_depth": Metric("Depth of the Drop after a Switch", "Depth", -1, (-1, 1)),
+    "drop_depth": Metric("Depth of the Drop after a Switch", "Depth", -1, (0, 1)),
     "drop_length": Metric("Share of a Task Spent in Drops", "Length", -1, (0, 1)),
     "pooled_transfer": Metric("Pooled Forward Transfer", "Pooled", 1, (-np.inf, 1)),
     "later_transfer": Metric(

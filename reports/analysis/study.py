@@ -31,6 +31,7 @@ class Options:
     level: float = LEVEL  # of every interval
     band: str = BANDS[0]  # around curves
     against: str | None = None  # compare methods with this one only
+    all_cells: bool = False  # published cells without a number of ours, too
 
 
 DEFAULTS = Options()

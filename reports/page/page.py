@@ -20,6 +20,7 @@ from cwbench.reports.page.charts import Line, chart
 from cwbench.reports.page.runs import runs_section
 from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
 from cwbench.reports.tables.model import Block, Cell, Section, Table
+from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
 
 Tables = Sequence[tuple[str, Scores, Table]]
@@ -253,7 +254,8 @@ def _paper(tables: Tables, lint: Sequence[str]) -> str:
     own = _whole_tables(tables, "published")
     items = "".join(f"<li>{escape(line)}</li>" for line in lint)
     wrong = f"<h3>Impossible among them</h3><ul class=problems>{items}</ul>" if lint else ""
-    return (own or "<p>No run here has a published counterpart.</p>") + wrong
+    blocks = [b for _, _, table in tables if table.section == "published" for b in table.blocks]
+    return f"<p>{escape(overall(blocks))}</p>{own}{wrong}"
 
 
 def _problems(problems: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables import details, paper_comparison
+from cwbench.reports.tables import details, other_papers, paper_comparison
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
@@ -78,16 +78,31 @@ def entries(scores: Scores) -> Iterator[Entry]:
         )
 
 
-def paper_entries(scores: Scores) -> Iterator[Entry]:
-    """Published cells next to ours."""
-    for name, families, blocks in paper_comparison.entries(scores):
-        caption = paper_comparison.caption(scores, name)
-        yield Entry(f"paper-{name}", "published", families, caption, blocks)
+SOURCES = ("paper", *other_papers.PAPERS)  # of published numbers
+
+
+def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
+    """A source's published cells next to ours; without a number of ours only if asked for."""
+    if source == "paper":
+        found = paper_comparison.comparisons(scores)
+    else:
+        found = other_papers.comparisons(scores, source)
+    for one in found:
+        blocks = one.blocks if scores.study.options.all_cells else partial(_with_counterpart, one)
+        yield Entry(one.name, "published", one.families, one.caption, blocks)
+
+
+def _with_counterpart(one: paper_comparison.Comparison) -> tuple[Block, ...]:
+    return paper_comparison.with_counterpart(one.blocks())
+
+
+def all_published(scores: Scores) -> list[Entry]:
+    return [entry for source in SOURCES for entry in published_entries(scores, source)]
 
 
 def find(scores: Scores, name: str) -> Entry | None:
     """The table of that name."""
-    every = [*entries(scores), *paper_entries(scores)]
+    every = [*entries(scores), *all_published(scores)]
     return next((entry for entry in every if entry.name == name), None)
 
 
@@ -182,7 +197,9 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         f" evaluated every {schedule.get('eval_every', '?')} with "
         f"{schedule.get('eval_episodes', '?')} episodes",
         "environment": f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, "
-        f"horizon {env.get('horizon', '?')}" + (f", {simulator}" if simulator else ""),
+        f"horizon {env.get('horizon', '?')}"
+        + (f", {simulator} with its physics and success tests" if simulator else "")
+        + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} seeds",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
         "commit": f"trained at {commit}, reported at {report_commit()}",

@@ -1,13 +1,14 @@
 """Tables with each published cell next to ours and a verdict: `--compare paper`."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_run
+from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Score, Scores, align, nothing
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import paper_numbers
@@ -16,6 +17,13 @@ from cwbench.reports.tables.model import Block, Cell, empty_cell
 from cwbench.reports.tables.paper_numbers import Published
 
 METHODS = ("finetuning", "ewc", "packnet", "clonex", "perfect_memory", "recall")
+VERDICTS = {  # how a cell's text ends -> how the summary counts it
+    "agrees": "agree",
+    " differs": "differ",
+    "cannot tell at this n": "cannot tell at this number of seeds",
+    "protocol differs": "were measured under another protocol",
+    "published cell is impossible": "are impossible as published",
+}
 TITLES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -27,21 +35,78 @@ TITLES = {
 }
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """How one table of published numbers next to ours is made."""
+
+    name: str
+    families: tuple[str, ...]
+    caption: str
+    blocks: Callable[[], tuple[Block, ...]]
+
+
+def environment(scores: Scores) -> str:
+    """What differs from the environment of the published numbers, whatever the protocol."""
+    records = scores.study.segments.values()
+    versions = versions_of(records)
+    simulator = ", ".join(f"{k} {versions.get(k, '?')}" for k in ("metaworld", "mujoco"))
+    tf32 = any((record.get("device") or {}).get("tf32") for record in records)
+    return (
+        f"Published numbers are of Meta-World V1, ours of {simulator}: success tests and physics "
+        f"are theirs{', matrix products are TF32' * tf32}. Orderings may be compared, and single "
+        "numbers with that in mind. Intervals: percentile bootstrap over seeds, as published."
+    )
+
+
 def caption(scores: Scores, table: str) -> str:
     """Names every difference between the two protocols."""
-    versions = {
-        str((record.get("versions") or {}).get("metaworld", "?"))
-        for record in scores.study.segments.values()
-    }
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
-    where = f"Published / ours on {TITLES[table]}. Published numbers are of Meta-World V1, ours of "
-    where += f"metaworld {', '.join(sorted(versions)) or '?'}: orderings may be compared, and "
-    where += "single numbers with that in mind. Intervals: percentile bootstrap over seeds, as "
-    where += "published."
-    return where + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
+    text = f"Published / ours on {TITLES[table]}. {environment(scores)}"
+    return text + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
 
 
-def entries(
+def comparisons(scores: Scores) -> Iterator[Comparison]:
+    """The comparisons with the RECALL paper that our runs can fill."""
+    for name, families, blocks in _makers(scores):
+        yield Comparison(f"paper-{name}", families, caption(scores, name), blocks)
+
+
+def with_counterpart(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The rows and columns in which at least one cell has a number of ours."""
+    return tuple(block for block in map(_with_counterpart, blocks) if block.rows)
+
+
+def _with_counterpart(block: Block) -> Block:
+    has = [[has_number(cell) for cell in cells] for _, cells in block.rows]
+    kept = [index for index in range(len(block.columns)) if any(row[index] for row in has)]
+    rows = [row for row, known in zip(block.rows, has, strict=True) if any(known)]
+    owners = [number for number, (_, count) in enumerate(block.spans) for _ in range(count)]
+    spans = [(title, sum(owners[i] == n for i in kept)) for n, (title, _) in enumerate(block.spans)]
+    return replace(
+        block,
+        columns=tuple(block.columns[index] for index in kept),
+        rows=tuple((name, tuple(cells[index] for index in kept)) for name, cells in rows),
+        mean=block.mean and rows[-1:] == list(block.rows[-1:]),
+        spans=tuple((title, count) for title, count in spans if count),
+    )
+
+
+def has_number(cell: Cell) -> bool:
+    return bool(cell.text) and not cell.text.endswith((paper_numbers.NO_NUMBER, "/ –"))
+
+
+def overall(blocks: Iterable[Block]) -> str:
+    """How many cells agree, differ or cannot tell, in one sentence."""
+    texts = [cell.text for block in blocks for _, cells in block.rows for cell in cells]
+    counts = {end: sum(text.endswith(end) for text in texts) for end in VERDICTS}
+    counts[" differs"] -= counts["protocol differs"]
+    if not (total := sum(counts.values())):
+        return "No run here has a published counterpart."
+    parts = ", ".join(f"{counts[end]} {words}" for end, words in VERDICTS.items())
+    return f"Of {total} published cells with a number of ours: {parts}."
+
+
+def _makers(
     scores: Scores,
 ) -> Iterator[tuple[str, tuple[str, ...], Callable[[], tuple[Block, ...]]]]:
     """Name, families and maker of each comparison our runs can fill."""
@@ -60,17 +125,30 @@ def entries(
 
 
 def compared(
-    scores: Scores, cell: Published, groups: list[Group], score: Score, error: float | None = None
+    cell: Published,
+    groups: list[Group],
+    score: Score,
+    error: float | None = None,
+    *,
+    differs: bool,
 ) -> Cell:
     """`0.84 / 0.86 [0.81, 0.90] agrees`: with the kind of interval that was published."""
     text = paper_numbers.verdict(score, cell, error)
-    if paper_numbers.protocol_differences(scores.protocol, scores.window) and score.seeds:
+    if differs and score.seeds:
         text = "protocol differs"
     low, high = score.estimate.ends("percentile")
     ours = "–" if np.isnan(score.value) else number(score.value)
     ours += "" if np.isnan(low) else f" [{number(low)}, {number(high)}]"
     origin = empty_cell(groups) if groups else Cell()
     return replace(origin, score=None, text=f"{number(cell.value)} / {ours} {text}")
+
+
+def with_paper(
+    scores: Scores, cell: Published, groups: list[Group], score: Score, error: float | None = None
+) -> Cell:
+    """A cell of the RECALL paper next to ours."""
+    differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
+    return compared(cell, groups, score, error, differs=bool(differences))
 
 
 def default_groups(scores: Scores, families: tuple[str, ...], method: str) -> list[Group]:
@@ -106,7 +184,7 @@ def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
                     error = paper_numbers.mean_error(cells[s, method, metric] for s in sequences)
                 count = 1 if row != "mean" else len(sequences)
                 score = score_of(scores, groups, metric, count)
-                line.append(compared(scores, cells[row, method, metric], groups, score, error))
+                line.append(with_paper(scores, cells[row, method, metric], groups, score, error))
             table.append((row, tuple(line)))
         columns = tuple(names.METHODS[method] for method in METHODS)
         corner, title = names.FAMILIES[family], names.METRICS[metric].title
@@ -125,7 +203,7 @@ def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]
             groups = default_groups(scores, (family,), method)
             for metric in names.HEADLINE:
                 score = score_of(scores, groups, metric)
-                line.append(compared(scores, cells[family, method, metric], groups, score))
+                line.append(with_paper(scores, cells[family, method, metric], groups, score))
         table.append((names.METHODS[method], tuple(line)))
     columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE) * len(families)
     spans = tuple((names.FAMILIES[family], len(names.HEADLINE)) for family in families)
@@ -152,7 +230,7 @@ def weights(scores: Scores) -> tuple[Block, ...]:
             g for g in groups if option(scores, g, "method_options", "lambda_") == float(cell.row)
         ][:1]
         score = score_of(scores, same, cell.metric)
-        table.setdefault(cell.row, []).append(compared(scores, cell, same, score))
+        table.setdefault(cell.row, []).append(with_paper(scores, cell, same, score))
     columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE)
     return (Block("", "lambda", columns, tuple((k, tuple(v)) for k, v in table.items())),)
 
@@ -188,7 +266,7 @@ def replay(scores: Scores) -> tuple[Block, ...]:
             and not unshared(scores, group, "critic")
         ][:1]
         score = pair_score(scores, same, "first" if cell.metric == "performance" else "forgetting")
-        table.setdefault(cell.row, []).append(compared(scores, cell, same, score))
+        table.setdefault(cell.row, []).append(with_paper(scores, cell, same, score))
     return (
         Block(
             "",
@@ -218,7 +296,7 @@ def sharing(scores: Scores) -> tuple[Block, ...]:
             f"{'un' * unshared(scores, group, 'critic')}shared critic"
         ][:1]
         table.setdefault(cell.row, []).append(
-            compared(scores, cell, same, pair_score(scores, same, cell.column))
+            with_paper(scores, cell, same, pair_score(scores, same, cell.column))
         )
     rows = tuple((row, tuple(cells)) for row, cells in table.items())
     return (Block("", "Network setting", ("First task", "Second task"), rows),)
@@ -247,7 +325,7 @@ def pair_averages(scores: Scores) -> tuple[Block, ...]:
             metric = "forgetting" if quantity == "forgetting" else "performance"
             cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
             # The paper gives no interval here: assume that its error equals ours.
-            line.append(compared(scores, cell, groups, score, score.estimate.error))
+            line.append(with_paper(scores, cell, groups, score, score.estimate.error))
         for key, name in counted.items():
             theirs = quoted.get((method, key))
             ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"

@@ -19,6 +19,7 @@ from cwbench.reports.analysis.study import Protocol
 
 SEEDS = 5
 ROUNDING = 0.005  # published with two digits
+NO_NUMBER = "no number of ours"
 MARGIN = 0.1  # a difference surely smaller than this counts as agreement
 SETTINGS: dict[str, dict[str, Any]] = {
     "env": {"obs": "cw12", "reward": "cw_v1", "horizon": 200},
@@ -52,6 +53,7 @@ class Published:
     value: float
     low: float = math.nan
     high: float = math.nan
+    seeds: int = SEEDS
 
     @property
     def name(self) -> str:
@@ -64,7 +66,9 @@ class Published:
         A percentile bootstrap of n seeds has the spread of s * sqrt((n - 1) / n) / sqrt(n).
         """
         width = (self.high - self.low) / (2 * stats.norm.ppf((1 + LEVEL) / 2))
-        return float(math.hypot(width * math.sqrt(SEEDS / (SEEDS - 1)), ROUNDING / math.sqrt(3)))
+        return float(
+            math.hypot(width * math.sqrt(self.seeds / (self.seeds - 1)), ROUNDING / math.sqrt(3))
+        )
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -76,23 +80,26 @@ def rows(name: str) -> list[dict[str, str]]:
 def published() -> tuple[Published, ...]:
     """Every published cell that a run of ours can be compared with."""
     found = [
-        _cell(table.replace("_", "-"), row["sequence"].lower(), row["method"], row)
+        cell(table.replace("_", "-"), row["sequence"].lower(), row["method"], row)
         for table in ("cw3", "cw6", "cw10_cw20")
         for row in rows(table)
     ]
-    found += [_cell("lambda", row["lambda"], "recall", row) for row in rows("lambda")]
+    found += [cell("lambda", row["lambda"], "recall", row) for row in rows("lambda")]
     found += [
-        _cell("replay", row["pair"], row["replay_mode"], row) for row in rows("offline_online")
+        cell("replay", row["pair"], row["replay_mode"], row) for row in rows("offline_online")
     ]
     for row in rows("actor_critic_sharing"):
         setting = f"{row['actor']} actor, {row['critic']} critic"
-        found.append(_cell("sharing", setting, row["task"], row))
+        found.append(cell("sharing", setting, row["task"], row))
     return tuple(found)
 
 
-def _cell(table: str, row: str, column: str, content: dict[str, str]) -> Published:
+def cell(
+    table: str, row: str, column: str, content: dict[str, str], seeds: int = SEEDS
+) -> Published:
     low, high = (float(content[key]) if content[key] else math.nan for key in ("ci_low", "ci_high"))
-    return Published(table, row, column, content["metric"], float(content["mean"]), low, high)
+    mean = float(content["mean"])
+    return Published(table, row, column, content["metric"], mean, low, high, seeds)
 
 
 def pair_summary() -> dict[tuple[str, str], float]:
@@ -147,7 +154,9 @@ def lint() -> list[str]:
 # Our numbers and the published ones ------------------------------------------------------------
 
 
-def protocol_differences(protocol: Protocol, window: int) -> list[str]:
+def protocol_differences(
+    protocol: Protocol, window: int, published_window: int = WINDOW
+) -> list[str]:
     """In which settings our protocol is not the paper's, the simulator apart."""
     found = []
     for group, wanted in SETTINGS.items():
@@ -157,8 +166,8 @@ def protocol_differences(protocol: Protocol, window: int) -> list[str]:
             for key, value in wanted.items()
             if ours.get(key) != value
         ]
-    if window != WINDOW:
-        found.append(f"window {window} instead of {WINDOW}")
+    if window != published_window:
+        found.append(f"window {window} instead of {published_window}")
     return found
 
 
@@ -175,7 +184,7 @@ def verdict(ours: Score, cell: Published, error: float | None = None) -> str:
     margin they agree, and otherwise this many seeds cannot tell.
     """
     if math.isnan(ours.value):
-        return "no number of ours"
+        return NO_NUMBER
     if impossible(cell):
         return "published cell is impossible"
     theirs = cell.error if error is None else error
@@ -183,7 +192,7 @@ def verdict(ours: Score, cell: Published, error: float | None = None) -> str:
         return "cannot tell at this n"
     mine, freedom = ours.estimate.error, ours.estimate.freedom
     total = mine**2 + theirs**2
-    welch = total**2 / (mine**4 / freedom + theirs**4 / (SEEDS - 1))
+    welch = total**2 / (mine**4 / freedom + theirs**4 / (cell.seeds - 1))
     reach = t_quantile(welch) * math.sqrt(total)
     gap = ours.value - cell.value
     if abs(gap) > reach:

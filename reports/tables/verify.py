@@ -30,6 +30,8 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         "window": scores.window,
         "level": scores.level,
     }
+    if scores.study.options.all_cells:
+        recipe["all_cells"] = True
     if scores.study.options.against:
         recipe["against"] = scores.study.options.against
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
@@ -53,7 +55,8 @@ def recipe_of(text: str) -> dict[str, Any]:
 def recipe_options(recipe: Mapping[str, Any]) -> Options:
     """How the results must be read to compute the table again."""
     level, against = recipe.get("level", LEVEL), recipe.get("against")
-    return Options(window=recipe["window"], level=level, against=against)
+    every = bool(recipe.get("all_cells"))
+    return Options(window=recipe["window"], level=level, against=against, all_cells=every)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--window", "0"], "0 is too small"),
         (["report", "--format", "csv"], "need --table"),
         (["report", "a", "b", "c"], "too many arguments"),
-        (["report", "--compare", "print"], "'print' is not 'paper'"),
+        (["report", "--compare", "print"], "'print' is not one of 'paper', 'continual-world'"),
         (["verify", "results/experiments"], "is a directory"),
         (["verify", "missing.tex"], "does not exist"),
     ],
