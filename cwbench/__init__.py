@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cwbench.spec.config import MethodConfig
     from cwbench.spec.errors import UserError
     from cwbench.spec.options import option
+    from cwbench.spec.tasks import Task
 
 # Where each name lives.
 _HOMES = {
@@ -28,6 +29,7 @@ _HOMES = {
     "Run": "cwbench.experiment.runs",
     "Runs": "cwbench.experiment.runs",
     "Sequence": "cwbench.sequences",
+    "Task": "cwbench.spec.tasks",
     "TrainingError": "cwbench.experiment.api",
     "UserError": "cwbench.spec.errors",
     "evaluate": "cwbench.experiment.policy",
@@ -48,6 +50,7 @@ __all__ = [
     "Run",
     "Runs",
     "Sequence",
+    "Task",
     "TrainingError",
     "UserError",
     "__version__",

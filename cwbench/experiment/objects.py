@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from cwbench import sequences
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Task
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.methods import Entry
 
-SequenceLike = str | sequences.Sequence | Sequence[str]
+SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
@@ -41,14 +42,32 @@ def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
 
 
 def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
-    """A name or pattern as on the command line, a sequence, or its tasks' names."""
+    """A name or pattern as on the command line, a sequence, or its tasks, by name or as objects."""
     if isinstance(wanted, str):
         return sequences.expand(wanted)
     if isinstance(wanted, sequences.Sequence):
         return [_checked(wanted)]
-    if not wanted or not all(isinstance(task, str) for task in wanted):
-        raise UserError(f"{wanted!r} is not a sequence", "give a name or a list of task names")
-    return [_checked(sequences.Sequence("-".join(wanted), tuple(wanted)))]
+    definitions = [task for task in wanted if isinstance(task, Task)]
+    tasks = [task.name if isinstance(task, Task) else task for task in wanted]
+    if not tasks or not all(isinstance(task, str) for task in tasks):
+        raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
+    if not definitions:
+        return [_checked(sequences.Sequence("-".join(tasks), tuple(tasks)))]
+    if len(definitions) < len(tasks):
+        raise UserError("a sequence has tasks by name and tasks as objects", "use only one kind")
+    return [_checked(_defined(tasks, definitions))]
+
+
+def _defined(tasks: Sequence[str], definitions: Sequence[Task]) -> sequences.Sequence:
+    """A sequence of tasks with environments of their own."""
+    distinct = {task.name: task for task in definitions}
+    for task in definitions:
+        if distinct[task.name] != task:
+            raise UserError(f"two tasks are called {task.name!r}", "give each a name of its own")
+        if isinstance(task.env, FunctionType) and task.env.__module__ == "__main__":
+            list(Source("__main__").collect(task.env))  # UserError if there is no source to hash
+    made = tuple(distinct.values())
+    return sequences.Sequence("-".join(tasks), tuple(tasks), "gymnasium", made)
 
 
 def _checked(sequence: sequences.Sequence) -> sequences.Sequence:

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from cwbench.spec.errors import UserError
@@ -114,6 +114,17 @@ class Task:
             "resume": self.resume,
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Workers do not import scripts and notebooks, so functions from there go by value."""
+        state = dict(vars(self))
+        if getattr(self.env, "__module__", None) == "__main__":
+            state["env"] = by_value(self.env)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        env = state["env"]
+        vars(self).update(state | {"env": from_value(env) if isinstance(env, bytes) else env})
+
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Task":
         values = dict(record)
@@ -131,6 +142,21 @@ def named_source(function: Callable[..., Any]) -> dict[str, str]:
         text = ""
     name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}"
     return {"callable": name, "source": hashlib.sha256(text.encode()).hexdigest()[:12]}
+
+
+@cache
+def by_value(function: Any) -> bytes:
+    import cloudpickle
+
+    content: bytes = cloudpickle.dumps(function)
+    return content
+
+
+@cache  # one object per function: configs are compared by their tasks
+def from_value(content: bytes) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(content)
 
 
 def imported(name: str) -> Any:

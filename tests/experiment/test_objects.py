@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import linecache
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from cwbench import methods, sequences
 from cwbench.experiment.objects import find_method, find_sequences, source_hash
 from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Task
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pull.py"
 CELL = """
@@ -116,10 +118,31 @@ def test_sequences_are_names_tasks_or_objects() -> None:
     assert find_sequences(own) == [own]
 
 
+def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
+    heavy, light = Task("heavy", "Pendulum-v1"), Task("light", "Pendulum-v1", kwargs={"g": 2.0})
+    [made] = find_sequences([heavy, light, heavy])
+    assert (made.tasks, made.suite) == (("heavy", "light", "heavy"), "gymnasium")
+    assert made.definitions == (heavy, light)
+
+
+def test_environments_of_a_script_go_to_workers_by_value() -> None:
+    """Workers do not import the script; the same function arrives as the same object."""
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    exec("def make():\n    return 42\n", scope)
+    task = Task("mine", scope["make"])
+    content = pickle.dumps(task)
+    first, second = pickle.loads(content), pickle.loads(content)
+    assert first.env() == 42 and first == second and hash(first) == hash(second)
+    named = Task("named", "Pendulum-v1")
+    assert pickle.loads(pickle.dumps(named)) == named
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
         (["push", "hamer"], "unknown task 'hamer'; did you mean 'hammer'?"),
+        ([Task("a", "X-v1"), "push"], "a sequence has tasks by name and tasks as objects"),
+        ([Task("a", "X-v1"), Task("a", "Y-v1")], "two tasks are called 'a'; give each a name"),
         ([], r"\[\] is not a sequence; give a name"),
         ([3], r"\[3\] is not a sequence; give a name"),
         (sequences.Sequence("cw3-1", ("push",)), "'cw3-1' is the name of a published sequence"),
