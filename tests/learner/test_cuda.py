@@ -234,17 +234,17 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
     alone = [make(seeds, CUDA) for seeds in fleets]
     for trainer in alone:
         trainer.train(120)
-    beside = []
+    concurrent = []
     for number, seeds in enumerate(fleets):
-        place = side_by_side(CUDA, number)
-        with place:
-            beside.append((place, make(seeds, CUDA)))
+        stream = side_by_side(CUDA, number)
+        with stream:
+            concurrent.append((stream, make(seeds, CUDA)))
     for _ in range(12):
-        for place, trainer in beside:
-            with place:
+        for stream, trainer in concurrent:
+            with stream:
                 trainer.train(10)
     torch.cuda.synchronize()
-    for one, (_, other) in zip(alone, beside, strict=True):
+    for one, (_, other) in zip(alone, concurrent, strict=True):
         for name, x in one.state().items():
             assert torch.equal(other.state()[name], x), name
 
