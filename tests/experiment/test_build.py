@@ -1,0 +1,63 @@
+"""Setups from names and options."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.experiment.build import (
+    load_method,
+    make_label,
+    make_setup,
+    parse_unshared,
+    with_unshared,
+)
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.config import SACConfig
+from cwbench.spec.errors import UserError
+
+
+def setup_of(name: str, given: dict[str, Any], unshared: str | None = None) -> Any:
+    method, entry = load_method(name)
+    names = parse_unshared(unshared)
+    return make_setup(method, entry, "paper", with_unshared(names, entry, "paper", given))
+
+
+@pytest.mark.parametrize(
+    ("unshared", "actor", "critic"),
+    [(None, 0, 0), ("actor", 4, 0), ("critic", 0, 4), ("critic,actor", 4, 4)],
+)
+def test_unshared_puts_all_layers_into_heads(unshared: str | None, actor: int, critic: int) -> None:
+    network = setup_of("pm", {}, unshared).network
+    assert (network.actor_head_layers, network.critic_head_layers) == (actor, critic)
+
+
+def test_unshared_follows_the_number_of_layers_and_beats_presets() -> None:
+    network = setup_of("recall", {"layers": 5}, "critic").network
+    assert (network.actor_head_layers, network.critic_head_layers) == (0, 5)
+
+
+def test_unshared_is_said_in_the_label() -> None:
+    _, entry = load_method("recall")
+    given = {"lambda_": 0.1, "beta": 3e-4, "lr": 0.01, "width": 256}
+    label = make_label("recall", entry, "paper", given, ["critic", "actor"])
+    assert label == "recall (lambda=0.1, unshared actor and critic)"
+    swept = make_label("recall", entry, "paper", given, swept=["lr", "width"])
+    assert swept == "recall (lambda=0.1, lr=0.01)"  # 256 is what it would be anyway
+    assert make_label("pm", load_method("pm")[1], "paper", {}) == "perfect-memory"
+
+
+def test_unshared_rejects_what_it_does_not_know() -> None:
+    with pytest.raises(UserError, match="'policy' is neither actor nor critic"):
+        parse_unshared("critic,policy")
+    with pytest.raises(UserError, match="means --critic-head-layers 4; give only one"):
+        setup_of("pm", {"critic_head_layers": 3}, "critic")
+
+
+def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
+    ends = []
+    for clip in (None, 0.0, 1e-6):
+        trainer: Trainer = make_trainer([0], sac=SACConfig(batch_size=16, clip_norm=clip))
+        trainer.train(2)
+        ends.append(trainer.params["actor.1.weight"].detach())
+    assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
