@@ -5,7 +5,7 @@ import re
 from itertools import product
 from pathlib import Path
 
-from cwbench.sequences import cw, files, metaworld, pointmass
+from cwbench.sequences import cw, files, gymnasium, metaworld, pointmass
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS
@@ -14,7 +14,7 @@ __all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "of_tasks", "pair"]
 
 NAMED: dict[str, Sequence] = {
     sequence.name: sequence
-    for module in (cw, metaworld, pointmass)
+    for module in (cw, metaworld, pointmass, gymnasium)
     for sequence in module.SEQUENCES
 }
 # Where the tasks of other suites than Meta-World are found.

@@ -205,7 +205,7 @@ def fleet_speed(
             store,
             {setup.method: method},
             device,
-            envs.sizes,
+            envs.dims,
             grouping=grouping or (groups_on_cuda if cuda else one_group),
             compiled=compiled,
             snapshot_seconds=float("inf"),

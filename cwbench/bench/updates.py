@@ -53,7 +53,7 @@ def fleet_updates(
     length: int = 1,
 ) -> baselines.Updates:
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
-    dims = envs.sizes(setup.env)
+    dims = envs.dims(setup.env)
     names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
     fleet = [segments_of_run(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
     return Rehearsal(fleet, kind, dims, device, compiled=compiled).train

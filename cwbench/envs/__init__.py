@@ -5,15 +5,16 @@ Simulators are imported by `make`, not here, so that listing tasks is fast.
 
 from collections.abc import Sequence
 
-from cwbench.envs import metaworld, pointmass
+from cwbench.envs import gymnasium, metaworld, pointmass
 from cwbench.envs.suite import Env, Suite
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.tasks import Task
+from cwbench.spec.transition import Dims
 
-__all__ = ["SUITES", "Env", "Suite", "configure", "make", "sizes", "step_cost"]
+__all__ = ["SUITES", "Env", "Suite", "configure", "dims", "make", "step_cost"]
 
 SUITES: dict[str, Suite] = {
-    suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE)
+    suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE, gymnasium.SUITE)
 }
 
 
@@ -27,9 +28,10 @@ def make(task: str, config: EnvConfig) -> Env:
     return SUITES[config.suite].make(task, config)
 
 
-def sizes(config: EnvConfig) -> tuple[int, int]:
-    """Numbers in an observation and in an action."""
-    return SUITES[config.suite].sizes(config)
+def dims(config: EnvConfig) -> Dims:
+    """Sizes of observations and actions, and whether episodes can end in terminal states."""
+    suite = SUITES[config.suite]
+    return Dims(*suite.sizes(config), suite.terminates)
 
 
 def step_cost(task: str, config: EnvConfig) -> float:

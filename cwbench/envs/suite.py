@@ -28,7 +28,7 @@ class Env(Protocol):
         """
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """The exact state in the middle of an episode, as plain arrays."""
+        """The exact state in the middle of an episode, as plain arrays; empty if it has none."""
 
     def load(self, state: State) -> None:
         """Continue where `save` was called, on an environment of the same task and config."""
@@ -44,5 +44,6 @@ class Suite:
     sizes: Callable[[Any], tuple[int, int]]  # config -> numbers in an observation, in an action
     # A worker's time for a step of a task relative to the suite's mean: shares lanes out evenly.
     step_cost: Callable[[str], float] = lambda task: 1.0
+    terminates: bool = False  # whether episodes can end in terminal states
     # Completes a config with what a sequence's task definitions say.
     configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config

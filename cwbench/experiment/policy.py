@@ -140,7 +140,7 @@ def _weights(
     trainer = Trainer(
         [segment.seed],
         segment.position,
-        dims=envs.sizes(setup.env),
+        dims=envs.dims(setup.env),
         sac=setup.sac,
         network=network,
         schedule=setup.schedule,

@@ -218,7 +218,7 @@ class Session:
             self.store,
             self.methods,
             self.device,
-            envs.sizes,
+            envs.dims,
             grouping=self.grouping,
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
@@ -369,7 +369,7 @@ def check_weights(segments: Sequence[Segment], free: int) -> None:
 
     for segment in {segment.setup: segment for segment in segments}.values():
         setup = segment.setup
-        actor, critic = parameter_counts(segment, envs.sizes(setup.env))
+        actor, critic = parameter_counts(segment, envs.dims(setup.env))
         # Weights, gradients and Adam's two moments; for the critics a target. Then activations.
         numbers = 4 * actor + 5 * critic
         numbers += 3 * setup.sac.batch_size * setup.network.width * setup.network.layers

@@ -24,6 +24,7 @@ from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import TRAIN_COLUMNS
+from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 from cwbench.store.results import EVAL_COLUMNS, Store
 
@@ -37,7 +38,7 @@ class Fleet:
         store: Store,
         pool: Pool,
         device: torch.device,
-        dims: tuple[int, int],
+        dims: tuple[int, int] | Dims,
         place: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         gradients: Gradients = "manual",
@@ -257,7 +258,7 @@ class Fleet:
             run.counts.train_steps += steps
             run.counts.extra_steps += steps * (len(self.lane_positions) - 1)
         for episode in episodes:
-            if episode.lane == 0:
+            if episode.lane == 0 and episode.complete:
                 count = self.state.runs[episode.run].counts
                 count.episodes += 1
                 count.successes += episode.score

@@ -19,6 +19,7 @@ from cwbench.planning.plan import Grouping, Plan
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
 
@@ -28,7 +29,7 @@ class Runner:
     store: Store
     methods: Mapping[str, type[Method[Any]]]
     device: torch.device
-    dims: Callable[[Any], tuple[int, int]]  # env config -> numbers in an observation, in an action
+    dims: Callable[[Any], Dims]  # env config -> sizes of what its environments show and take
     grouping: Grouping
     compiled: bool
     snapshot_seconds: float

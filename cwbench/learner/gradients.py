@@ -42,7 +42,7 @@ def sac_gradients(
     value_std, value_mean = tasks.of(value["std"]), tasks.of(value["mean"])
     next_q = q_values(critic, target, batch.next_obs, actions[:, 1], tasks).amin(1)
     next_q = next_q * value_std + value_mean
-    y = batch.reward + gamma * (next_q - alpha * log_pis[:, 1])
+    y = batch.reward + batch.discount(gamma) * (next_q - alpha * log_pis[:, 1])
 
     # Critics, on the actions of the batch (q) and of the policy (q_pi). The actor's gradient goes
     # through the smaller twin; equal twins share it.

@@ -69,7 +69,8 @@ def sac_losses(
 ) -> tuple[Losses, Tensor]:
     """The losses, for autograd, and the targets y: [R, B].
 
-        y       r + gamma * (min_i Q'_i(s', b') - alpha * log pi(b'|s'))      b' from pi(.|s')
+        y       r + gamma * (min_i Q'_i(s', b') - alpha * log pi(b'|s'))      b' from pi(.|s'); r if
+                                                                              s' is terminal
         critic  sum_B w * sum_i (Q_i(s, a) - y)^2 / 2                         in normalised units
         actor   sum_B w * (alpha * log pi(b|s) - min_i Q_i(s, b))             b from pi(.|s)
         alpha   sum_B w * log alpha * (entropy - target entropy)              entropy -log pi(b|s)
@@ -86,7 +87,7 @@ def sac_losses(
     with torch.no_grad():
         next_action, next_log_pi = squash(*policy(params, batch.next_obs, tasks), next_noise)
         next_q = q_values(critic, target, batch.next_obs, next_action, tasks).amin(1) * std + mean
-        y = batch.reward + gamma * (next_q - alpha * next_log_pi)
+        y = batch.reward + batch.discount(gamma) * (next_q - alpha * next_log_pi)
 
     q = q_values(critic, params, batch.obs, batch.action, tasks)
     error = q - ((y - mean) / std).unsqueeze(1)

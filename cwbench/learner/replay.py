@@ -1,8 +1,8 @@
 """Transitions of R runs: the current task's, and those of earlier tasks where a method keeps them.
 
 All transitions live in one table of rows, so that any mixture is one gather. A row is
-(obs, action, reward, next obs) in float32; there is no `done`, because nothing ends an episode but
-the time limit, which is not terminal.
+(obs, action, reward, next obs) in float32, with a column `terminated` where episodes can end in
+terminal states (`spec/transition.py`); a time limit is not terminal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from torch import Tensor
 from cwbench.learner import host_memory
 from cwbench.learner.heads import Tasks
 from cwbench.learner.rng import Streams
+from cwbench.spec.transition import Dims
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Batch:
     tasks: Tasks  # [R, B]
     weight: Tensor  # [R, B]; losses are weighted sums, 1/B each unless a method says otherwise
     rows: Tensor  # [R, B], where they lie in the replay
+    terminated: Tensor | None = None  # [R, B], 1 where next_obs is terminal; None: nowhere
+
+    def discount(self, gamma: float) -> float | Tensor:
+        """What the value of the next state counts for: nothing if it is terminal."""
+        return gamma if self.terminated is None else gamma * (1 - self.terminated)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Replay:
         self,
         runs: int,
         capacity: int,
-        dims: tuple[int, int],
+        dims: tuple[int, int] | Dims,
         streams: Streams,
         *,
         live: Sequence[int],
@@ -53,8 +59,8 @@ class Replay:
     ) -> None:
         old = dict(old or {})
         self.runs, self.capacity, self.streams, self.live = runs, capacity, streams, tuple(live)
-        self.obs_dim, self.action_dim = dims
-        self.width = 2 * self.obs_dim + self.action_dim + 1
+        self.dims = Dims(*dims)
+        self.width = self.dims.width
         self.positions = sorted({*old, *live})
         self.added = dict.fromkeys(live, 0)  # transitions of each live position, over all time
         offsets, sizes, top = [], [], 0
@@ -190,12 +196,8 @@ class Replay:
 
     def unpack(self, table: Tensor, tasks: Tasks, rows: Tensor) -> Batch:
         """Transitions [R, B, F] as a batch, from wherever a method keeps them."""
-        obs, act = self.obs_dim, self.action_dim
         return Batch(
-            obs=table[..., :obs],
-            action=table[..., obs : obs + act],
-            reward=table[..., obs + act],
-            next_obs=table[..., obs + act + 1 :],
+            **self.dims.unpack(table),
             tasks=tasks,
             weight=torch.full((), 1 / rows.shape[1], device=rows.device).expand(rows.shape),
             rows=rows,

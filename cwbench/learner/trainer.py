@@ -21,6 +21,7 @@ from cwbench.learner.runaxis import clip_global_norm
 from cwbench.spec.config import Gradients, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
 from cwbench.spec.statistics import STATISTICS
+from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
 
@@ -56,7 +57,7 @@ class Trainer:
         seeds: Sequence[int],
         position: int,
         *,
-        dims: tuple[int, int],
+        dims: tuple[int, int] | Dims,
         sac: SACConfig,
         network: NetworkConfig,
         schedule: ScheduleConfig,
@@ -67,9 +68,9 @@ class Trainer:
     ) -> None:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
-        self.dims, self.sac, self.schedule, self.device = dims, sac, schedule, device
+        self.dims, self.sac, self.schedule, self.device = Dims(*dims), sac, schedule, device
         self.num_tasks = position + 1
-        shape = (*dims, network.width, network.layers)
+        shape = (*dims[:2], network.width, network.layers)
         self.policy: Policy = make_policy(*shape, network.actor_head_layers)
         self.critic = make_critic(*shape, network.critic_head_layers)
         self.networks = {"actor": self.policy.network, "critic": self.critic}

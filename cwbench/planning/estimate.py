@@ -25,6 +25,7 @@ from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.schedule import count_evaluations, count_updates, longest_share
 from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
 
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
@@ -34,8 +35,6 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
-
-Dims = tuple[int, int]  # numbers in an observation and in an action
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,14 @@ class Estimate:
 def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
     """Parameters of the actor and of both critics, all heads included."""
     network, tasks = segment.setup.network, len(segment.tasks)
-    shape = (*dims, network.width, network.layers)
+    shape = (*dims[:2], network.width, network.layers)
     actor = make_policy(*shape, network.actor_head_layers).network
     critic = make_critic(*shape, network.critic_head_layers)
     return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
 
 
 def row_bytes(dims: Dims) -> int:
-    return 4 * (2 * dims[0] + dims[1] + 1)
+    return 4 * Dims(*dims).width
 
 
 def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -> int:
@@ -124,7 +123,7 @@ class Costs:
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
 
     def method(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
-        return self.methods[segment.setup.method], envs.sizes(segment.setup.env)
+        return self.methods[segment.setup.method], envs.dims(segment.setup.env)
 
     def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
         """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""

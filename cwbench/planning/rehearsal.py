@@ -19,6 +19,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import Gradients
 from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
 
 ROWS = 2000  # random transitions of each task
 
@@ -32,7 +33,7 @@ class Rehearsal(Trainer):
         self,
         fleet: Sequence[Segment],
         kind: type[Method[Any]],
-        dims: tuple[int, int],
+        dims: tuple[int, int] | Dims,
         device: torch.device,
         *,
         compiled: bool = False,
@@ -94,7 +95,7 @@ class Rehearsal(Trainer):
         return replay
 
     def _random_rows(self) -> Tensor:
-        return torch.randn(ROWS, 2 * self.dims[0] + self.dims[1] + 1)
+        return torch.randn(ROWS, self.dims.width)
 
     def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         self.selection_episodes = len(heads) * episodes
@@ -145,7 +146,9 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now -= size
 
 
-def run_bytes(segment: Segment, kind: type[Method[Any]], dims: tuple[int, int]) -> tuple[int, int]:
+def run_bytes(
+    segment: Segment, kind: type[Method[Any]], dims: tuple[int, int] | Dims
+) -> tuple[int, int]:
     """Memory of one run of a fleet without its replay: what it holds, and what an update needs."""
     trainer = Rehearsal([segment], kind, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments

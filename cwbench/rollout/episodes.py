@@ -63,6 +63,7 @@ class Episode:
     score: float
     total: float
     following: LaneStart  # the start of the next one
+    complete: bool = True  # False: cut off when the next task's turn came
 
 
 class Envs:
@@ -70,7 +71,7 @@ class Envs:
 
     def __init__(self, config: EnvConfig, make: Make = envs.make) -> None:
         self.make, self.config = make, config
-        self.action_dim = envs.sizes(config)[1]
+        self.dims = envs.dims(config)
         self.idle: dict[str, list[Env]] = {}
 
     def take(self, task: str) -> Env:
@@ -85,7 +86,8 @@ class Lane:
     """Rolls one run's training episodes, chunk by chunk."""
 
     def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor) -> None:
-        self.spec, self.envs, self.actor, self.action_dim = spec, envs, actor, envs.action_dim
+        self.spec, self.envs, self.actor = spec, envs, actor
+        self.dims, self.action_dim = envs.dims, envs.dims.action
         self.step = 0  # of the segment
         self.episode = -1
         self.time = 0  # in the episode
@@ -112,14 +114,14 @@ class Lane:
 
     def _enter(self, episode: int) -> None:
         """Take the environment and draw the noise of an episode."""
-        spec = self.spec
-        head, task = spec.cycle[episode % len(spec.cycle)]
+        spec, horizon = self.spec, self.envs.config.horizon
+        head, task = spec.cycle[self.step // horizon % len(spec.cycle)]
         if self.env is None or self.task != task:
             if self.env is not None:
                 self.envs.give(self.task, self.env)
             self.env = self.envs.take(task)
         self.episode, self.head, self.task = episode, head, task
-        shape = (self.envs.config.horizon, self.action_dim)
+        shape = (horizon, self.action_dim)
         place = (spec.position, spec.lane, episode)
         self.noise = generator(spec.seed, "act", *place).standard_normal(shape, np.float32)
         explore = generator(spec.seed, "explore", *place).random(shape, np.float32)
@@ -140,33 +142,39 @@ class Lane:
         finished = []
         if self.env is None:
             self.begin_episode()
-        obs_dim, act_dim = len(self.obs), self.action_dim
+        pack, terminates = self.dims.pack, self.dims.terminates
+        # Tasks of a cycle take turns of a horizon each, however long their episodes are.
+        turn = self.envs.config.horizon if len(self.spec.cycle) > 1 else 0
         for row in out:
             action = self.action()
-            row[:obs_dim] = self.obs
-            row[obs_dim : obs_dim + act_dim] = action
-            row[obs_dim + act_dim], ended = self._step(action)
-            row[obs_dim + act_dim + 1 :] = self.obs
-            if ended:
+            before = self.obs
+            reward, terminated, truncated = self._step(action)
+            pack(row, before, action, reward, self.obs)
+            if terminates:
+                row[-1] = terminated
+            if terminated or truncated:
                 finished.append(self.end_episode())
+                self.begin_episode()
+            elif turn and not self.step % turn:
+                finished.append(self.end_episode(complete=False))
                 self.begin_episode()
         return finished
 
-    def _step(self, action: Floats) -> tuple[float, bool]:
-        """The reward, and whether the episode has ended."""
+    def _step(self, action: Floats) -> tuple[float, bool, bool]:
+        """Reward, terminated, truncated."""
         self.obs, reward, score, terminated, truncated = self.env.step(action)
         self.total += reward
         if score > self.score:
             self.score = score
         self.step += 1
         self.time += 1
-        return reward, terminated or truncated
+        return reward, terminated, truncated
 
-    def end_episode(self) -> Episode:
+    def end_episode(self, *, complete: bool = True) -> Episode:
         if self.spec.explore_heads:
             self.tried[:, self.choice] += 1, self.total
         following = LaneStart(self.step, self.episode + 1, self.tried.copy())
-        return Episode(self.spec.run, self.spec.lane, self.score, self.total, following)
+        return Episode(self.spec.run, self.spec.lane, self.score, self.total, following, complete)
 
     def save(self) -> dict[str, NDArray[Any]]:
         state = {f"env.{key}": value for key, value in self.env.save().items()}
@@ -188,11 +196,14 @@ class Lane:
 
     def load(self, state: LaneState) -> None:
         step, episode, time, total, score, choice = state["numbers"].tolist()
-        self._enter(int(episode))
-        self.env.load({k[4:]: v for k, v in state.items() if k.startswith("env.")})
         self.step, self.time, self.total = int(step), int(time), total
         self.score, self.choice = int(score) if score in (0, 1) else score, int(choice)
         self.obs, self.tried = state["obs"].astype(np.float32), state["tried"].copy()
+        self._enter(int(episode))
+        if env := {k[4:]: v for k, v in state.items() if k.startswith("env.")}:
+            self.env.load(env)
+        else:  # its state cannot be saved
+            self.begin_episode()
 
 
 @dataclass(frozen=True)
@@ -228,7 +239,7 @@ class Evaluation:
     """A job under way: all its episodes step together, so that the policy sees one batch."""
 
     def __init__(self, job: EvalJob, envs: Envs) -> None:
-        self.job, self.envs, self.action_dim = job, envs, envs.action_dim
+        self.job, self.envs, self.action_dim = job, envs, envs.dims.action
         self.totals = np.zeros(job.episodes)
         self.scores: list[float] = [False] * job.episodes
         self.steps, self.seconds = 0, 0.0

@@ -296,8 +296,7 @@ class Collector:
     def _remember(self, chunk: Floats, episodes: Sequence[Episode]) -> None:
         for episode in episodes:
             self._starts[self._slots[episode.run, episode.lane]] = episode.following
-        obs_dim, action_dim = envs.sizes(self.env)
-        actions = chunk[..., obs_dim : obs_dim + action_dim]
+        actions = envs.dims(self.env).unpack(chunk)["action"]
         self._history.add(actions, min(start.step for start in self._starts))
 
     def save(self) -> dict[tuple[int, int], LaneState]:

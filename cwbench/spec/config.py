@@ -1,10 +1,11 @@
 """Option groups that every method shares, and the protocols that set them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 from cwbench.spec.options import from_record, option, to_record
+from cwbench.spec.tasks import Task
 
 # How SAC's gradients are computed: by learner/gradients.py, or by autograd from learner/losses.py.
 Gradients = Literal["manual", "autograd"]
@@ -70,7 +71,12 @@ class EnvConfig:
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "EnvConfig":
         values = dict(record)
-        return from_record(ENV_CONFIGS[values.pop("suite", MetaWorldConfig.suite)], values)
+        return ENV_CONFIGS[values.pop("suite", MetaWorldConfig.suite)].read(values)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> "EnvConfig":
+        """What `record` wrote, without the suite's name."""
+        return from_record(cls, record)
 
 
 @dataclass(frozen=True)
@@ -90,8 +96,30 @@ class PointMassConfig(EnvConfig):
     horizon: int = option(25, "Steps per episode.", minimum=1, maximum=10**6)
 
 
+@dataclass(frozen=True)
+class GymnasiumConfig(EnvConfig):
+    """Nothing here is an option: task definitions and their environments decide all of it."""
+
+    suite = "gymnasium"
+
+    horizon: int = 0  # of the longest task
+    obs_size: int = 0  # of the largest task; others are padded with zeros
+    action_size: int = 0  # likewise; others ignore what is beyond their own
+    tasks: tuple[Task, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tasks = [task.record() for task in self.tasks]
+        return {"suite": self.suite, **values, "tasks": tasks}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> "GymnasiumConfig":
+        tasks = tuple(map(Task.from_record, record["tasks"]))
+        return from_record(cls, {**record, "tasks": tasks})
+
+
 ENV_CONFIGS: dict[str, type[EnvConfig]] = {
-    config.suite: config for config in (MetaWorldConfig, PointMassConfig)
+    config.suite: config for config in (MetaWorldConfig, PointMassConfig, GymnasiumConfig)
 }
 
 
@@ -127,8 +155,9 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
         "update_after": 250,
         "update_every": 25,
         "batch_size": 64,
-        "width": 32,
+        "width": 64,
         "gamma": 0.9,
+        "lr": 3e-3,
     },
     "smoke": {
         "steps_per_task": 600,

@@ -277,7 +277,7 @@ def _header(file: Path) -> list[str]:
 
 
 Columns = dict[str, NDArray[Any]]
-_WHOLE = {"step", "eval_position", "episodes", "successes", "updates"}
+_WHOLE = {"step", "eval_position", "episodes", "updates"}
 _NUMBERS = {*EVAL_COLUMNS, *TRAIN_COLUMNS} - {"eval_task"}
 
 
@@ -321,6 +321,9 @@ def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
     for name, column in zip(columns, cells, strict=True):
         if name not in _NUMBERS:
             parsed[name] = np.array(column, object)
+        elif name == "successes":  # a sum of scores: whole where a score is a success
+            numbers = [float(cell) for cell in column]
+            parsed[name] = np.array(numbers, int if all(map(float.is_integer, numbers)) else float)
         else:
             parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
     return parsed

@@ -204,7 +204,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         return snapshot.step_of(store.folder(segment).snapshot)
 
     runner = Runner(
-        store, {base: kind}, CUDA, envs.sizes, grouping=lambda fleet: split_evenly(fleet, 2),
+        store, {base: kind}, CUDA, envs.dims, grouping=lambda fleet: split_evenly(fleet, 2),
         compiled=False, snapshot_seconds=0, about=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:

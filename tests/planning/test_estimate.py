@@ -20,6 +20,7 @@ from cwbench.spec.config import GROUPS
 from cwbench.spec.options import resolve
 from cwbench.spec.schedule import longest_share
 from cwbench.spec.segment import Segment, Setup
+from cwbench.spec.transition import Dims
 
 
 @pytest.mark.parametrize(
@@ -50,12 +51,12 @@ def test_replay_takes_what_the_plan_says(
         method = methods.load(name)[1].method(segment.setup.options, trainer)
         folder = store.folder(segment)
         status = json.loads((folder.path / "status.json").read_text())
-        assert status["resources"]["replay_bytes"] == replay_bytes([segment], method, (12, 4))
+        assert status["resources"]["replay_bytes"] == replay_bytes([segment], method, Dims(12, 4))
         if method.keeps_replay:
             files = list(folder.replay.glob("*.npy"))
             headers = 128 * len(files)  # of the format
             on_disk = sum(file.stat().st_size for file in files) - headers
-            assert on_disk == kept_bytes(segment, method, (12, 4))
+            assert on_disk == kept_bytes(segment, method, Dims(12, 4))
 
 
 MEASURE = """

@@ -1,0 +1,36 @@
+"""Any gymnasium environment with box observations and box actions, as a suite."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cwbench.envs.suite import Env, Suite
+from cwbench.spec.config import GymnasiumConfig
+from cwbench.spec.tasks import Task
+
+
+def make(task: str, config: GymnasiumConfig) -> Env:
+    from cwbench.envs.gymnasium.env import GymnasiumEnv
+
+    [definition] = [one for one in config.tasks if one.name == task]
+    return GymnasiumEnv(definition, (config.obs_size, config.action_size))
+
+
+def sizes(config: GymnasiumConfig) -> tuple[int, int]:
+    return config.obs_size, config.action_size
+
+
+def configure(config: GymnasiumConfig, tasks: Sequence[Task]) -> GymnasiumConfig:
+    """Makes every environment once, to learn sizes, time limits and how it can be resumed."""
+    from cwbench.envs.gymnasium.probe import inspected
+
+    found = tuple(inspected(task) for task in tasks)
+    return replace(
+        config,
+        tasks=found,
+        horizon=max(task.horizon or 0 for task in found),
+        obs_size=max(task.obs_size for task in found),
+        action_size=max(task.action_size for task in found),
+    )
+
+
+SUITE = Suite(GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True)

@@ -1,0 +1,93 @@
+"""One gymnasium environment behind the interface of `cwbench.envs.suite.Env`."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.envs.gymnasium import state
+from cwbench.envs.suite import Observation, State
+from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Task, imported
+
+
+def build(task: Task) -> Any:
+    """The gymnasium environment of a task, without the time limit of its registration."""
+    import gymnasium
+
+    kwargs = dict(task.kwargs)
+    if callable(task.env):
+        env = task.env(**kwargs)
+    else:
+        # -1: no TimeLimit wrapper. `GymnasiumEnv` counts steps itself.
+        env = gymnasium.make(task.env, max_episode_steps=-1, disable_env_checker=True, **kwargs)
+    for wrapper in task.wrappers:
+        table = wrapper if isinstance(wrapper, dict) else {"wrapper": wrapper}
+        env = imported(table["wrapper"])(env, **table.get("kwargs", {}))
+    return env
+
+
+class GymnasiumEnv:
+    """A task with scaled actions, padded observations, a score and an exact state.
+
+    Where tasks of a sequence differ in size, observations are padded with zeros and surplus actions
+    are ignored.
+    """
+
+    def __init__(self, task: Task, sizes: tuple[int, int]) -> None:
+        self.task, self.env = task, build(task)
+        self.horizon = task.horizon or 0
+        self.obs_size = sizes[0]
+        space = self.env.action_space
+        self._actions = space.shape[0]
+        self._low = np.asarray(space.low, np.float64)
+        self._scale = (np.asarray(space.high, np.float64) - self._low) / 2
+        self._dtype = space.dtype
+        self._steps = self.horizon  # no episode yet: `step` refuses
+        self._total, self._success = 0.0, False
+
+    def reset(self, rng: np.random.Generator) -> Observation:
+        obs, _ = self.env.reset(seed=int(rng.integers(2**31)))
+        self._steps, self._total, self._success = 0, 0.0, False
+        return self._padded(obs)
+
+    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, float, bool, bool]:
+        if self._steps >= self.horizon:
+            raise RuntimeError(f"no episode of {self.task.name} is running: reset it first")
+        own = np.clip(action[: self._actions].astype(np.float64), -1, 1)
+        scaled = (self._low + (own + 1) * self._scale).astype(self._dtype)
+        obs, reward, terminated, truncated, info = self.env.step(scaled)
+        self._steps += 1
+        self._total += float(reward)
+        self._success |= bool(info.get("success", False))
+        terminated = bool(terminated)
+        truncated = not terminated and (bool(truncated) or self._steps >= self.horizon)
+        score = 0.0
+        if terminated or truncated:
+            self._steps = self.horizon
+            score = self.task.score.of(self._total, self._success)
+        return self._padded(obs), float(reward), score, terminated, truncated
+
+    def _padded(self, obs: Any) -> Observation:
+        flat = np.asarray(obs, np.float32).ravel()
+        if not np.isfinite(flat).all():
+            raise UserError(
+                f"task {self.task.name}: an observation is not finite after {self._steps} steps",
+                "clip or mend it in a wrapper",
+            )
+        padded = np.zeros(self.obs_size, np.float32)
+        padded[: len(flat)] = flat
+        return padded
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """Empty where the environment's state cannot be read: then a new episode must begin."""
+        if self.task.resume == "episode":
+            return {}
+        numbers = np.array([self._steps, self._total, self._success], np.float64)
+        return {"numbers": numbers, "state": state.save(self.env)}
+
+    def load(self, saved: State) -> None:
+        self.env.reset(seed=0)  # wrappers refuse to step before a first reset
+        state.load(self.env, saved["state"])
+        steps, total, success = saved["numbers"].tolist()
+        self._steps, self._total, self._success = int(steps), total, bool(success)

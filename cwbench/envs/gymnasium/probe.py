@@ -1,0 +1,108 @@
+"""What a task's environment says about itself, and whether it can be used at all."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cwbench.envs.gymnasium.env import GymnasiumEnv, build
+from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Task
+
+SAVED_AT = (3, 50)  # steps after which a state is saved, to see whether it continues
+PROBE_STEPS = 50  # compared after it
+
+
+def inspected(task: Task) -> Task:
+    """The task with its sizes, time limit and way to be resumed; UserError if it cannot be used."""
+    try:
+        env = build(task)
+    except Exception as error:
+        # Whatever a user's environment raises; a missing package names itself.
+        raise UserError(f"task {task.name}: {_one_line(error)}", _advice(error)) from None
+    obs, action = (_size(task, env, name) for name in ("observation", "action"))
+    limit = task.horizon or _time_limit(env)
+    if limit is None:
+        raise UserError(f"task {task.name} has no time limit", "give it a `horizon`")
+    known = replace(task, obs_size=obs, action_size=action, horizon=limit, resume="exact")
+    return replace(known, resume="exact" if _resumes(known) else "episode")
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return "install the package that it needs"
+    return "`id`, `kwargs` and `wrappers` must make an environment"
+
+
+def _size(task: Task, env: Any, kind: str) -> int:
+    import gymnasium
+
+    space = getattr(env, f"{kind}_space")
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise UserError(
+            f"task {task.name}: its {kind} space is {type(space).__name__}, not Box",
+            "wrap it, for instance with gymnasium's FlattenObservation",
+        )
+    bounded = len(space.shape) == 1 and bool(np.isfinite([space.low, space.high]).all())
+    if kind == "action" and not bounded:
+        raise UserError(
+            f"task {task.name}: its actions are not a vector with finite bounds",
+            "wrap it, for instance with gymnasium's RescaleAction",
+        )
+    return int(np.prod(space.shape))
+
+
+def _time_limit(env: Any) -> int | None:
+    return None if env.spec is None else _positive(_registered_limit(env.spec))
+
+
+def _registered_limit(spec: Any) -> int | None:
+    """The limit of the registered id: that of this instance was removed when it was made."""
+    import gymnasium
+
+    entry = gymnasium.registry.get(spec.id, spec)
+    limit: int | None = entry.max_episode_steps
+    return limit
+
+
+def _positive(limit: int | None) -> int | None:
+    return limit if limit is not None and limit > 0 else None
+
+
+def _resumes(task: Task) -> bool:
+    """Whether a state saved in mid-episode continues bit for bit in another instance."""
+    try:
+        return all(_same_continuation(task, steps) for steps in SAVED_AT)
+    except UserError:
+        raise
+    except Exception:
+        return False
+
+
+def _same_continuation(task: Task, steps: int) -> bool:
+    first, second = (GymnasiumEnv(task, (task.obs_size, task.action_size)) for _ in range(2))
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (steps + PROBE_STEPS, task.action_size)).astype(np.float32)
+    first.reset(rng)
+    for action in actions[:steps]:
+        _step(first, action)
+    saved = first.save()
+    second.load(saved)
+    for action in actions[steps:]:
+        one, other = _step(first, action), _step(second, action)
+        if one[1:] != other[1:] or not np.array_equal(one[0], other[0]):
+            return False
+    return True
+
+
+def _step(env: GymnasiumEnv, action: Any) -> tuple[Any, ...]:
+    """One step; a new episode when one has ended."""
+    made = env.step(action)
+    if made[3] or made[4]:
+        made = (env.reset(np.random.default_rng(1)), *made[1:])
+    return made

@@ -1,0 +1,98 @@
+"""Exact state of a gymnasium environment in the middle of an episode.
+
+MuJoCo environments: the simulator's integration state (the solver's warm start included), body
+positions, which `mj_step` leaves one substep behind, and fields of the model that some environments
+move at a reset. All environments: plain attributes of the environment and its wrappers, and the
+generator. Copying or pickling a MuJoCo environment would silently rebuild it.
+"""
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
+# Rebuilt with the environment, or saved apart.
+SKIPPED = {"env", "model", "data", "mujoco_renderer", "spec", "_np_random", "render_mode"}
+MODEL = ("body_pos", "site_pos")
+DATA = ("xpos", "xipos")
+
+
+def save(env: Any) -> NDArray[np.uint8]:
+    """As bytes; `load` puts it back into an environment of the same task."""
+    bare = env.unwrapped
+    content = {
+        "layers": [_plain(layer) for layer in _layers(env)],
+        "generator": bare.np_random.bit_generator.state,
+        "physics": _physics(bare) if is_mujoco(bare) else None,
+    }
+    return np.frombuffer(pickle.dumps(content), np.uint8)
+
+
+def load(env: Any, saved: NDArray[np.uint8]) -> None:
+    content, bare = pickle.loads(saved.tobytes()), env.unwrapped
+    for layer, values in zip(_layers(env), content["layers"], strict=True):
+        vars(layer).update(values)
+    bare.np_random.bit_generator.state = content["generator"]
+    if content["physics"] is not None:
+        _set_physics(bare, content["physics"])
+
+
+def is_mujoco(bare: Any) -> bool:
+    names = {type(getattr(bare, name, None)).__name__ for name in ("model", "data")}
+    return names == {"MjModel", "MjData"}
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """The environment and its wrappers, outermost first."""
+    while env is not env.unwrapped:
+        yield env
+        env = env.env
+    yield env
+
+
+def _plain(layer: Any) -> dict[str, Any]:
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in vars(layer).items()
+        if name not in SKIPPED and _is_plain(value)
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    return isinstance(value, PLAIN) or (isinstance(value, np.ndarray) and value.dtype != object)
+
+
+def _physics(bare: Any) -> dict[str, Any]:
+    import mujoco
+
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(bare.model, kind))
+    mujoco.mj_getState(bare.model, bare.data, state, kind)
+    return {
+        "state": state,
+        "gravity": bare.model.opt.gravity.copy(),
+        "model": {name: getattr(bare.model, name).copy() for name in MODEL},
+        "data": {name: getattr(bare.data, name).copy() for name in DATA},
+    }
+
+
+def _set_physics(bare: Any, saved: dict[str, Any]) -> None:
+    import mujoco
+
+    kind, model, data = mujoco.mjtState.mjSTATE_INTEGRATION, bare.model, bare.data
+    model.opt.gravity[:] = saved["gravity"]
+    for name, values in saved["model"].items():
+        getattr(model, name)[:] = values
+    mujoco.mj_resetData(model, data)
+    mujoco.mj_setState(model, data, saved["state"], kind)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_setState(model, data, saved["state"], kind)  # forward moved the warm start
+    for name, values in saved["data"].items():
+        getattr(data, name)[:] = values
