@@ -14,8 +14,9 @@ $(STAMP): pyproject.toml constraints.txt
 install: $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/cwbench run --method finetuning --seq cw3-1 --protocol smoke --results demo --no-live
-	$(BIN)/cwbench run --method recall --seq cw3-1 --protocol smoke --results demo --no-live
+	$(BIN)/cwbench run --method finetuning --seq point3 --protocol demo --results demo --no-live
+	$(BIN)/cwbench run --method recall --seq point3 --protocol demo --results demo --no-live
+	$(BIN)/cwbench run --method recall --seq pair-5-0 --protocol smoke --results demo/metaworld --no-live
 	$(BIN)/cwbench report demo demo/report
 	@echo "results: demo/   page: demo/report/index.html"
 
