@@ -27,6 +27,7 @@ COMMANDS = {
     "sequences": ("cwbench.cli.lists", "List the named sequences."),
     "tasks": ("cwbench.cli.lists", "List the tasks."),
     "bench": ("cwbench.cli.bench", "Measure speed, side by side with others."),
+    "completion": ("cwbench.cli.completion", "Print a script that completes commands in a shell."),
     "doctor": ("cwbench.cli.doctor", "Show versions and hardware, and what is missing."),
 }
 

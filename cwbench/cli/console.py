@@ -1,14 +1,21 @@
 """Tables that commands print."""
 
+import json
 from collections.abc import Sequence
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
-def show(rows: Sequence[tuple[str, ...]], *columns: str) -> None:
-    """A table that is plain text when it goes to a file."""
+
+def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) -> None:
+    """A table that is plain text when it goes to a file; or JSON, an object per row."""
+    if as_json:
+        print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
+        return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(escape, row))

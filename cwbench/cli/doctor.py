@@ -8,12 +8,13 @@ from importlib import metadata
 
 import click
 
-from cwbench.cli.console import show
+from cwbench.cli.console import json_option, show
 from cwbench.spec.version import __version__
 
 
 @click.command()
-def doctor() -> None:
+@json_option
+def doctor(as_json: bool) -> None:
     """Show versions and hardware, what is missing, and how to get it."""
     from cwbench.planning.estimate import cores
 
@@ -39,7 +40,7 @@ def doctor() -> None:
     rows.append(
         ("TeX", "found" if tex else "none", "" if tex else "optional: to typeset report.tex")
     )
-    show(rows, "what", "found", "note")
+    show(rows, "what", "found", "note", as_json=as_json)
 
 
 def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench.cli.console import show
-from cwbench.cli.report import write_report_into
+from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.definition import Experiment, names, path_of, read
 from cwbench.spec.errors import UserError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @training_options
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("wanted", nargs=-1, required=True, metavar="NAME...")
 @click.option("--seeds", help="Seeds in place of the experiment's: 3, 0-4 or 0,2,5-7.")
 @click.option("--protocol", help="Protocol in place of the experiment's: paper, compact or smoke.")
@@ -53,6 +53,8 @@ def experiment(
     if not train(chosen, training):
         ctx.exit(1)
     if training.finishes:
+        from cwbench.cli.report import write_report_into
+
         write_report_into(training.results, quiet=training.quiet)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cwbench.cli.console import show
+from cwbench.cli.console import json_option, show
 from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-def sequences() -> None:
+@json_option
+def sequences(as_json: bool) -> None:
     """List the named sequences, and the other ways to name one."""
     from cwbench.sequences import CW_TASKS, get, names
 
@@ -27,11 +28,12 @@ def sequences() -> None:
         ("a,b,c", "any tasks, in this order", ""),
         ("file.toml", "a sequence file: docs/sequences.md", ""),
     ]
-    show(rows, "sequence", "tasks", "from")
+    show(rows, "sequence", "tasks", "from", as_json=as_json)
 
 
 @click.command()
-def tasks() -> None:
+@json_option
+def tasks(as_json: bool) -> None:
     """List the tasks by suite; Continual World's ten have the ids that `pair-I-J` refers to."""
     from cwbench.sequences import OTHER_TASKS
     from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
@@ -39,12 +41,13 @@ def tasks() -> None:
     ids = {task: str(number) for number, task in enumerate(CW_TASKS)}
     rows = [(ids.get(task, ""), task, "metaworld") for task in METAWORLD_TASKS]
     rows += [("", task, sequence.suite) for task, sequence in OTHER_TASKS.items()]
-    show(rows, "id", "task", "suite")
+    show(rows, "id", "task", "suite", as_json=as_json)
 
 
 @click.command()
 @click.option("--names", is_flag=True, help="Only the names, one per line.")
-def methods(names: bool) -> None:
+@json_option
+def methods(names: bool, as_json: bool) -> None:
     """List the methods by family; `cwbench run --method NAME --help` shows one's options."""
     from cwbench.methods import ALIASES, FAMILIES, known
 
@@ -60,7 +63,7 @@ def methods(names: bool) -> None:
         for name, entry in entries.items()
         if entry.family == family
     ]
-    show(_once(rows), "family", "method", "what it does")
+    show(rows if as_json else _once(rows), "family", "method", "what it does", as_json=as_json)
 
 
 def _described(entry: "Entry") -> str:

@@ -49,22 +49,48 @@ def click_type(cls: type, field: options.Field) -> "click.ParamType[Any]":
     return Value(cls, field.name)
 
 
-def click_options(cls: type, defaults: Mapping[str, Any] | None = None) -> list[click.Option]:
+class GroupedOption(click.Option):
+    """An option that --help shows under a heading."""
+
+    def __init__(self, *args: Any, group: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose --help has a section for each group of options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                groups.setdefault(getattr(param, "group", "Options"), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def click_options(
+    cls: type, defaults: Mapping[str, Any] | None = None, *, group: str
+) -> list[click.Option]:
     """One option per field. `defaults` replaces what --help shows; the parsed default is None.
 
     None stands for "not given", so that presets and protocols can fill the gap (`resolve`).
     """
     shown = {f.name: f.default for f in dataclasses.fields(cls)} | dict(defaults or {})
-    return [_click_option(cls, field, shown[field.name]) for field in dataclasses.fields(cls)]
+    return [
+        _click_option(cls, field, shown[field.name], group) for field in dataclasses.fields(cls)
+    ]
 
 
-def _click_option(cls: type, field: options.Field, shown: Any) -> click.Option:
+def _click_option(cls: type, field: options.Field, shown: Any, group: str) -> click.Option:
     flag, hint = options.flag_name(field.name), options.field_type(cls, field)
     switch, several = hint is bool, get_origin(hint) is tuple
-    return click.Option(
+    return GroupedOption(
         [f"--{flag}/--no-{flag}" if switch else f"--{flag}", field.name],
         type=None if switch or several else click_type(cls, field),
         multiple=several,
+        group=group,
         default=None,
         metavar=field.metadata["metavar"],
         help=field.metadata["help"] + _default_text(field, shown),

@@ -7,7 +7,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.experiment import train
-from cwbench.cli.report import write_report_into
+from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import Training, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
@@ -21,7 +21,7 @@ def parse_tasks(text: str) -> list[int]:
 
 
 @training_options
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.option(
     "--method", "names", multiple=True, default=("perfect-memory", "recall"), show_default=True,
     help="A method; may be given several times.",
@@ -58,6 +58,8 @@ def pairwise(
     if not train([pairs], training):
         ctx.exit(1)
     if training.finishes:
+        from cwbench.cli.report import write_report_into
+
         write_report_into(
             training.results, quiet=training.quiet
         )  # the matrices and their counts are part of it

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.options import GroupedCommand
 from cwbench.cli.status import FOLDER, existing
 from cwbench.cli.training_options import Training, execute, retry_options
 from cwbench.experiment.build import load_method
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @retry_options
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("results", default="results", type=FOLDER)
 @click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
 @click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")

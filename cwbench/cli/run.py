@@ -2,12 +2,13 @@
 
 from copy import copy
 from dataclasses import asdict
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cwbench import sequences
-from cwbench.cli.options import click_options
+from cwbench.cli.options import GroupedCommand, click_options
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
     check_count,
@@ -22,33 +23,60 @@ from cwbench.experiment.build import (
     with_unshared,
 )
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, PROTOCOLS
+from cwbench.spec.config import GROUPS
+
+if TYPE_CHECKING:
+    from cwbench.methods import Entry
 
 
-class MethodCommand(click.Command):
+class MethodCommand(GroupedCommand):
     """A command whose options depend on --method, so that none is valid only sometimes."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
-        name, protocol = _peek(args, "--method"), _peek(args, "--protocol") or "paper"
         command = copy(self)  # the next call may name another method
-        if name and protocol in PROTOCOLS:
-            _, entry = load_method(name)
-            shown = layers(entry, protocol, {})
-            for group in (entry.method.config_class, *GROUPS.values()):
-                resolved = asdict(options.resolve(group, *shown))
-                command.params = [*command.params, *click_options(group, resolved)]
+        if name := _peek(args, "--method"):
+            protocol = _peek(args, "--protocol") or ["paper"]
+            _, entry = load_method(name[-1])
+            _check_names(args)
+            command.params = [
+                *command.params,
+                *_method_options(entry, parse_protocol(protocol[-1])),
+            ]
+        elif {"--help", "-h"} & {*args}:
+            command.epilog = "With --method NAME also the options of method, SAC, networks, ..."
         return click.Command.make_context(command, info_name, args, parent, **extra)
 
 
-def _peek(args: list[str], flag: str) -> str | None:
-    for index, arg in enumerate(args):
-        if arg == flag and index + 1 < len(args):
-            return args[index + 1]
-        if arg.startswith(f"{flag}="):
-            return arg.partition("=")[2]
-    return None
+TITLES = {"sac": "SAC", "network": "Networks", "env": "Environment", "schedule": "Schedule"}
+
+
+def _method_options(entry: "Entry", protocol: str) -> list[click.Option]:
+    """Options of the method and of what all methods share, with the defaults that will hold."""
+    groups = {"Method": entry.method.config_class}
+    groups |= {TITLES[name]: group for name, group in GROUPS.items()}
+    found = []
+    for title, group in groups.items():
+        values = asdict(options.resolve(group, *layers(entry, protocol, {})))
+        found += click_options(group, values, group=title)
+    return found
+
+
+def _check_names(args: list[str]) -> None:
+    """Answer a typo before a method's class is loaded, which takes seconds."""
+    for text in _peek(args, "--seq"):
+        sequences.expand(text)
+    for text in _peek(args, "--seeds"):
+        parse_seeds(text)
+    for text in _peek(args, "--protocol"):
+        parse_protocol(text)
+
+
+def _peek(args: list[str], flag: str) -> list[str]:
+    """The values of an option, before they are parsed."""
+    after = [value for arg, value in pairwise(args) if arg == flag]
+    return [*after, *(arg.partition("=")[2] for arg in args if arg.startswith(f"{flag}="))]
 
 
 @training_options

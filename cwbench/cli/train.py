@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
 from cwbench.experiment.session import open_session
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @execution_options
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--tethered", is_flag=True, hidden=True, help="Pause when standard input ends.")
 @click.pass_context

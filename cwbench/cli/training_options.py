@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.session import Session, describe, open_session
 from cwbench.experiment.terminal import Terminal
+from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, resolve
 
 if TYPE_CHECKING:
@@ -37,7 +39,10 @@ SESSION = (
                  "date.  [default: live]"),
     click.Option(["--dry-run"], is_flag=True, help="Show the plan and stop."),
     click.Option(["--yes"], is_flag=True, help="Do not ask, however long it takes."),
+    click.Option(["--json", "as_json"], is_flag=True, help="With --dry-run: the plan as JSON."),
 )  # fmt: skip
+EXECUTION = click_options(Execution, group="How to train")
+LAUNCHING = click_options(Launching, group="Where to train")
 
 
 def with_options(options: Sequence[click.Option]) -> Decorator:
@@ -51,11 +56,9 @@ def with_options(options: Sequence[click.Option]) -> Decorator:
 
 
 # Of `cwbench train`, and of commands that plan.
-execution_options = with_options([*click_options(Execution), QUIET])
-retry_options = with_options([*click_options(Execution), *SESSION, *click_options(Launching)])
-training_options = with_options(
-    [RESULTS, *click_options(Execution), *SESSION, *click_options(Launching)]
-)
+execution_options = with_options([*EXECUTION, QUIET])
+retry_options = with_options([*EXECUTION, *SESSION, *LAUNCHING])
+training_options = with_options([RESULTS, *EXECUTION, *SESSION, *LAUNCHING])
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,15 @@ class Training:
     live: bool
     dry_run: bool
     yes: bool
+    as_json: bool = False
 
     @staticmethod
     def take(given: dict[str, Any]) -> Training:
         """Take these options out of all that were given."""
-        own = {name: given.pop(name) for name in ("results", "quiet", "live", "dry_run", "yes")}
+        names = ("results", "quiet", "live", "dry_run", "yes", "as_json")
+        own = {name: given.pop(name) for name in names}
+        if own["as_json"] and not own["dry_run"]:
+            raise UserError("--json has no effect without --dry-run", "give both")
         execution = take_execution(given)
         launching = {name: given.pop(name) for name in field_names(Launching)}
         return Training(**own, execution=execution, launching=resolve(Launching, launching))
@@ -117,6 +124,9 @@ def execute(
         command=command_line(),
     )
     plan = session.plan(runs)
+    if training.as_json:
+        click.echo(json.dumps(plan_record(session, plan), indent=1))
+        return True
     if not training.quiet or training.dry_run:
         present(session, plan, ask=not (training.dry_run or training.yes))
     if training.dry_run:
@@ -138,6 +148,19 @@ def carry_out(session: Session, plan: Plan, protocol: str, *, live: bool) -> boo
         listener.say(f"page: {page.resolve().as_uri()}, rewritten every minute")
     with LivePage(results, listener.warn) if live else nullcontext():
         return session.carry_out(plan, protocol)
+
+
+def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
+    """A plan and what it needs, for programs."""
+    return {
+        "runs": [run.record() for run in plan.runs],
+        "segments": len(plan.segments),
+        "done": len(plan.done),
+        "fleets": [[segment.id for segment in fleet] for fleet in plan.fleets],
+        "device": session.device.type,
+        "workers": session.workers(plan),
+        "needs": asdict(session.estimate(plan)),
+    }
 
 
 def present(session: Session, plan: Plan, *, ask: bool) -> None:

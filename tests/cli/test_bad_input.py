@@ -238,6 +238,8 @@ WORDS = [
     (["bench", "update", "--length", "11"], "11 is too large"),
     (["bench", "fleet", "--runs", "0"], "0 is too small"),
     (["bench", "fleet", "--steps", "10"], "10 is too small"),
+    (["completion", "tcsh"], "'tcsh' is not one of"),
+    ([*RUN, "--json"], "--json has no effect without --dry-run"),
     (["doctor", "extra"], "unexpected extra argument"),
     (["methods", "--all"], "No such option"),
 ]  # fmt: skip

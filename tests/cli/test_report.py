@@ -83,7 +83,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--table", "cw4"], "unknown table 'cw4'; did you mean 'cw3'?"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--against", "ewk"], "unknown method 'ewk'; did you mean 'ewc'?"),
-        (["report", "--level", "1.5"], "1.5 is not in the range"),
+        (["report", "--level", "1.5"], "1.5 is too large"),
         (["report", "--window", "0"], "0 is too small"),
         (["report", "--format", "csv"], "need --table"),
         (["report", "a", "b", "c"], "too many arguments"),

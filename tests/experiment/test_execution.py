@@ -41,7 +41,7 @@ def test_compiles_where_it_pays_or_is_asked_for(
 def test_arguments_say_the_same_to_another_process(execution: Execution) -> None:
     import click
 
-    command = click.Command("train", params=list(click_options(Execution)))
+    command = click.Command("train", params=list(click_options(Execution, group="")))
     given: dict[str, Any] = command.make_context("train", execution.arguments()).params
     assert resolve(Execution, given) == execution
 
@@ -49,5 +49,5 @@ def test_arguments_say_the_same_to_another_process(execution: Execution) -> None
 def test_defaults_are_those_of_the_command_line() -> None:
     import click
 
-    command = click.Command("run", params=list(click_options(Launching)))
+    command = click.Command("run", params=list(click_options(Launching, group="")))
     assert resolve(Launching, command.make_context("run", []).params) == Launching()
