@@ -151,10 +151,11 @@ class Fleet:
             self.collector.weights.array, self.collector.version.array, self.trainer.device
         )
         self.publisher.start(self.flat_policy(self.position))
-        began = {"started": time.time(), "started_step": self.step}  # of this sitting
+        began = {"started": time.time(), "started_step": self.step}  # of this session
         for folder in self.folders:
-            sittings = [*folder.status().get("sittings", []), self.step]
-            now = {"step": self.step, "steps": self.steps, "sittings": sittings}
+            status = folder.status()
+            earlier = status.get("sessions", status.get("sittings", []))  # the name until 0.1
+            now = {"step": self.step, "steps": self.steps, "sessions": [*earlier, self.step]}
             folder.set_status("running", **now, **began)
 
     def _layout(self) -> ActorLayout:

@@ -44,7 +44,7 @@ class Progress(Quiet):
         self.fleets: list[Fleet] = []
         self.finished = 0  # steps of earlier fleets
         self.started = time.monotonic()
-        self.resumed = 0  # steps that earlier sittings did
+        self.resumed = 0  # steps done before this process began
 
     def begin(self, fleets: Sequence[Fleet]) -> None:
         self.finished += sum(f.steps * f.runs for f in self.fleets)

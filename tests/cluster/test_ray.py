@@ -57,8 +57,8 @@ def test_a_node_is_lost_while_it_trains(cluster: Any, tmp_path: Path) -> None:
     assert run.returncode == 0 and "4 segments trained" in said
     assert_trained_once(results, 4)
     # One of the first tasks went on elsewhere, from where its last snapshot was.
-    sittings = [s["sittings"] for name, s in statuses(results).items() if "-1-" in name]
-    assert sorted(map(len, sittings)) == [1, 2], sittings
+    sessions = [s["sessions"] for name, s in statuses(results).items() if "-1-" in name]
+    assert sorted(map(len, sessions)) == [1, 2], sessions
     assert_equal_to_a_local_run(results, tmp_path)
 
 

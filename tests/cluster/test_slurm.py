@@ -64,9 +64,9 @@ def test_jobs_that_reach_their_time_limit_continue(slurm: None, tmp_path: Path) 
     for log in sorted((results / "jobs" / "slurm").glob("*_log.out")):
         print(log.read_text())
     assert_trained_once(results, 2)
-    sittings = {name: status["sittings"] for name, status in statuses(results).items()}
-    print("the steps at which each began:", sittings)
-    assert max(map(len, sittings.values())) > 1, "no job reached its limit"
+    sessions = {name: status["sessions"] for name, status in statuses(results).items()}
+    print("the steps at which each began:", sessions)
+    assert max(map(len, sessions.values())) > 1, "no job reached its limit"
     assert_equal_to_a_local_run(results, tmp_path, args)
 
 

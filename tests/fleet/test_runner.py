@@ -20,7 +20,7 @@ from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
 from cwbench.spec.tasks import CW_TASKS
-from cwbench.store.results import load_runs
+from cwbench.store.results import load_runs, write_json
 
 
 def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:
@@ -194,3 +194,14 @@ def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
         total = sum(map(step_cost, CW_TASKS))
         assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
         fleet.close()
+
+
+def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",), stop_after=3)
+    folder = store.folder(plan.segments[0])
+    status = folder.status()
+    step = status["step"]
+    status["sittings"] = status.pop("sessions")  # as 0.1 wrote it
+    write_json(folder.path / "status.json", status)
+    toy_run(tmp_path, tasks=("reach-0-1",))
+    assert folder.done and folder.status()["sessions"] == [0, step]

@@ -56,7 +56,7 @@ def assert_trained_once(results: Path, segments: int) -> None:
     """Every segment is done and began from scratch once only."""
     found = statuses(results)
     assert [status["state"] for status in found.values()] == ["done"] * segments
-    assert all(s["sittings"][0] == 0 and all(s["sittings"][1:]) for s in found.values()), found
+    assert all(s["sessions"][0] == 0 and all(s["sessions"][1:]) for s in found.values()), found
 
 
 def tree(pid: int) -> list[int]:

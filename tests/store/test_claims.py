@@ -154,7 +154,7 @@ def test_the_survivor_of_two_processes_goes_on_where_the_other_was(tmp_path: Pat
             rest = second.communicate()[0]
     assert second.returncode == 0 and "2 segments trained" in rest
     [status] = shared.glob("segments/finetuning-1-*/status.json")
-    begun, taken_over = json.loads(status.read_text())["sittings"]  # the steps they began at
+    begun, taken_over = json.loads(status.read_text())["sessions"]  # the steps they began at
     assert begun == 0 < taken_over
     with cwbench(*RUN, "--results", str(alone)) as undisturbed:
         undisturbed.communicate()
