@@ -201,7 +201,7 @@ def evaluate(
     job = EvalJob(
         seed=policy.segment.seed if seed is None else seed,
         purpose="evaluate",
-        place=recorded if seed is None else (),
+        rng_key=recorded if seed is None else (),
         task=task or policy.task,
         head=policy.position,
         episodes=episodes,

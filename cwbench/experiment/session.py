@@ -103,7 +103,7 @@ class Session:
                 snapshot_step,
                 segments=segments,
                 fits=self.fits or (memory.fits if self.here else lambda fleet: True),
-                places=self._devices,
+                devices=self._devices,
             )
         except TooLarge as error:
             raise _does_not_fit(error.segment, memory) from None

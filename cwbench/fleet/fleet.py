@@ -39,13 +39,13 @@ class Fleet:
         pool: Pool,
         device: torch.device,
         dims: tuple[int, int] | Dims,
-        place: AbstractContextManager[Any] | None = None,
+        stream: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         gradients: Gradients = "manual",
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
-        self.place = place or nullcontext()  # to be entered before a turn of this fleet
+        self.stream = stream or nullcontext()  # CUDA stream of all work of this fleet
         self.folders = [store.folder(segment) for segment in segments]
         self.state = FleetState([RunState() for _ in segments])
         self.trainer = Trainer(

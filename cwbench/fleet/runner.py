@@ -121,8 +121,8 @@ class Runner:
     def _fleet(
         self, segments: Sequence[Segment], number: int, pool: Pool, stop: StopRequest
     ) -> Fleet:
-        setup, place = segments[0].setup, side_by_side(self.device, number)
-        with place:
+        setup, stream = segments[0].setup, side_by_side(self.device, number)
+        with stream:
             return Fleet(
                 segments,
                 self.methods[setup.method],
@@ -130,7 +130,7 @@ class Runner:
                 pool=pool,
                 device=self.device,
                 dims=self.dims(setup.env),
-                place=place,
+                stream=stream,
                 compiled=self.compiled,
                 gradients=self.gradients,
                 check_stop=stop.check,
@@ -147,7 +147,7 @@ class Runner:
             fleet.request()
         while active:
             for fleet in list(active):
-                with fleet.place:
+                with fleet.stream:
                     goes_on = self._advance(fleet, progress, stop)
                 if not goes_on:
                     active.remove(fleet)

@@ -66,12 +66,12 @@ def make_plan(
     *,
     segments: Sequence[Segment] = (),
     fits: Fits = lambda fleet: True,
-    places: int = 1,
+    devices: int = 1,
 ) -> Plan:
     """Group missing segments into fleets: same shape, position, length and step of a snapshot.
 
-    `segments` are wanted beside those of the runs. Fleets come in multiples of `places`, the
-    devices that train side by side. TooLarge where not even one run fits.
+    `segments` are trained besides those of the runs. The number of fleets is a multiple of
+    `devices`, which train at the same time. TooLarge where not even one run fits.
     """
     wanted = [*(segment for run in runs for segment in run.segments), *segments]
     distinct = {segment.id: segment for segment in wanted}
@@ -83,15 +83,15 @@ def make_plan(
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, places)]
+    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, devices)]
     return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
 def _split(
-    group: Sequence[Segment], size: int, fits: Fits, places: int
+    group: Sequence[Segment], size: int, fits: Fits, devices: int
 ) -> list[tuple[Segment, ...]]:
     """As few fleets as possible, none larger than `size` nor than what fits."""
-    fewest = min(len(group), -(-len(group) // (size * places)) * places)
+    fewest = min(len(group), -(-len(group) // (size * devices)) * devices)
     for count in range(fewest, len(group) + 1):
         fleets = split_evenly(group, count)
         if all(map(fits, fleets)):

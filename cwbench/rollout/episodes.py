@@ -26,15 +26,15 @@ Make = Callable[[str, Any], Env]
 LaneState = Mapping[str, NDArray[Any]]
 
 
-def generator(seed: int, purpose: str, *place: int) -> np.random.Generator:
-    return np.random.default_rng([seed, PURPOSES[purpose], *place])
+def generator(seed: int, purpose: str, *key: int) -> np.random.Generator:
+    return np.random.default_rng([seed, PURPOSES[purpose], *key])
 
 
 @dataclass(frozen=True)
 class LaneSpec:
     """One stream of environment steps of a run."""
 
-    run: int  # place in the fleet
+    run: int  # index in the fleet
     seed: int
     position: int  # of the segment
     lane: int  # 0 is the run's own task; others step further environments
@@ -122,9 +122,9 @@ class Lane:
             self.env = self.envs.take(task)
         self.episode, self.head, self.task = episode, head, task
         shape = (horizon, self.action_dim)
-        place = (spec.position, spec.lane, episode)
-        self.noise = generator(spec.seed, "act", *place).standard_normal(shape, np.float32)
-        explore = generator(spec.seed, "explore", *place).random(shape, np.float32)
+        rng_key = (spec.position, spec.lane, episode)
+        self.noise = generator(spec.seed, "act", *rng_key).standard_normal(shape, np.float32)
+        explore = generator(spec.seed, "explore", *rng_key).random(shape, np.float32)
         self.uniform = 2 * explore - 1
 
     def action(self) -> Floats:
@@ -212,7 +212,7 @@ class EvalJob:
 
     seed: int
     purpose: str  # evaluate or select
-    place: tuple[int, ...]  # names the generators, with the episode
+    rng_key: tuple[int, ...]  # selects the generators, together with the episode
     task: str
     head: int
     episodes: int
@@ -261,7 +261,7 @@ class Evaluation:
         actor = job.actor
         fleet, first, draws = [], [], []
         for episode in range(job.episodes):
-            rng = generator(job.seed, job.purpose, *job.place, episode)
+            rng = generator(job.seed, job.purpose, *job.rng_key, episode)
             fleet.append(self.envs.take(job.task))
             first.append(fleet[episode].reset(rng))
             draws.append(rng.standard_normal(shape, np.float32))

@@ -98,7 +98,7 @@ def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
     job = EvalJob(
         seed=0,
         purpose="evaluate",
-        place=(0,),
+        rng_key=(0,),
         task="reach-x-1",
         head=0,
         episodes=1,

@@ -44,12 +44,12 @@ def test_fleets_are_as_few_as_fit_and_fill_all_devices() -> None:
     group = [Segment(SETUP, seed, ("push",)) for seed in range(10)]
     sizes = lambda **how: [len(f) for f in _split(group, **how)]  # noqa: E731
     everything = lambda fleet: True  # noqa: E731
-    assert sizes(size=8, fits=everything, places=1) == [5, 5]
-    assert sizes(size=8, fits=lambda fleet: len(fleet) <= 3, places=1) == [3, 3, 2, 2]
-    assert sizes(size=8, fits=everything, places=4) == [3, 3, 2, 2]
-    assert sizes(size=8, fits=everything, places=64) == [1] * 10
+    assert sizes(size=8, fits=everything, devices=1) == [5, 5]
+    assert sizes(size=8, fits=lambda fleet: len(fleet) <= 3, devices=1) == [3, 3, 2, 2]
+    assert sizes(size=8, fits=everything, devices=4) == [3, 3, 2, 2]
+    assert sizes(size=8, fits=everything, devices=64) == [1] * 10
     with pytest.raises(TooLarge):
-        sizes(size=8, fits=lambda fleet: False, places=1)
+        sizes(size=8, fits=lambda fleet: False, devices=1)
 
 
 @pytest.mark.parametrize(

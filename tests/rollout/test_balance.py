@@ -56,13 +56,13 @@ def test_every_lane_is_assigned_once_and_no_exchange_helps(
     shares = assign_lanes(costs, others)
     assert sorted(itertools.chain(*shares)) == list(range(len(costs)))
     least = unevenness(costs, shares, others)
-    place = {number: worker for worker, share in enumerate(shares) for number in share}
-    for one, other in itertools.permutations(place, 2):
+    owner = {number: worker for worker, share in enumerate(shares) for number in share}
+    for one, other in itertools.permutations(owner, 2):
         swapped = [
             [{one: other, other: one}.get(number, number) for number in share] for share in shares
         ]
         assert unevenness(costs, swapped, others) >= least - 1e-6
-    for number, worker in itertools.product(place, range(len(others))):
+    for number, worker in itertools.product(owner, range(len(others))):
         moved = [[n for n in share if n != number] for share in shares]
         moved[worker].append(number)
         assert unevenness(costs, moved, others) >= least - 1e-6

@@ -79,7 +79,7 @@ def job(weights: ArrayRef, row: int = 0) -> EvalJob:
     return EvalJob(
         seed=0,
         purpose="evaluate",
-        place=(0, 0, 0),
+        rng_key=(0, 0, 0),
         task="reach-0-1",
         head=0,
         episodes=3,

@@ -114,7 +114,7 @@ def job(weights: SharedArray) -> EvalJob:
     return EvalJob(
         seed=0,
         purpose="evaluate",
-        place=(0,),
+        rng_key=(0,),
         task="reach-0-1",
         head=0,
         episodes=2,
