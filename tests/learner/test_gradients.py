@@ -1,6 +1,7 @@
 """The manual gradients against those that autograd takes of `sac_losses`."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -92,6 +93,19 @@ def test_gradients_are_those_of_the_losses(heads: tuple[int, int], kind: str) ->
     for one, other in zip(manual.losses, expected.losses, strict=True):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
     # Autograd's way through (u - mean) / std subtracts large numbers where std is small.
+    assert_same(manual.grads, expected.grads, 1e-7)
+
+
+def test_terminal_states_count_for_their_reward_alone() -> None:
+    arguments = list(example(0, 1, "blocks"))
+    terminated = torch.arange(ROWS).remainder(2).double().expand(RUNS, ROWS)
+    arguments[5] = batch = replace(arguments[5], terminated=terminated)
+    with torch.no_grad():
+        manual = sac_gradients(*arguments)
+    expected = autograd_gradients(*arguments)
+    assert torch.equal(manual.targets[:, 1::2], batch.reward[:, 1::2])
+    assert manual.targets[:, ::2].ne(batch.reward[:, ::2]).all()
+    assert_close(manual.targets, expected.targets, rtol=1e-10, atol=1e-10)
     assert_same(manual.grads, expected.grads, 1e-7)
 
 

@@ -11,8 +11,12 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cwbench.learner.heads import Tasks
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import NetworkConfig, SACConfig
+from cwbench.spec.config import MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.transition import Dims
 
 Make = Callable[..., Trainer]
 
@@ -264,3 +268,31 @@ def test_an_update_has_no_more_operations_than_before(
     with Operations() as made:
         trainer.train(1)
     assert made.count <= operations
+
+
+def test_nothing_is_worth_anything_after_a_terminal_state() -> None:
+    """Two states: the first leads to the second for nothing, the second pays 1 and ends it all."""
+    cpu, dims, gamma = torch.device("cpu"), Dims(2, 1, terminates=True), 0.9
+    trainer = Trainer(
+        [0],
+        0,
+        dims=dims,
+        sac=SACConfig(batch_size=32, gamma=gamma, polyak=0.9, lr=1e-2),
+        network=NetworkConfig(width=8, layers=2),
+        schedule=ScheduleConfig(),
+        device=cpu,
+    )
+    states = torch.eye(2)
+    action = 2 * torch.rand(100, 2, 1, generator=torch.Generator().manual_seed(0)) - 1
+    reward = terminated = torch.tensor([[0.0], [1.0]])
+    parts = (states, action, reward, states.flip(0), terminated)
+    rows = torch.cat([part.expand(100, 2, -1) for part in parts], -1).flatten(0, 1)
+    replay = Replay(1, len(rows), dims, trainer.streams, live=[0])
+    replay.add(0, rows[None])
+    trainer.begin(Method(MethodConfig(), trainer), replay)
+    with torch.no_grad():
+        trainer.params["log_alpha"].fill_(-20)  # entropy counts for nothing
+    trainer.train(150)
+    tasks = Tasks.single(0, 1, 2, cpu)
+    q = trainer.q(trainer.params, states[None], torch.zeros(1, 2, 1), tasks).detach()
+    assert_close(q, torch.tensor([gamma, 1.0]).expand(1, 2, 2), atol=0.1, rtol=0)
