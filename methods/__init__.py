@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "METHODS", "Entry", "known", "load"]
 
 FAMILIES = {
-    "baseline": "Baselines",
+    "baseline": "Baseline",
+    "control": "Controls",
     "regularisation": "Regularisation",
     "parameters": "Parameter isolation",
     "replay": "Replay and cloning",
+    "plasticity": "Plasticity",
     "bound": "Upper bound",
     "yours": "From other packages",
 }
@@ -75,6 +77,14 @@ BASES: dict[str, Entry] = {
     "l2": Entry("l2:L2", "L2", "regularisation"),
     "mas": Entry("mas:MAS", "MAS", "regularisation"),
     "multitask": Entry("multitask:Multitask", "Multi-task", "bound"),
+    "independent": Entry("independent:Independent", "Independent", "control"),
+    "finetuning-n": Entry("finetuning_n:FineTuningN", "Fine-tuning-N", "control"),
+    "er": Entry("er:ER", "ER", "replay"),
+    "l2-init": Entry("l2_init:L2Init", "L2-init", "plasticity"),
+    "shrink-perturb": Entry("shrink_perturb:ShrinkPerturb", "S&P", "plasticity"),
+    "parseval": Entry("parseval:Parseval", "Parseval", "plasticity"),
+    "continual-backprop": Entry("continual_backprop:ContinualBackprop", "CBP", "plasticity"),
+    "redo": Entry("redo:ReDo", "ReDo", "plasticity"),
 }
 VARIANTS: dict[str, Entry] = {
     # As re-implemented in RECALL's release, without its mistakes.

@@ -91,6 +91,12 @@ def extended(states: States, new: States) -> dict[str, Tensor]:
     return {name: torch.cat([states[name], x], 1) if states else x for name, x in new.items()}
 
 
+def first_of_each(states: States, *, tasks: int, count: int) -> dict[str, Tensor]:
+    """At most `count` recorded states of each task; they were drawn at random."""
+    split = {name: x.view(len(x), tasks, -1, x.shape[-1]) for name, x in states.items()}
+    return {name: x[:, :, :count].flatten(1, 2) for name, x in split.items()}
+
+
 def sample_states(trainer: Trainer, states: States, size: int) -> tuple[dict[str, Tensor], Tasks]:
     """Recorded states, equally many of each old task, with replacement: at least `size`.
 

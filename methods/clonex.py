@@ -10,6 +10,7 @@ from cwbench.methods._cloning import (
     Direction,
     Reduce,
     extended,
+    first_of_each,
     mean_kl,
     record_states,
     sample_states,
@@ -22,6 +23,9 @@ class ClonExConfig(MethodConfig):
     coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0, per_run=True)
     critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0, per_run=True)
     memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
+    memory: int | None = option(
+        None, "States kept of all old tasks together; none: no such limit.", minimum=1, added=True
+    )
     kl_direction: Direction = option(
         "old_new", "KL(old || new) as in the original, or KL(new || old)."
     )
@@ -54,7 +58,11 @@ class ClonEx(Method[ClonExConfig]):
             inherit_best_head(self.trainer, ["actor"], self.config.selection_episodes)
 
     def on_task_end(self, position: int) -> None:
-        self.states = extended(self.states, record_states(self.trainer, self.config.memory_size))
+        count = self.config.memory_size
+        if self.config.memory is not None:
+            count = max(1, min(count, self.config.memory // (position + 1)))
+        old = first_of_each(self.states, tasks=position, count=count)
+        self.states = extended(old, record_states(self.trainer, count))
 
     def exploration(self, position: int) -> Exploration:
         uniform = self.trainer.uniform_exploration()

@@ -11,6 +11,9 @@ class PerfectMemoryConfig(MethodConfig):
     replay_mode: Literal["offline", "online"] = option(
         "offline", "Replay stored data of old tasks, or step their environments again."
     )
+    memory: int | None = option(
+        None, "Transitions kept of all old tasks together; none: all.", minimum=1, added=True
+    )
 
 
 class PerfectMemory(Method[PerfectMemoryConfig]):
@@ -22,6 +25,7 @@ class PerfectMemory(Method[PerfectMemoryConfig]):
     def __init__(self, config: PerfectMemoryConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
         self.keeps_replay = config.replay_mode == "offline"
+        self.replay_budget = config.memory
 
     def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
         """Online, each old task is stepped beside the new one and fills a memory of its own."""

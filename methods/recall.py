@@ -37,6 +37,9 @@ class RecallConfig(MethodConfig):
         True, "Start a task from the old head with the best return, instead of exploring."
     )
     selection_episodes: int = option(10, "Episodes per old head that choose it.", minimum=1)
+    memory: int | None = option(
+        None, "Transitions kept of all old tasks together; none: all.", minimum=1, added=True
+    )
 
     def record(self) -> dict[str, Any]:
         """`distill_states` has the key and the values of the first published results."""
@@ -63,6 +66,7 @@ class Recall(Method[RecallConfig]):
 
     def __init__(self, config: RecallConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
+        self.replay_budget = config.memory
         self.keeps_policy = config.distill and config.distill_states is None
         self.annotation_width = 2 * trainer.dims[1] if self.keeps_policy else 0
         self.states: dict[str, Tensor] = {}

@@ -39,6 +39,12 @@ TOY_SCHEDULE = ScheduleConfig(
     update_after=20,
     update_every=10,
 )
+# What methods need so that their parts act within a toy task of 40 updates.
+TOY_OPTIONS: dict[str, dict[str, Any]] = {
+    "redo": {"every": 7, "tau": 0.9, "samples": 8},
+    "continual-backprop": {"every": 3, "maturity": 6, "replacement_rate": 0.02, "samples": 8},
+    "er": {"memory": 50, "memory_batch": 8},
+}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -143,7 +149,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         base, entry = build.load_method(name)
         small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
         sequence = Sequence("toy", tasks, "pointmass")
-        given = {**small, **asdict(schedule), **(options or {})}
+        given = small | asdict(schedule) | TOY_OPTIONS.get(base, {}) | (options or {})
         setups = [build.make_setup(base, entry, "paper", given | own, sequence) for own in sweep]
         runs = [
             build.make_run(entry, name, setup, "toy", sequence, seed)

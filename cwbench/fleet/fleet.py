@@ -132,7 +132,7 @@ class Fleet:
             for folder in self.folders:
                 folder.truncate("evals.csv", 0)
                 folder.truncate("train.csv", 0)
-            self.method.on_task_start(self.position)
+            self.method.begin_task(self.position)
             self.trainer.reset_optimizer()
         todo = milestones(self.setup.schedule, self.steps)
         self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
@@ -187,7 +187,8 @@ class Fleet:
         old = {}
         if self.method.keeps_replay:
             known = [p for p in range(self.position) if p not in live]
-            old = {p: old_replay.load(self.store, self.segments, p) for p in known}
+            limit = self.method.rows_per_task(len(known))
+            old = {p: old_replay.load(self.store, self.segments, p, limit) for p in known}
         return Replay(
             self.runs, capacity, self.trainer.dims, self.trainer.streams, live=live, old=old
         )
@@ -235,7 +236,8 @@ class Fleet:
             if self.state.runs[run].diverged:
                 continue
             if self.method.keeps_replay:
-                old_replay.keep(folder, self.trainer.replay, self.position, run)
+                limit = self.method.rows_per_task(self.position + 1)
+                old_replay.keep(folder, self.trainer.replay, self.position, run, limit)
             checkpoint.save(folder.end, checkpoint.one_run(tensors, run), {"step": self.step})
             self._set_status(run, "done")
             snapshot.discard(folder.snapshot)

@@ -10,17 +10,27 @@ from cwbench.spec.segment import Segment
 from cwbench.store.results import SegmentFolder, Store
 
 
-def keep(folder: SegmentFolder, replay: Replay, position: int, run: int) -> None:
-    """Write what a run has stored of a live position, and its annotations."""
+def keep(
+    folder: SegmentFolder, replay: Replay, position: int, run: int, limit: int | None = None
+) -> None:
+    """Write what a run has stored of a live position, or `limit` random rows, with annotations."""
     folder.replay.mkdir(exist_ok=True)
     arrays = {"transitions": replay.stored(position)[run]}
     arrays |= {name: values[run] for name, values in replay.new_annotations.items()}
+    if limit is not None:
+        rows = replay.shuffled(position)[run, :limit]
+        arrays = {name: values[rows.to(values.device)] for name, values in arrays.items()}
     for name, values in arrays.items():
         np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
 
 
-def load(store: Store, segments: Sequence[Segment], position: int) -> OldTask:
-    """What the ancestors of some segments kept of an earlier position, each distinct one's once."""
+def load(
+    store: Store, segments: Sequence[Segment], position: int, limit: int | None = None
+) -> OldTask:
+    """What the ancestors of some segments kept of an earlier position, each distinct one's once.
+
+    With a limit the kept rows are in random order, so that the first ones are a fair sample.
+    """
     ancestors = [_ancestor(segment, position) for segment in segments]
     distinct = {segment.id: segment for segment in ancestors}
     slots = list(distinct)
@@ -28,7 +38,7 @@ def load(store: Store, segments: Sequence[Segment], position: int) -> OldTask:
     for segment in distinct.values():
         folder = store.folder(segment).replay
         arrays = {
-            file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
+            file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))[:limit]
             for file in sorted(folder.glob("*.npy"))
         }
         if "transitions" not in arrays:

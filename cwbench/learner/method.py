@@ -32,8 +32,10 @@ class Method(Generic[C]):
     # an interruption they are restored, and on_task_start is not called again.
     state_names: ClassVar[tuple[str, ...]] = ()
     keeps_replay: bool = False  # whether earlier tasks' transitions stay available
+    replay_budget: int | None = None  # of all earlier tasks together; None: all of them
     annotation_width: int = 0  # numbers that a method adds to each of them
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
+    interval: int = 0  # updates between two calls of `at_interval`; 0: never
     trains_jointly: ClassVar[bool] = False  # whether all tasks are learned at once
 
     def __init__(self, config: C, trainer: Trainer) -> None:
@@ -52,6 +54,11 @@ class Method(Generic[C]):
         if values not in self._tensors:  # made once: a captured update copies nothing to a device
             self._tensors[values] = torch.tensor(values).to(self.trainer.device)
         return self._tensors[values]
+
+    def rows_per_task(self, tasks: int) -> int | None:
+        """Each earlier task's share of the replay budget, if there is one."""
+        budget = self.replay_budget
+        return None if budget is None or not tasks else max(1, budget // tasks)
 
     def state(self) -> dict[str, Tensor]:
         """The attributes named in `state_names`, under flat names."""
@@ -79,6 +86,12 @@ class Method(Generic[C]):
                 setattr(self, name, moved)
 
     # Task boundaries: ordinary Python, may take minutes.
+
+    def begin_task(self, position: int) -> None:
+        """`on_task_start`, and then what `--reset` asks for."""
+        self.on_task_start(position)
+        if position:
+            self.trainer.reset(self.config.reset.split(","))
 
     def on_task_start(self, position: int) -> None:
         """Before the first step of the task at this position."""
@@ -112,6 +125,11 @@ class Method(Generic[C]):
 
     def after_update(self, batch: Batch, targets: Tensor) -> None:
         """After the optimiser's step; `targets` [R, B] are in the unit of rewards."""
+
+    # Between updates: ordinary Python, but tensors change in place, as captured updates read them.
+
+    def at_interval(self) -> None:
+        """After every `interval` updates of a task, outside any captured update."""
 
     # Acting and evaluation.
 

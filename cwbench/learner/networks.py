@@ -69,9 +69,19 @@ class Network:
     def task_axis(self) -> int:
         return 1 + len(self.ensemble)
 
-    def init_trunk(self, seeds: Sequence[int]) -> dict[str, Tensor]:
+    def init_trunk(self, seeds: Sequence[int], draw: str = "") -> dict[str, Tensor]:
+        """Initial shared weights; `draw` names further ones from the same distribution."""
         shapes = {n: s for n, s in self.shapes(1).items() if not self.per_task(n)}
-        return {name: self._init(name, shape, seeds, name) for name, shape in shapes.items()}
+        return {
+            name: self._init(name, shape, seeds, f"{name}{draw}") for name, shape in shapes.items()
+        }
+
+    def init_unit(self, seeds: Sequence[int], layer: int, draw: str) -> Tensor:
+        """Initial incoming weights of one unit of a shared layer: [R, (2,) in, 1]."""
+        inputs, outputs = self._sizes()[layer]
+        limit = math.sqrt(6 / (inputs + outputs))
+        stream = f"{self.name}.{layer}.weight{draw}"
+        return (2 * rng.uniform(seeds, stream, (*self.ensemble, inputs, 1)) - 1) * limit
 
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
         """A new head depends on (seed, position), not on how many heads there will be."""
@@ -118,6 +128,13 @@ class Network:
         out = layout.choose([head.values[-1] for head in heads], len(x))
         shape = (runs, *self.ensemble, passes, rows, self.outputs)
         return out.view(shape), ForwardCache(trunk, heads, layout)
+
+    def hidden(self, params: Params, x: Tensor) -> list[Tensor]:
+        """Outputs of the shared hidden layers: [R, B, inputs] -> [R, (2,) B, width] each."""
+        if self.ensemble:
+            x = x.unsqueeze(1).expand(-1, *self.ensemble, -1, -1).flatten(0, 1)
+        values = self._pass(self._stacked(params, self._trunk), self._trunk, x).values[1:]
+        return [value.view(-1, *self.ensemble, *value.shape[1:]) for value in values]
 
     @property
     def _trunk(self) -> range:

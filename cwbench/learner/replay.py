@@ -16,6 +16,8 @@ from cwbench.learner.heads import Tasks
 from cwbench.learner.rng import Streams
 from cwbench.spec.transition import Dims
 
+KEYS = 2**24  # different random keys; rows in the order of theirs are in random order
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -115,6 +117,12 @@ class Replay:
         block = self.rows[start : start + self.runs * self.capacity]
         size = min(self.added[position], self.capacity)
         return block.view(self.runs, self.capacity, self.width)[:, :size]
+
+    def shuffled(self, position: int) -> Tensor:
+        """Numbers of a live position's rows in random order: [R, size]."""
+        size = min(self.added[position], self.capacity)
+        keys = torch.full((), KEYS, device=self.rows.device)
+        return self.streams.index_once("shuffled", size, keys).argsort(dim=1, stable=True)
 
     def since(self, position: int, run: int, start: int) -> tuple[int, Tensor]:
         """What a run added after `start` transitions, as far as it is still there: first, rows."""

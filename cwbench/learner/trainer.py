@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -42,6 +42,9 @@ def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Hooks(Protocol):
     """What an update asks of a method; `Method` says what each hook means."""
 
+    @property
+    def interval(self) -> int: ...
+    def at_interval(self) -> None: ...
     def sample_batch(self, size: int) -> Batch: ...
     def actor_penalty(self, batch: Batch) -> Tensor: ...
     def critic_penalty(self, batch: Batch) -> Tensor: ...
@@ -131,6 +134,10 @@ class Trainer:
 
     def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
         """Load the parent's parameters, or fresh ones, with a fresh head for each new task."""
+        self.load(self.initial_state(inherited))
+
+    def initial_state(self, inherited: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The state of this position's start: the parent's, or fresh weights, and new heads."""
         trunk = self.fresh_parameters()
         state = dict(inherited or trunk | _targets(trunk))
         heads = state["log_alpha"].shape[1] if inherited else 0
@@ -139,7 +146,7 @@ class Trainer:
             for name, new in (head | _targets(head)).items():
                 axis = self.task_axis(name.removeprefix("target."))
                 state[name] = torch.cat([state[name], new], axis) if name in state else new
-        self.load(state)
+        return state
 
     def task_axis(self, name: str) -> int:
         """The axis of a per-task parameter that counts tasks."""
@@ -184,7 +191,7 @@ class Trainer:
             self.check_stop()
             self.streams.seek(self.updates)
             start = time.monotonic()
-            count = self.captured.replay(end - self.updates) if self.captured else 0
+            count = self.captured.replay(self._next_pause(end)) if self.captured else 0
             if not count:
                 self.update()
                 count = 1
@@ -193,6 +200,14 @@ class Trainer:
             self._process_updates += count
             self.updates += count
             self.statistics_count += count
+            if self.method.interval and self.updates % self.method.interval == 0:
+                with torch.no_grad():
+                    self.method.at_interval()
+
+    def _next_pause(self, end: int) -> int:
+        """Updates until `end`, or until the method's next turn if that is earlier."""
+        left, interval = end - self.updates, self.method.interval
+        return min(left, interval - self.updates % interval) if interval else left
 
     def retrain(self, updates: int) -> None:
         """Updates that a method makes at a task's end; counted apart."""
@@ -295,6 +310,35 @@ class Trainer:
     def trunk_names(self, network: str) -> list[str]:
         """Parameters of `actor` or `critic` that all tasks share."""
         return [name for name in self.group(network) if not self.networks[network].per_task(name)]
+
+    def fresh_trunk(self, network: str, draw: str) -> dict[str, Tensor]:
+        """Shared weights as if new, from numbers named by `draw`: the same in every fleet."""
+        fresh = self.networks[network].init_trunk(self.seeds, draw)
+        return {name: x.to(self.device) for name, x in fresh.items()}
+
+    @torch.no_grad()
+    def set_parameters(self, values: Mapping[str, Tensor]) -> None:
+        """Overwrite parameters in place, and those of the target networks with the same values."""
+        for name, value in values.items():
+            for table in (self.params, self.target):
+                if name in table:
+                    table[name].copy_(value)
+
+    def reset(self, parts: Collection[str]) -> None:
+        """Start the shared layers of actor or critic again, or the current position's heads."""
+        for network in self.networks:
+            if network in parts:
+                self.set_parameters(self.fresh_trunk(network, f"@{self.position}"))
+        if "heads" in parts:
+            self._reset_heads()
+
+    @torch.no_grad()
+    def _reset_heads(self) -> None:
+        for name, fresh in self.fresh_head(self.position).items():
+            for table in (self.params, self.target):
+                if name in table:
+                    axis = self.task_axis(name)
+                    table[name].select(axis, self.position).copy_(fresh.select(axis, 0))
 
     @torch.no_grad()
     def copy_head(self, network: str, source: Tensor, target: int) -> None:

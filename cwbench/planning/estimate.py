@@ -92,12 +92,14 @@ def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -
                 if parent.position not in live:
                     ancestors.add(parent.id)
                 parent = parent.parent
-    return own + len(ancestors) * kept_bytes(first, method, dims)
+    return own + len(ancestors) * kept_bytes(first, method, dims, first.position)
 
 
-def kept_bytes(segment: Segment, method: Method[Any], dims: Dims) -> int:
-    """What a finished task leaves for later ones."""
+def kept_bytes(segment: Segment, method: Method[Any], dims: Dims, tasks: int) -> int:
+    """What is kept of each finished task when there are `tasks` of them."""
     rows = min(segment.setup.sac.buffer_size, segment.steps)
+    limit = method.rows_per_task(tasks)
+    rows = rows if limit is None else min(rows, limit)
     return rows * (row_bytes(dims) + 4 * method.annotation_width)
 
 
@@ -228,7 +230,7 @@ def _estimate_fleet(
         seconds = updates * times.update
         seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
     actor, critic = parameter_counts(first, dims)
-    kept = kept_bytes(first, method, dims) if method.keeps_replay else 0
+    kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return Estimate(
         steps=runs * first.steps,
         eval_steps=runs * evals,

@@ -10,10 +10,22 @@ from cwbench.spec.tasks import Task
 # How SAC's gradients are computed: by learner/gradients.py, or by autograd from learner/losses.py.
 Gradients = Literal["manual", "autograd"]
 
+Reset = Literal[
+    "none", "actor", "critic", "heads", "actor,critic", "actor,heads", "critic,heads",
+    "actor,critic,heads",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class MethodConfig:
-    """Options of a method; fine-tuning has none."""
+    """Options of a method; those here are every method's."""
+
+    reset: Reset = option(
+        "none",
+        "Start tasks with fresh shared layers of these networks, and with a fresh head even where "
+        "the method would copy one. Replay and optimiser are always fresh.",
+        added=True,
+    )
 
     def record(self) -> dict[str, Any]:
         """What decides the numbers, as it is stored and hashed."""

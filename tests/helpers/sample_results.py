@@ -69,7 +69,7 @@ class Setting:
         layer = PROTOCOLS[self.protocol] | self.schedule
         return Setup(
             method=self.method,
-            options=Variant(self.coef),
+            options=Variant(coef=self.coef),
             sac=resolve(SACConfig, layer),
             network=resolve(NetworkConfig, layer),
             env=self.env,

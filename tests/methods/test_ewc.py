@@ -1,6 +1,7 @@
 """EWC: the Fisher information by other routes, and what the penalty pulls."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ SMALL = NetworkConfig(width=6, layers=2)
 SAMPLES = 70  # more than are measured at once
 
 
-def make_ewc(make_trainer: Make, *, seeds: tuple[int, ...] = (0, 1), **options: float) -> EWC:
+def make_ewc(make_trainer: Make, *, seeds: tuple[int, ...] = (0, 1), **options: Any) -> EWC:
     trainer = make_trainer(list(seeds), network=SMALL)
     trainer.method = EWC(EWCConfig(importance_samples=SAMPLES, **options), trainer)
     return trainer.method

@@ -1,0 +1,59 @@
+"""What methods against the loss of plasticity share: where they act, and renewing hidden units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import Batch, MethodConfig, Trainer, option
+
+Where = Literal["both", "actor", "critic"]
+
+
+@dataclass(frozen=True)
+class PlasticityConfig(MethodConfig):
+    networks: Where = option("both", "Networks that it acts on: actor, critic or both.")
+
+
+def chosen(networks: Where) -> tuple[str, ...]:
+    return ("actor", "critic") if networks == "both" else (networks,)
+
+
+def activity(trainer: Trainer, network: str, batch: Batch) -> list[Tensor]:
+    """Mean size of each shared unit's output over a batch, by layer: [R, (2,) D]."""
+    inputs = [batch.obs] if network == "actor" else [batch.obs, batch.action]
+    hidden = trainer.networks[network].hidden(trainer.params, torch.cat(inputs, -1))
+    return [layer.abs().mean(-2) for layer in hidden]
+
+
+@torch.no_grad()
+def renew(trainer: Trainer, network: str, layer: int, units: Tensor, fresh: Tensor) -> None:
+    """Start some units of a shared layer again: [R, (2,) D] marks them.
+
+    Incoming weights come from `fresh`, [R, (2,) in, D or 1]; outgoing ones become zero, in every
+    head, so that the next layer does not notice; with several layers, renew the last one first, or
+    its new incoming weights would replace those zeros. Adam's moments of all of these become zero,
+    and target networks change alike.
+    """
+    own = f"{network}.{layer}"
+    outgoing = f"{network}.{layer + 1}.weight"
+    column, row = units.unsqueeze(-2), units.unsqueeze(-1)
+    if trainer.networks[network].per_task(outgoing):
+        row = row.unsqueeze(-3)  # [R, (2,) 1, D, 1]
+    tables: list[Mapping[str, Tensor]] = [trainer.params, trainer.target]
+    for table in (table for table in tables if outgoing in table):
+        weight = table[f"{own}.weight"].detach()
+        weight.copy_(torch.where(column, fresh, weight))
+        table[f"{own}.bias"].detach().masked_fill_(units, 0)
+        if layer == 0:
+            table[f"{network}.norm.scale"].detach().masked_fill_(units, 1)
+            table[f"{network}.norm.shift"].detach().masked_fill_(units, 0)
+        table[outgoing].detach().masked_fill_(row, 0)
+    masks = {f"{own}.weight": column, f"{own}.bias": units, outgoing: row}
+    if layer == 0:
+        masks |= {f"{network}.norm.scale": units, f"{network}.norm.shift": units}
+    for moments in (trainer.optimizer.mean, trainer.optimizer.square):
+        for name, mask in masks.items():
+            moments[name].masked_fill_(mask, 0)

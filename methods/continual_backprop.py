@@ -1,0 +1,97 @@
+"""Continual backpropagation (Dohare et al., Nature 2024)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import Method, Trainer, option
+from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, renew
+
+
+@dataclass(frozen=True)
+class ContinualBackpropConfig(PlasticityConfig):
+    replacement_rate: float = option(1e-4, "Share of mature units replaced per update.", minimum=0)
+    maturity: int = option(10_000, "Updates that a new unit is protected for.", minimum=0)
+    decay: float = option(0.99, "Decay of the running utility per update.", minimum=0, maximum=1)
+    every: int = option(10, "Updates between two looks at the units.", minimum=1)
+    samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
+
+
+class ContinualBackprop(Method[ContinualBackpropConfig]):
+    """Replace the least useful mature hidden unit of a layer by a new one, now and then."""
+
+    config_class = ContinualBackpropConfig
+    state_names: ClassVar[tuple[str, ...]] = ("utility", "age", "due")
+
+    def __init__(self, config: ContinualBackpropConfig, trainer: Trainer) -> None:
+        super().__init__(config, trainer)
+        self.interval = config.every
+        # By `network.layer`: [R, (2,) D], [R, (2,) D] and [R, (2,)].
+        self.utility: dict[str, Tensor] = {}
+        self.age: dict[str, Tensor] = {}
+        self.due: dict[str, Tensor] = {}  # units to replace, with fractions
+
+    def on_task_start(self, position: int) -> None:
+        if position:
+            return
+        for network in chosen(self.config.networks):
+            for name in self.trainer.trunk_names(network):
+                if name.endswith(".bias"):
+                    unit = name.removesuffix(".bias")
+                    zero = torch.zeros_like(self.trainer.params[name])
+                    self.utility[unit], self.age[unit] = zero.detach(), zero.detach().clone()
+                    self.due[unit] = zero.detach()[..., 0].clone()
+
+    def at_interval(self) -> None:
+        trainer = self.trainer
+        batch = trainer.replay.sample_once(self.config.samples, f"cbp-{trainer.updates}")
+        for network in chosen(self.config.networks):
+            layers = activity(trainer, network, batch)
+            for layer, active in enumerate(layers):
+                self._measure(f"{network}.{layer}", active * self._outgoing(network, layer))
+            for layer in reversed(range(len(layers))):  # last layer first: see `renew`
+                replaced = self._take_due(f"{network}.{layer}")
+                renew(trainer, network, layer, replaced, self._incoming(network, layer))
+
+    def _incoming(self, network: str, layer: int) -> Tensor:
+        draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
+        fresh = self.trainer.networks[network].init_unit(self.trainer.seeds, layer, draw)
+        return fresh.to(self.trainer.device)
+
+    def _outgoing(self, network: str, layer: int) -> Tensor:
+        """Summed size of each unit's outgoing weights, in the current head: [R, (2,) D]."""
+        name, net = f"{network}.{layer + 1}.weight", self.trainer.networks[network]
+        weight = self.trainer.params[name].detach()
+        if net.per_task(name):
+            weight = weight.select(net.task_axis, self.trainer.position)
+        return weight.abs().sum(-1)
+
+    def _measure(self, unit: str, contribution: Tensor) -> None:
+        decay = self.config.decay**self.config.every
+        self.age[unit] += self.config.every
+        self.utility[unit].lerp_(contribution, 1 - decay)
+
+    def _take_due(self, unit: str) -> Tensor:
+        """The unit of each layer to replace now, if any; a new one starts with age zero."""
+        utility, age, due = self.utility[unit], self.age[unit], self.due[unit]
+        mature = age > self.config.maturity
+        due += self.config.replacement_rate * self.config.every * mature.sum(-1)
+        useful = corrected(utility, age, self.config.decay)
+        replaced = least_useful(useful, mature) & (due >= 1).unsqueeze(-1)
+        due -= replaced.sum(-1)
+        utility.masked_fill_(replaced, 0)
+        age.masked_fill_(replaced, 0)
+        return replaced
+
+
+def corrected(utility: Tensor, age: Tensor, decay: float) -> Tensor:
+    """Without the bias of a running mean that began at zero."""
+    return utility / (1 - decay**age)
+
+
+def least_useful(utility: Tensor, mature: Tensor) -> Tensor:
+    """Marks the mature unit of least utility, [R, (2,) D], where there is one."""
+    worst = torch.where(mature, utility, torch.inf).argmin(-1, keepdim=True)
+    return mature & torch.zeros_like(mature).scatter(-1, worst, True)

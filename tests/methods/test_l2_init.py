@@ -1,0 +1,73 @@
+"""L2-init: the penalty's value and gradient, and its fixed point."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from cwbench.learner import Trainer
+from cwbench.methods.l2_init import L2Init, L2InitConfig
+
+MakeTrainer = Callable[..., Trainer]
+
+
+def moved(make_trainer: MakeTrainer, distance: float, **options: object) -> L2Init:
+    trainer = make_trainer([0, 1])
+    method = L2Init(L2InitConfig(**options), trainer)  # type: ignore[arg-type]
+    with torch.no_grad():
+        for name in method.initial:
+            trainer.params[name].add_(distance)
+    trainer.method = method
+    return method
+
+
+def test_nothing_is_pulled_at_the_start(make_trainer: MakeTrainer) -> None:
+    method = moved(make_trainer, 0.0)
+    batch = method.sample_batch(4)
+    assert method.actor_penalty(batch).tolist() == [0, 0]
+    assert method.critic_penalty(batch).tolist() == [0, 0]
+    assert not [name for name in method.initial if ".norm." in name]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_a_common_distance(make_trainer: MakeTrainer, reduce: str) -> None:
+    """Penalty coef / 2 * d^2 * n, gradient coef * d, for n entries (or 1 per tensor)."""
+    method = moved(make_trainer, 0.5, coef=0.2, reduce=reduce)
+    own = [name for name in method.initial if name.startswith("actor.")]
+    sizes = [method.initial[name][0].numel() if reduce == "sum" else 1 for name in own]
+    penalty = method.actor_penalty(method.sample_batch(4))
+    torch.testing.assert_close(penalty, torch.full((2,), 0.1 * 0.25 * sum(sizes)))
+    weight = method.trainer.params["actor.1.weight"]
+    [grad] = torch.autograd.grad(penalty.sum(), [weight])
+    count = 1 if reduce == "sum" else weight[0].numel()
+    torch.testing.assert_close(grad, torch.full_like(grad, 0.2 * 0.5 / count))
+
+
+def test_networks_are_chosen(make_trainer: MakeTrainer) -> None:
+    method = moved(make_trainer, 0.5, networks="critic")
+    batch = method.sample_batch(4)
+    assert method.actor_penalty(batch).tolist() == [0, 0]
+    assert (method.critic_penalty(batch) > 0).all()
+
+
+def test_decoupled_shrinks_the_distance_by_its_factor(make_trainer: MakeTrainer) -> None:
+    method = moved(make_trainer, 0.5, coef=100.0, decoupled=True)
+    batch = method.sample_batch(4)
+    assert method.actor_penalty(batch).tolist() == [0, 0]
+    with torch.no_grad():
+        method.after_update(batch, batch.reward)
+    for name, start in method.initial.items():
+        distance = method.trainer.params[name].detach() - start
+        torch.testing.assert_close(distance, torch.full_like(distance, 0.5 * (1 - 1e-3 * 100)))
+
+
+def test_without_sac_weights_return_to_their_start(make_trainer: MakeTrainer) -> None:
+    method = moved(make_trainer, 0.05, coef=1.0)
+    trainer = method.trainer
+    before = method.actor_penalty(method.sample_batch(4)).detach()
+    for _ in range(100):
+        penalty = method.actor_penalty(method.sample_batch(4))
+        grads = {name: torch.zeros_like(p) for name, p in trainer.params.items()}
+        trainer._add_gradients(penalty, grads)
+        trainer.apply(grads)
+    assert (method.actor_penalty(method.sample_batch(4)) < 1e-2 * before).all()
