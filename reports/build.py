@@ -10,6 +10,7 @@ from cwbench.reports.analysis import problems
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
+from cwbench.reports.checklist import checklist
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
 from cwbench.reports.tables.formats import FORMATS, tex
@@ -185,6 +186,8 @@ def write_report(
         linked = write_tables(tables, out, [file.name for _, _, file in plan])
         linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
         lint = None if compare is None else paper_numbers.lint() if compare == "paper" else []
+        (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
+        linked.append("checklist.md")
         index = _page(study, tables, results, out, linked=linked, lint=lint)
         for job in drawn:
             job.result()

@@ -1,5 +1,6 @@
 """The page in a real browser, opened from disk."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ playwright = pytest.importorskip(
 )
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")
 
+playwright.expect.set_options(timeout=60_000)  # a loaded machine is no failure
+expect = playwright.expect
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 
@@ -55,6 +58,7 @@ def open_page(browser: Any, page_file: Path) -> Iterator[Any]:
 
     def open_with(**settings: Any) -> Any:
         context = browser.new_context(**settings)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
         page.errors, page.requests = [], []
@@ -72,52 +76,57 @@ def test_it_loads_nothing_else_and_runs_without_errors(open_page: Any, page_file
     page = open_page()
     assert page.requests == [page_file.as_uri()]
     assert page.errors == []
-    assert page.title() == "cwbench report"
+    expect(page).to_have_title("cwbench report")
 
 
 def test_names_are_text(open_page: Any):
     page = open_page()
-    assert page.locator("#tables th", has_text=HOSTILE).count() > 0
-    assert page.locator("img").count() == 0
+    expect(page.locator("#tables th", has_text=HOSTILE).first).to_be_attached()
+    expect(page.locator("img")).to_have_count(0)
     assert page.title() != "owned"
 
 
-def column(table: Any, index: int) -> list[str]:
-    return [row.locator("td,th").nth(index).inner_text() for row in table.locator("tbody tr").all()]
+def column(table: Any, index: int) -> Any:
+    """The cells of one column; `expect` waits until they are as they should be."""
+    return table.locator(f"tbody tr > :nth-child({index + 1})")
 
 
 def test_a_click_sorts_and_the_mean_stays_below(open_page: Any):
     page = open_page()
     table = page.locator("#tables table").first
-    assert column(table, 0) == ["1", "2"]
+    expect(column(table, 0)).to_have_text(["1", "2"])
     header = table.locator("thead th").first
     header.click()
-    assert header.get_attribute("aria-sort") == "ascending"
+    expect(header).to_have_attribute("aria-sort", "ascending")
     header.click()
-    assert column(table, 0) == ["2", "1"]
-    assert table.locator("tfoot th").inner_text() == "mean"
+    expect(column(table, 0)).to_have_text(["2", "1"])
+    expect(table.locator("tfoot th")).to_have_text("mean")
     summary = page.locator("#summary table")
     score = summary.locator("thead tr").last.locator("th").nth(1)
     score.click()
-    values = [cell for cell in column(summary, 1) if cell[0].isdigit() and "%" not in cell]
+    expect(score).to_have_attribute("aria-sort", "descending")
+    texts = column(summary, 1).all_inner_texts()
+    values = [cell for cell in texts if cell[0].isdigit() and "%" not in cell]
     assert values == sorted(values, reverse=True)
-    assert "%" in "".join(column(summary, 1)[len(values) :])  # unfinished ones come last
+    assert "%" in "".join(texts[len(values) :])  # unfinished ones come last
 
 
 def test_a_number_leads_to_its_seeds(open_page: Any):
     page = open_page()
     row = page.locator("#tables table").first.locator("tbody tr").first
-    row.locator("td.best a").first.click()
+    titles = page.locator("#tables table").first.locator("thead tr").last.locator("th")
+    place = titles.all_inner_texts().index("RECALL")
+    row.locator("th, td").nth(place).locator("a").click()
     target = page.locator(":target")
-    assert target.is_visible()
-    assert target.locator("tbody tr").count() == 5
+    expect(target).to_be_visible()
+    expect(target.locator("tbody tr")).to_have_count(5)
     first = target.locator("tbody tr").first
     first.locator("summary").click()
-    assert "recall-1-push-s0-" in first.inner_text()
-    assert "cwbench run --method recall --seq cw3-1 --seeds 0" in first.inner_text()
+    expect(first).to_contain_text("recall-1-push-s0-")
+    expect(first).to_contain_text("cwbench run --method recall --seq cw3-1 --seeds 0")
     setup = page.locator("details.setup[open]")
-    assert "steps_per_task = 10000" in setup.inner_text()
-    assert "metaworld 3.1.1" in setup.inner_text()
+    expect(setup).to_contain_text("steps_per_task = 10000")
+    expect(setup).to_contain_text("metaworld 3.1.1")
 
 
 def test_segment_links_point_to_folders_on_disk(open_page: Any, page_file: Path):
@@ -131,29 +140,29 @@ def test_segment_links_point_to_folders_on_disk(open_page: Any, page_file: Path)
 def test_unfinished_cells_are_hatched_and_show_progress(open_page: Any):
     page = open_page()
     cell = page.locator("#tables tbody td.part").first
-    assert cell.inner_text() == "50 %"
-    assert "repeating-linear-gradient" in cell.evaluate("n => getComputedStyle(n).backgroundImage")
+    expect(cell).to_have_text("50 %")
+    expect(cell).to_have_css("background-image", re.compile("repeating-linear-gradient"))
 
 
 def test_methods_are_switched_off_by_their_box(open_page: Any):
     page = open_page()
     curves = page.locator(".curves").first
     line = curves.locator(".average svg g.m5").first
-    assert line.is_visible()
+    expect(line).to_be_visible()
     curves.locator("input.t5").uncheck()
-    assert not line.is_visible()
-    assert curves.locator(".average svg g.m3").first.is_visible()
+    expect(line).to_be_hidden()
+    expect(curves.locator(".average svg g.m3").first).to_be_visible()
     curves.locator("input.k-tasks").check()
-    assert curves.locator(".tasks svg").first.is_visible()
-    assert not curves.locator(".average svg").first.is_visible()
+    expect(curves.locator(".tasks svg").first).to_be_visible()
+    expect(curves.locator(".average svg").first).to_be_hidden()
 
 
 def test_matrices_say_more_under_the_pointer(open_page: Any):
     page = open_page()
     page.locator(".matrix").first.locator("td.v").first.hover()
-    assert page.locator("#tip").is_visible()
-    assert page.locator("#tip").inner_text().startswith("hammer → push-wall")
-    assert page.locator(".matrix").first.locator("td.part").count() == 98
+    expect(page.locator("#tip")).to_be_visible()
+    expect(page.locator("#tip")).to_contain_text("hammer → push-wall")
+    expect(page.locator(".matrix").first.locator("td.part")).to_have_count(98)
 
 
 @pytest.mark.parametrize("width", [360, 390])
@@ -175,16 +184,16 @@ def test_dark_mode_turns_the_colours_round(open_page: Any):
 
 def test_without_scripts_tables_and_images_are_there(open_page: Any):
     page = open_page(java_script_enabled=False)
-    assert page.locator("#tables table").count() == 4
-    assert page.locator("#tables td.best").first.is_visible()
+    expect(page.locator("#tables table")).to_have_count(4)
+    expect(page.locator("#tables td.best").first).to_be_visible()
     charts = page.locator(".kind.average svg")
-    assert charts.first.is_visible() and charts.first.bounding_box()["height"] > 100
+    expect(charts.first).to_be_visible()
     page.locator(".curves").first.locator("input.t5").uncheck()  # style alone
-    assert not charts.first.locator("g.m5").is_visible()
+    expect(charts.first.locator("g.m5")).to_be_hidden()
 
 
 def test_a_running_study_loads_again_and_a_finished_one_does_not(open_page: Any, tmp_path: Path):
-    assert open_page().locator("body").get_attribute("data-live") == "yes"
+    expect(open_page().locator("body")).to_have_attribute("data-live", "yes")
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
     text = build.write_page(tmp_path, tmp_path / "report").read_text()
     assert 'data-live="no"' in text and 'http-equiv="refresh"' not in text

@@ -1,0 +1,86 @@
+"""`checklist.md`: the NeurIPS checklist's items that the records of the runs can answer."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import report_commit, versions_of
+from cwbench.reports.analysis.study import Protocol, Study
+from cwbench.reports.tables.resources import count_text
+
+
+def checklist(study: Study) -> str:
+    """Setting, error bars, compute, code and data, as Markdown."""
+    parts = {
+        "Experimental setting": [_setting(study, protocol) for protocol in study.protocols],
+        "Error bars": _error_bars(study),
+        "Compute": _compute(study.segments.values()),
+        "Code": _code(study.segments.values()),
+        "Data": [
+            "Every table names its protocol, seeds, commits and a hash of its numbers; "
+            "`cwbench verify TABLE --results RESULTS` computes it again.",
+        ],
+        "Left out": study.problems or ["Nothing: every run has ended and every file was read."],
+    }
+    lines = ["# Checklist", "", "Filled in from the records of the runs."]
+    for title, items in parts.items():
+        lines += ["", f"## {title}", "", *(f"* {item}" for item in items)]
+    return "\n".join([*lines, ""])
+
+
+def _setting(study: Study, protocol: Protocol) -> str:
+    groups = study.of(protocol)
+    methods = dict.fromkeys(names.label_title(g.method, g.label) for g in groups)
+    sequences = dict.fromkeys(names.sequence_title(g.sequence) for g in groups)
+    settings = [f"{key} {value}" for key, value in {**protocol.env, **protocol.schedule}.items()]
+    window = study.window(protocol)
+    return (
+        f"Protocol {protocol.name} ({', '.join(settings)}); end values are means of the last "
+        f"{window} of {protocol.evaluations} evaluations. Methods: {', '.join(methods)}. "
+        f"Sequences: {', '.join(sequences)}. All options of every run are on the page, under Runs."
+    )
+
+
+def _error_bars(study: Study) -> list[str]:
+    counts = sorted({len(group.finished) for group in study.groups}) or [0]
+    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    broken = sum(run.state in ("failed", "diverged") for g in study.groups for run in g.runs)
+    return [
+        f"{100 * study.options.level:g} % bootstrap intervals over seeds, widened for few seeds "
+        "(t(df)/z times the jackknife error over the standard deviation of the resamples).",
+        f"Seeds per number: {seeds}. What varies between seeds: initial weights, exploration, "
+        "environment resets, minibatches and evaluation episodes.",
+        f"Runs that failed or diverged and are in no mean: {broken}.",
+        "Comparisons of two methods: exact sign-flip test on shared seeds, Holm-adjusted.",
+    ]
+
+
+def _compute(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    records = list(records)
+    statuses = [record["status"] for record in records]
+    steps = sum(int((s.get("resources") or {}).get("train_steps", 0)) for s in statuses)
+    seconds = sum(float(s.get("seconds", 0)) for s in statuses)
+    devices = dict.fromkeys(_device(record) for record in records)
+    return [
+        f"{len(records)} segments, {count_text(steps, 'count')} training steps, "
+        f"{count_text(seconds, 'hours')} of wall time summed over segments; segments of one fleet "
+        "train together, so the machine was in use for less.",
+        f"Devices: {', '.join(devices) or 'not recorded'}.",
+        "Runs that are not in this results folder (trials, tuning) are not counted.",
+    ]
+
+
+def _device(record: Mapping[str, Any]) -> str:
+    device = record.get("device") or {}
+    name = str(device.get("name") or device.get("type") or "not recorded")
+    return name + " (TF32)" * bool(device.get("tf32"))
+
+
+def _code(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    records = list(records)
+    versions = ", ".join(f"{name} {value}" for name, value in versions_of(records).items())
+    commands = dict.fromkeys(str(r["command"]) for r in records if r.get("command"))
+    shown = [f"`{command}`" for command in list(commands)[:20]]
+    more = [f"and {len(commands) - 20} more, on the page"] if len(commands) > 20 else []
+    return [f"Trained with {versions or 'versions not recorded'}.",
+            f"Reported at {report_commit()}.", *shown, *more]  # fmt: skip
