@@ -26,7 +26,13 @@ class Curve:
 
 
 def seed_curve(
-    runs: Array, evaluations: int, band: str, level: float = LEVEL, smooth: int = SMOOTH
+    runs: Array,
+    evaluations: int,
+    band: str,
+    level: float = LEVEL,
+    *,
+    smooth: int = SMOOTH,
+    bounds: tuple[float, float] = (0, 1),
 ) -> Curve:
     """Runs [R, N * E], smoothed within each task, become a mean with its band.
 
@@ -49,5 +55,5 @@ def seed_curve(
             reach = reach if band == "interval" else np.sqrt(squares / count)
         low, high = mean - reach, mean + reach
     several = count > 1
-    low, high = (np.where(several, np.clip(end, 0, 1), np.nan) for end in (low, high))
+    low, high = (np.where(several, np.clip(end, *bounds), np.nan) for end in (low, high))
     return Curve(mean, low, high, runs if band == "runs" else runs[:0])

@@ -1,8 +1,8 @@
 """The runs of a results folder, arranged for reporting: protocols, groups of seeds, arrays."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -20,6 +20,7 @@ from cwbench.store.results import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
+LOGGED = ("critic_loss", "q", "actor_loss", "mean_return")  # statistics of training
 COUNTS = ("step", "episodes", "successes", "eval_position")
 
 
@@ -102,6 +103,7 @@ class Group:
     runs: tuple[Run, ...]
     success: Array  # [R, N, E, N]
     training: Array  # [R, N, E]: success of the training episodes since the last evaluation
+    logged: Mapping[str, Array] = field(default_factory=dict)  # LOGGED -> [R, N, E]
 
     @property
     def family(self) -> str:
@@ -179,8 +181,16 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     for row in rows:
         members[row["sequence"], row["setup"]].append(row)
     evals, train = _by_run(loaded.evals), _by_run(loaded.train)
+    logged = _by_run(loaded.train, ("step", *LOGGED), np.float64)
     groups = [
-        _group(sorted(rows, key=lambda row: int(row["seed"])), protocols, evals, train, problems)
+        _group(
+            sorted(rows, key=lambda row: int(row["seed"])),
+            protocols,
+            evals,
+            train,
+            logged,
+            problems,
+        )
         for rows in members.values()
     ]
     groups.sort(key=_order)
@@ -230,10 +240,12 @@ def _protocols(
     return found
 
 
-def _by_run(table: pd.DataFrame) -> dict[str, dict[str, Count]]:
-    """Run -> its columns of counts."""
-    names = [name for name in COUNTS if name in table.columns]
-    columns = {name: table[name].to_numpy(np.int64) for name in names}
+def _by_run(
+    table: pd.DataFrame, columns_of: Sequence[str] = COUNTS, kind: type[np.generic] = np.int64
+) -> dict[str, dict[str, Any]]:
+    """Run -> its columns, of counts unless others are named."""
+    names = [name for name in columns_of if name in table.columns]
+    columns = {name: table[name].to_numpy(kind) for name in names}
     places = table.groupby("run", sort=False).indices
     return {
         str(run): {name: column[rows] for name, column in columns.items()}
@@ -246,6 +258,7 @@ def _group(
     protocols: Mapping[str, Protocol],
     evals: Mapping[str, Mapping[str, Count]],
     train: Mapping[str, Mapping[str, Count]],
+    logged: Mapping[str, Mapping[str, Array]],
     problems: list[str],
 ) -> Group:
     first = rows[0]
@@ -277,7 +290,24 @@ def _group(
         runs=runs,
         success=success,
         training=training,
+        logged=_logged([row["run"] for row in rows], logged, protocol, count),
     )
+
+
+def _logged(
+    runs: Sequence[str], logged: Mapping[str, Mapping[str, Array]], protocol: Protocol, tasks: int
+) -> dict[str, Array]:
+    """Statistics of training on the grid of evaluations, [R, N, E]; NaN where there are none."""
+    shape = (len(runs), tasks, protocol.evaluations)
+    found = {name: np.full(shape, np.nan) for name in LOGGED}
+    for index, run in enumerate(runs):
+        if run in logged:
+            columns = logged[run]
+            position, evaluation = protocol.evaluation(columns["step"].astype(np.int64))
+            use = (evaluation >= 0) & (position < tasks)
+            for name in found.keys() & columns.keys():
+                found[name][index, position[use], evaluation[use]] = columns[name][use]
+    return found
 
 
 def _fill(

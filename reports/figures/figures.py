@@ -45,6 +45,15 @@ STYLE: dict[Any, Any] = {
 SUCCESS, LOSS = "Reds_r", "Reds"
 
 
+# Statistics of training that get figures of their own.
+STATISTICS = {
+    "critic_loss": "critic loss",
+    "q": "Q value",
+    "actor_loss": "actor loss",
+    "mean_return": "return of training episodes",
+}
+
+
 def line_style(index: int) -> dict[str, Any]:
     index %= len(COLOURS)
     return {"color": COLOURS[index], "ls": DASHES[index], "lw": WIDTHS[index]}
@@ -133,6 +142,11 @@ def current_runs(group: Group) -> Array:
     return group.training.reshape(len(group.runs), -1)
 
 
+def logged_runs(name: str, group: Group) -> Array:
+    """A statistic of training, [R, N * E]."""
+    return group.logged[name].reshape(len(group.runs), -1)
+
+
 def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, Axes]:
     """Sequence -> its axes with steps across and task boundaries; one alone is drawn larger."""
     groups = {g.sequence: g for members in setups.values() for g in members}
@@ -157,20 +171,27 @@ def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, 
 
 
 def curves(
-    setups: Setups, runs_of: Callable[[Group], Array], label: str, options: Options = DEFAULTS
+    setups: Setups,
+    runs_of: Callable[[Group], Array],
+    label: str,
+    options: Options = DEFAULTS,
+    bounds: tuple[float, float] = (0, 1),
 ) -> Figure:
     """One panel per sequence, one line per setting."""
-    axes = panels(setups, (2.2, 1.3), 0.5)
+    axes = panels(setups, (2.2, 1.3), 0.5 if bounds == (0, 1) else 0.6)
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
             each = group.protocol.evaluations
-            curve = seed_curve(runs_of(group), each, options.band, options.level)
+            curve = seed_curve(runs_of(group), each, options.band, options.level, bounds=bounds)
             draw_curve(axes[group.sequence], steps(group), curve, slot)
     for number, axis in enumerate(axes.values()):
-        axis.set_ylim(-0.02, 1.02)
+        if bounds == (0, 1):
+            axis.set_ylim(-0.02, 1.02)
+        else:
+            axis.ticklabel_format(axis="y", scilimits=(-2, 3))
         if number % 3 == 0:
             axis.set_ylabel(label)
-        else:
+        elif bounds == (0, 1):
             axis.tick_params(labelleft=False)
     return figure_of(list(axes.values()))
 
@@ -373,6 +394,10 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         drawn = partial(curves, options=study.options)
         yield f"{family}-average", partial(drawn, setups, average_runs, "average success")
         yield f"{family}-current", partial(drawn, setups, current_runs, "training success")
+        for name, label in STATISTICS.items():
+            runs_of = partial(logged_runs, name)
+            figure = partial(drawn, setups, runs_of, label, bounds=(-np.inf, np.inf))
+            yield f"{family}-{name.replace('_', '-')}", figure
         yield f"{family}-tasks", partial(task_curves, setups)
         yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
         for method in dict.fromkeys(group.method for group in groups):

@@ -73,6 +73,19 @@ def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
     assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
 
 
+def test_training_figures_show_what_was_logged(triplets: Path):
+    study = build.read(triplets)
+    group = study.of(study.protocols[0], "cw3")[0]
+    text = (triplets / "segments" / group.runs[0].folders[1] / "train.csv").read_text()
+    header, first, *_ = (line.split(",") for line in text.splitlines())
+    for name in figures.STATISTICS:
+        assert group.logged[name][0, 1, 0] == float(first[header.index(name)])
+    made = dict(figures.plan(Scores(study, study.protocols[0])))["cw3-q"]()
+    curve = made.axes[0].lines[2]
+    # As sample results have it, not cut to [0, 1].
+    assert_allclose(np.asarray(curve.get_ydata(), float), 3.0)
+
+
 def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
     study = build.read(triplets)
     with matplotlib.rc_context(figures.STYLE):
