@@ -110,6 +110,7 @@ def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
 
 SCRIPT = """
 import cwbench
+import gymnasium
 
 
 class Mine(cwbench.Method):
@@ -117,7 +118,12 @@ class Mine(cwbench.Method):
         return 0 * super().actor_penalty(batch)
 
 
-runs = cwbench.train(cwbench.plan(Mine, ["reach-0-1"], **{options!r}))
+def make(gravity):
+    return gymnasium.make("Pendulum-v1", g=gravity)
+
+
+task = cwbench.Task("mine", make, kwargs={{"gravity": 5.0}}, horizon=20)
+runs = cwbench.train(cwbench.plan(Mine, [task], **{options!r}))
 print([(run.method, run.state) for run in runs], len(runs.evaluations))
 """
 
@@ -128,6 +134,7 @@ def run_python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    """With a method and an environment that the script defines."""
     (tmp_path / "script.py").write_text(SCRIPT.format(options=SMALL))
     made = run_python("script.py", cwd=tmp_path)
     assert "[('Mine', 'done')] 2\n" in made.stdout, made.stderr
