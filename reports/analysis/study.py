@@ -245,7 +245,8 @@ def _by_run(
 ) -> dict[str, dict[str, Any]]:
     """Run -> its columns, of counts unless others are named."""
     names = [name for name in columns_of if name in table.columns]
-    columns = {name: table[name].to_numpy(kind) for name in names}
+    kinds = {"successes": np.float64}  # sums of scores, whole where a score is a success
+    columns = {name: table[name].to_numpy(kinds.get(name, kind)) for name in names}
     places = table.groupby("run", sort=False).indices
     return {
         str(run): {name: column[rows] for name, column in columns.items()}
@@ -318,14 +319,14 @@ def _fill(
     step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
     position, evaluation = protocol.evaluation(step)
     place: tuple[Count, ...] = (position, evaluation)
-    wrong = (episodes < 0) | (successes < 0) | (successes > episodes)
+    wrong = (episodes < 0) | ~((successes >= 0) & (successes <= episodes))  # NaN is wrong, too
     wrong |= (evaluation < 0) | (position >= len(target))
     if target.ndim == 3:
         tested = rows["eval_position"]
         wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
         place = (position, evaluation, tested)
     problems += [
-        f"{run} {kind}: {successes[bad]} successes in {episodes[bad]} episodes at step "
+        f"{run} {kind}: {successes[bad]:g} successes in {episodes[bad]} episodes at step "
         f"{step[bad]} cannot be right; not used"
         for bad in np.flatnonzero(wrong)[:3]
     ]

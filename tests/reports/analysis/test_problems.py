@@ -89,7 +89,7 @@ def test_nan(folder: Path):
     lines[-1] = ",".join([*lines[-1].split(",")[:4], "nan", "0.0"])
     evals.write_text("\n".join(lines) + "\n")
     problems = build.read(folder).problems
-    assert "invalid literal" in problems[0] and "line 31" in problems[0]
+    assert "nan successes in 10 episodes at step 30000 cannot be right" in problems[0]
 
 
 def test_a_missing_seed(folder: Path):
