@@ -16,7 +16,7 @@ LANE_STEPS_PER_SECOND = 3_200.0  # one run's environment and policy in one of 16
 FACTOR = 2.5  # an update of these methods against fine-tuning's: RECALL 2.1, Perfect Memory 2.8
 METHODS, SEEDS, TASKS, LARGEST = 2, 5, 10, 100
 ROW = 4 * (2 * 12 + 4 + 1)  # bytes of a transition
-NOTE = 4 * 2 * 4  # RECALL's recorded policy beside it
+NOTE = 4 * 2 * 4  # RECALL's recorded policy, next to it
 END = 4 * (205_328 + 2 * 405_508)  # weights and targets that a child starts from
 
 
@@ -30,7 +30,7 @@ def update_seconds(runs: float) -> float:
 
 
 def fleet_seconds(runs: int, steps: int, factor: float, rate: float) -> float:
-    """Parts take turns, so a fleet is as slow as the slower of learning and collecting."""
+    """Groups alternate, so a fleet is as slow as the slower of updates and collecting."""
     learning = steps * factor * update_seconds(runs)
     collecting = max(runs * steps / rate, steps / LANE_STEPS_PER_SECOND)
     return max(learning, collecting)
@@ -48,9 +48,9 @@ def read_bytes(sizes: list[int], steps: int) -> int:
     order = [(first, seed) for first in range(TASKS) for _ in range(TASKS) for seed in range(SEEDS)]
     total, start = 0, 0
     for size in sizes:
-        parts = 3 if size >= 75 else 2 if size >= 16 else 1  # that take turns
-        for number in range(parts):
-            part = size // parts + (number < size % parts)
+        groups = 3 if size >= 75 else 2 if size >= 16 else 1
+        for number in range(groups):
+            part = size // groups + (number < size % groups)
             total += len(set(order[start : start + part])) * steps * (ROW + NOTE // 2)
             start += part
     return total + len(order) * END

@@ -31,7 +31,7 @@ class EWC(Anchored[EWCConfig]):
         self, params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
     ) -> list[Tensor]:
         mean, log_std = self.trainer.policy(params, obs, tasks)
-        # quirk: the mean after the tanh beside the std before it, as in the release. It is not the
+        # quirk: the mean after the tanh with the std before it, as in the release. It is not the
         # Fisher information of the policy, but what the published coefficient was tuned with.
         fisher = gaussian_fisher(torch.tanh(mean[:, 0]), log_std[:, 0].exp(), weights)
         return [f.clamp(min=SMALLEST) for f in fisher]

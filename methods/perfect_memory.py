@@ -28,7 +28,7 @@ class PerfectMemory(Method[PerfectMemoryConfig]):
         self.replay_budget = config.memory
 
     def lanes(self, position: int) -> tuple[tuple[int, ...], ...]:
-        """Online, each old task is stepped beside the new one and fills a memory of its own."""
+        """Online, each old task is stepped along with the new one and fills its own memory."""
         old = range(position) if self.config.replay_mode == "online" else ()
         return ((position,), *((earlier,) for earlier in old))
 

@@ -104,7 +104,7 @@ def toy_pool() -> Iterator[Pool]:
 
 
 class StopAfter(Quiet):
-    """Sends this process a Ctrl-C after so many chunks."""
+    """Sends this process a Ctrl-C after n chunks."""
 
     def __init__(self, chunks: int) -> None:
         self.left = chunks
@@ -116,7 +116,7 @@ class StopAfter(Quiet):
 
 
 class Stopping(Silent):
-    """Tells nobody, and stops after so many chunks."""
+    """Tells nobody, and stops after n chunks."""
 
     def __init__(self, chunks: int) -> None:
         self.chunks = chunks

@@ -95,13 +95,15 @@ def test_only_numbers_other_than_zero_share_a_fleet(name: str) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_continued_equals_uninterrupted(name: str, toy_run: Any, tmp_path: Path) -> None:
-    whole, plan, _ = toy_run(tmp_path / "whole", name, seeds=(0, 1))
-    for chunks in (2, 5, 13):
+    tasks = ("reach-0-1", "reach-2-1000")
+    whole, plan, _ = toy_run(tmp_path / "whole", name, seeds=(0, 1), tasks=tasks)
+    options: dict[str, Any] = {"seeds": (0, 1), "tasks": tasks}
+    for chunks in (3, 13):  # in the first task and in the second
         _, _, outcome = toy_run(
-            tmp_path / "parts", name, seeds=(0, 1), stop_after=chunks, groups=2, snapshot_seconds=0
+            tmp_path / "parts", name, **options, stop_after=chunks, groups=2, snapshot_seconds=0
         )
         assert outcome.interrupted
-    parts, _, outcome = toy_run(tmp_path / "parts", name, seeds=(0, 1))
+    parts, _, outcome = toy_run(tmp_path / "parts", name, **options)
     assert not outcome.interrupted
     assert_same(whole, parts, list(plan.segments))
 

@@ -45,7 +45,7 @@ def plain_sac(batch_size: int) -> tuple[Setup, type[Method[Any]]]:
 
 def fleet_updates(
     setup: Setup,
-    kind: type[Method[Any]],
+    method_class: type[Method[Any]],
     runs: int,
     device: torch.device,
     *,
@@ -54,9 +54,12 @@ def fleet_updates(
 ) -> baselines.Updates:
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.dims(setup.env)
-    names: dict[str, Any] = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
+    names: dict[str, Any] = {
+        "needs_length": method_class.needs_length,
+        "joint": method_class.trains_jointly,
+    }
     fleet = [segments_of_run(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
-    return Rehearsal(fleet, kind, dims, device, compiled=compiled).train
+    return Rehearsal(fleet, method_class, dims, device, compiled=compiled).train
 
 
 def update_speed(train: baselines.Updates, device: torch.device, seconds: float) -> float:

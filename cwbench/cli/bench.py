@@ -207,7 +207,7 @@ def bench_fleet(
 ) -> None:
     """Environment steps per second of whole fleets: collection, learning and evaluation.
 
-    Trains for real, in a folder that is thrown away. What counts is the last task, after its first
+    Trains for real, in a temporary folder. What counts is the last task, after its first
     few hundred steps: its throughput, how long the trainer learned and how long it waited for
     workers, and what share of the workers' time went into collection and evaluation.
     """

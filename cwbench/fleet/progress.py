@@ -52,7 +52,7 @@ class Progress(Quiet):
         self.resumed += sum(f.step * f.runs for f in fleets)
 
     def leave(self, steps: int) -> None:
-        """Others did so many of the steps."""
+        """Others did this many of the steps."""
         self.total -= steps
 
     @property

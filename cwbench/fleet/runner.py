@@ -33,7 +33,7 @@ class Runner:
     grouping: Grouping
     compiled: bool
     snapshot_seconds: float
-    about: Callable[[Segment], Mapping[str, Any]]  # what a segment's record says beside its id
+    about: Callable[[Segment], Mapping[str, Any]]  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:

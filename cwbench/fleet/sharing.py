@@ -19,8 +19,8 @@ class Progress(Protocol):
 
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
-    def leave(self, steps: int) -> None: ...  # others did so many of the steps
-    def wait(self, segments: int) -> None: ...  # for so many that others are training
+    def leave(self, steps: int) -> None: ...  # others did this many of the steps
+    def wait(self, segments: int) -> None: ...  # for segments that others are training
 
 
 @dataclass

@@ -134,8 +134,8 @@ class Costs:
         return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
 
     def replay_bytes(self, fleet: Sequence[Segment]) -> int:
-        kind, dims = self.method(fleet[0])
-        method = kind(fleet[0].setup.options, bare_trainer(fleet, dims))
+        method_class, dims = self.method(fleet[0])
+        method = method_class(fleet[0].setup.options, bare_trainer(fleet, dims))
         return replay_bytes(fleet, method, dims)
 
     def _run_bytes(self, segment: Segment) -> float:
@@ -157,8 +157,8 @@ class Costs:
         for size, known in self._times.setdefault(key, {}).items():
             if 0.7 < size / runs < 1.4:  # near enough to share a measurement
                 return replace(known, update=known.update * runs / size)
-        kind, dims = self.method(first)
-        trainer = Rehearsal([first] * runs, kind, dims, self.device)
+        method_class, dims = self.method(first)
+        trainer = Rehearsal([first] * runs, method_class, dims, self.device)
         update = seconds_per_call(partial(trainer.train, 1), 0.5)
         step = seconds_per_call(_stepper(first, trainer), 0.2) / CHUNK
         episodes = trainer.selection_episodes
@@ -215,8 +215,8 @@ def _estimate_fleet(
 ) -> Estimate:
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
-    kind, dims = costs.method(first)
-    method = kind(first.setup.options, bare_trainer(fleet, dims))
+    method_class, dims = costs.method(first)
+    method = method_class(first.setup.options, bare_trainer(fleet, dims))
     lanes = len(method.lanes(first.position))
     updates = count_updates(schedule, first.steps)
     episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes

@@ -32,7 +32,7 @@ class Rehearsal(Trainer):
     def __init__(
         self,
         fleet: Sequence[Segment],
-        kind: type[Method[Any]],
+        method_class: type[Method[Any]],
         dims: tuple[int, int] | Dims,
         device: torch.device,
         *,
@@ -52,7 +52,7 @@ class Rehearsal(Trainer):
             compiled=compiled,
             gradients=gradients,
         )
-        method = kind(rehearsed(first.setup.options), self)
+        method = method_class(rehearsed(first.setup.options), self)
         self.lanes = method.lanes(first.position)
         self.retraining = 0  # updates that the method asked for at the last task's end
         self.selection_episodes = 0  # episodes that it asked for at this task's start
@@ -126,6 +126,11 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now = self.peak = 0
         self._known: set[int] = set()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: nothing here is compiled, and torch would import its compiler to skip it."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for x in tree_leaves(made):
@@ -147,10 +152,10 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def run_bytes(
-    segment: Segment, kind: type[Method[Any]], dims: tuple[int, int] | Dims
+    segment: Segment, method_class: type[Method[Any]], dims: tuple[int, int] | Dims
 ) -> tuple[int, int]:
     """Memory of one run of a fleet without its replay: what it holds, and what an update needs."""
-    trainer = Rehearsal([segment], kind, dims, torch.device("cpu"))
+    trainer = Rehearsal([segment], method_class, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments
     with PeakBytes() as working:
         trainer.train(1)

@@ -83,7 +83,7 @@ def test_experiments_share_segments() -> None:
     shared = len(plan_of("cw6", "ablation").segments) - len(plan_of("cw6").segments)
     assert shared == len(only) * 3 // 4
     assert len(plan_of("pairs", "sharing").segments) == 220 + 3 * 2
-    # Offline is part of the pairs; online starts anew, since its first task is another setting.
+    # Offline is part of the pairs; the first task online is another setting, so trained again.
     firsts = {s.tasks[0] for s in plan_of("online-replay").segments}
     assert len(plan_of("pairs", "online-replay").segments) == 220 + 13 + len(firsts)
     assert len(plan_of("cw3", "reference").segments) == len(plan_of("cw3").segments) + 4

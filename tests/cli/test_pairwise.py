@@ -20,7 +20,7 @@ def test_plan_shares_first_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_one_pair_ends_with_its_matrix_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also the live page: it is written beside the results when training ends."""
+    """Also the live page: it is written next to the results when training ends."""
     results = tmp_path / "results"
     args = ["pairwise", "--tasks", "8", "--method", "finetuning", "--protocol", "smoke"]
     main([*args, "--threads", "1", "--results", str(results)])

@@ -22,7 +22,7 @@ def states(root: Path) -> list[str]:
 def test_retry_trains_what_failed_and_what_waits_for_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Real tasks: one run's second segment is broken by hand, the third of both not there yet."""
+    """Real tasks: one run's second segment is damaged, the third of both is not there yet."""
     root, quiet = tmp_path / "results", ["--threads", "1", "--quiet", "--no-live"]
     run = "run --method l2 --seq push,window-close,push --seeds 0-1 --protocol smoke"
     run += " --steps-per-task 120 --eval-every 120"

@@ -1,4 +1,4 @@
-"""A-GEM: the projection by hand, and a memory that knows its tasks."""
+"""A-GEM: known projections, and a memory that knows its tasks."""
 
 from collections.abc import Callable
 from typing import Any

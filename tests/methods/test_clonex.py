@@ -1,4 +1,4 @@
-"""ClonEx: the cloning terms by hand, and how old heads explore."""
+"""ClonEx: known values of the cloning terms, and how old heads explore."""
 
 from collections.abc import Callable
 

@@ -15,7 +15,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl
 
-# KL(N(0, 1) || N(1, 2)) and the other way round, by hand.
+# KL(N(0, 1) || N(1, 2)) and the other way round, derived on paper.
 FORWARD = math.log(2) + (1 + 1) / 8 - 1 / 2
 BACKWARD = -math.log(2) + (4 + 1) / 2 - 1 / 2
 

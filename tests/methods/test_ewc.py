@@ -59,7 +59,7 @@ def test_fisher_equals_a_loop_over_single_examples(make_trainer: Make) -> None:
 
 
 def test_fisher_of_a_linear_gaussian_policy_is_the_textbooks() -> None:
-    # mean = x W, std = exp(b): F(W_ij) = x_i^2 / std_j^2 and F(b_j) = 2, by hand.
+    # mean = x W, std = exp(b): F(W_ij) = x_i^2 / std_j^2 and F(b_j) = 2.
     x = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.0, 1.0]])
     weight = torch.randn(3, 2, generator=torch.Generator().manual_seed(0))
     log_std = torch.tensor([0.0, 1.0])

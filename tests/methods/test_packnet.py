@@ -1,4 +1,4 @@
-"""PackNet: shares of the layers, thresholds by hand, and functions that never change."""
+"""PackNet: shares of the layers, known thresholds, and functions that never change."""
 
 from collections.abc import Callable
 from typing import Any

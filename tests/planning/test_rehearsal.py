@@ -1,5 +1,7 @@
 """Rehearsals: memory counted tensor by tensor, requests counted but not carried out."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -62,3 +64,12 @@ def test_retraining_is_counted_and_not_done() -> None:
     assert trainer.count_retraining() == 10**9
     assert torch.equal(trainer.params["critic.1.weight"], critic)
     assert rehearse("finetuning", 1).count_retraining() == 0
+
+
+def test_counting_does_not_import_the_compiler() -> None:
+    """It takes seconds, and every command that plans would wait for it."""
+    code = "import sys, torch; from cwbench.planning.rehearsal import PeakBytes\n"
+    code += "with PeakBytes(): torch.zeros(3) + 1\n"
+    code += "print('torch._dynamo' in sys.modules)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == "False"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cwbench.fleet import runner
+from cwbench.fleet import sharing
 from cwbench.store import claims
 from cwbench.store.claims import STALE_SECONDS, Claims
 from cwbench.store.results import SegmentFolder
@@ -84,7 +84,7 @@ def hold_until_the_rest_is_done(store: Any, plan: Any, then: Callable[[Any], Non
 def test_what_another_process_lets_go_is_taken_over(
     toy_run: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(runner, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0.02)
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=3)
     watch = hold_until_the_rest_is_done(store, plan, lambda folder: None)
     _, _, outcome = toy_run(tmp_path, seeds=(0, 1))
@@ -96,7 +96,7 @@ def test_what_another_process_lets_go_is_taken_over(
 def test_what_fails_in_another_process_is_not_waited_for(
     toy_run: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(runner, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0.02)
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=3)
     fail = lambda folder: folder.set_status("failed", message="out of luck")  # noqa: E731
     watch = hold_until_the_rest_is_done(store, plan, fail)
@@ -142,7 +142,7 @@ def read_until(text: str, process: subprocess.Popen[str]) -> str:
 
 
 def test_the_survivor_of_two_processes_goes_on_where_the_other_was(tmp_path: Path) -> None:
-    """One waits for the other's first task; the other is killed; nothing begins anew."""
+    """One waits for the other's first task; the other is killed; nothing is trained twice."""
     shared, alone = tmp_path / "shared", tmp_path / "alone"
     with cwbench(*RUN, "--results", str(shared)) as first:
         eventually(lambda: list(shared.glob("segments/*/snapshot/state.safetensors")), first)

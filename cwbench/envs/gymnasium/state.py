@@ -3,10 +3,12 @@
 MuJoCo environments: the simulator's integration state (the solver's warm start included), body
 positions, which `mj_step` leaves one substep behind, and fields of the model that some environments
 move at a reset. All environments: plain attributes of the environment and its wrappers, and the
-generator. Copying or pickling a MuJoCo environment would silently rebuild it.
+generator. Copying or pickling a MuJoCo environment would silently rebuild it, and a pickle in a
+results folder could run anybody's code, so states are JSON.
 """
 
-import pickle
+import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,16 +30,47 @@ def save(env: Any) -> NDArray[np.uint8]:
         "generator": bare.np_random.bit_generator.state,
         "physics": _physics(bare) if is_mujoco(bare) else None,
     }
-    return np.frombuffer(pickle.dumps(content), np.uint8)
+    return np.frombuffer(json.dumps(_encoded(content)).encode(), np.uint8)
 
 
 def load(env: Any, saved: NDArray[np.uint8]) -> None:
-    content, bare = pickle.loads(saved.tobytes()), env.unwrapped
+    content, bare = _decoded(json.loads(saved.tobytes())), env.unwrapped
     for layer, values in zip(_layers(env), content["layers"], strict=True):
         vars(layer).update(values)
     bare.np_random.bit_generator.state = content["generator"]
     if content["physics"] is not None:
         _set_physics(bare, content["physics"])
+
+
+def _encoded(value: Any) -> Any:
+    """For JSON: a list of a kind and its content stands for what JSON does not have."""
+    match value:
+        case np.ndarray() | np.generic():
+            data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            return ["array", np.asarray(value).dtype.str, list(np.shape(value)), data]
+        case bytes():
+            return ["bytes", base64.b64encode(value).decode()]
+        case tuple() | list():
+            return [type(value).__name__, [_encoded(item) for item in value]]
+        case dict():
+            return ["dict", [[_encoded(key), _encoded(item)] for key, item in value.items()]]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    match value:
+        case ["array", dtype, shape, data]:
+            array = np.frombuffer(base64.b64decode(data), dtype).reshape(shape).copy()
+            return array if shape else array[()]
+        case ["bytes", data]:
+            return base64.b64decode(data)
+        case ["tuple", items]:
+            return tuple(map(_decoded, items))
+        case ["list", items]:
+            return list(map(_decoded, items))
+        case ["dict", items]:
+            return {_decoded(key): _decoded(item) for key, item in items}
+    return value
 
 
 def is_mujoco(bare: Any) -> bool:

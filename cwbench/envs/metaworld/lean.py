@@ -94,7 +94,7 @@ class Lean(Stock):
         target += move
         np.maximum(target, self.mocap_low, out=target)
         np.minimum(target, self.mocap_high, out=target)
-        self._turn[:] = HAND_DOWN  # it stays that, unless MuJoCo resets a simulation that blew up
+        self._turn[:] = HAND_DOWN  # it stays that, unless MuJoCo resets a simulation that diverged
         self._control[:] = action[3], -action[3]
         mujoco.mj_step(self.model, self.data, SUBSTEPS)
         mujoco.mj_forward(self.model, self.data)
