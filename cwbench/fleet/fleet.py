@@ -154,7 +154,7 @@ class Fleet:
         began = {"started": time.time(), "started_step": self.step}  # of this session
         for folder in self.folders:
             status = folder.status()
-            earlier = status.get("sessions", status.get("sittings", []))  # the name until 0.1
+            earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
             now = {"step": self.step, "steps": self.steps, "sessions": [*earlier, self.step]}
             folder.set_status("running", **now, **began)
 

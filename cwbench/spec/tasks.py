@@ -154,6 +154,10 @@ def by_value(function: Any) -> bytes:
 
 @cache  # one object per function: configs are compared by their tasks
 def from_value(content: bytes) -> Any:
+    """For workers: the bytes come through a pipe from the process that started them.
+
+    Nothing in a results folder is unpickled.
+    """
     import cloudpickle
 
     return cloudpickle.loads(content)

@@ -3,48 +3,33 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names
 from cwbench.reports.analysis.bands import Curve, seed_curve
-from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, matrices
+from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
+from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
+from cwbench.reports.figures.style import (
+    STYLE,
+    figure_of,
+    grid,
+    legend,
+    line_style,
+    room_below,
+)
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
-from cwbench.sequences import CW_TASKS
 
 Array = NDArray[np.float64]
 FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
-# Okabe and Ito's colours, told apart by colour-blind readers; dashes tell them apart in grey.
-COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
-DASHES = ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 2, 1, 2)), "-", "--", ":")
-WIDTHS = (1.0, 1.2, 1.2, 1.4, 1.2, 1.9, 1.2, 1.2)
-STYLE: dict[Any, Any] = {
-    "font.size": 8,
-    "font.family": "DejaVu Sans",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.titlesize": 8,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-    "savefig.dpi": 130,
-}
-# As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
-SUCCESS, LOSS = "Reds_r", "Reds"
-
-
 # Statistics of training that get figures of their own.
 STATISTICS = {
     "critic_loss": "critic loss",
@@ -52,61 +37,6 @@ STATISTICS = {
     "actor_loss": "actor loss",
     "mean_return": "return of training episodes",
 }
-
-
-def line_style(index: int) -> dict[str, Any]:
-    index %= len(COLOURS)
-    return {"color": COLOURS[index], "ls": DASHES[index], "lw": WIDTHS[index]}
-
-
-def grid(
-    panels: int,
-    *,
-    columns: int = 3,
-    size: tuple[float, float] = (2.2, 1.3),
-    gap: tuple[float, float] = (0.35, 0.5),
-    margin: tuple[float, float, float, float] = (0.5, 0.7, 0.12, 0.3),
-) -> list[Axes]:
-    """Axes of a new figure. All sizes in inches; margin is left, bottom, right, top.
-
-    Positions are computed here: matplotlib's layout solver takes longer than the drawing.
-    """
-    columns = min(columns, panels)
-    rows = -(-panels // columns)
-    left, bottom, right, top = margin
-    width = left + columns * size[0] + (columns - 1) * gap[0] + right
-    height = bottom + rows * size[1] + (rows - 1) * gap[1] + top
-    figure = Figure(figsize=(width, height))
-    axes = []
-    for panel in range(panels):
-        x = left + (panel % columns) * (size[0] + gap[0])
-        y = height - top - size[1] - (panel // columns) * (size[1] + gap[1])
-        axes.append(figure.add_axes((x / width, y / height, size[0] / width, size[1] / height)))
-    return axes
-
-
-def figure_of(axes: Sequence[Axes]) -> Figure:
-    figure = axes[0].figure
-    assert isinstance(figure, Figure)
-    return figure
-
-
-def legend(axes: Sequence[Axes], setups: Setups) -> None:
-    """One legend below all panels."""
-    handles = [Line2D([], [], **line_style(slot)) for slot in slots(setups)]
-    figure = figure_of(axes)
-    columns = legend_columns(len(setups), figure.get_size_inches()[0])
-    figure.legend(handles, titles(setups), loc="lower center", ncols=columns, handlelength=2.6)
-
-
-def legend_columns(entries: int, width: float) -> int:
-    return max(1, min(entries, int(width)))
-
-
-def room_below(entries: int, width: float) -> float:
-    """Inches below the panels for the axis title and a legend of that many entries."""
-    rows = -(-entries // legend_columns(entries, width))
-    return 0.5 + 0.18 * rows
 
 
 def step_unit(group: Group) -> tuple[float, str]:
@@ -225,90 +155,6 @@ def _strips(axis: Axes, x: Array, curves: Array, evaluations: int, index: int) -
             mean = seed_curve(runs, evaluations, "runs").mean
             base = 1.15 * (curves.shape[1] - 1 - position)
             axis.plot(x[known], base + mean[known], **(line_style(index) | {"lw": 0.9}))
-
-
-def pair_matrices(found: PairMatrices) -> Figure:
-    """First task, second task, forgetting: 10 x 10 each with the averages and counts in words."""
-    axes = grid(3, size=(3.3, 3.1), gap=(0.35, 0), margin=(0.4, 0.4, 0.3, 0.6))
-    for axis, (name, title) in zip(axes, QUANTITIES.items(), strict=True):
-        values, lost = found.values[name], name == "forgetting"
-        high = max(0.3, float(np.nanmax(values, initial=0.3))) if lost else 1.0
-        image = heat(axis, values, LOSS if lost else SUCCESS, high, dark=1 if lost else 0)
-        ids = range(len(CW_TASKS))
-        axis.set_xticks(ids, map(str, ids))
-        axis.set_yticks(ids, map(str, ids))
-        axis.set_xlabel("second task")
-        axis.set_ylabel("first task")
-        average = found.averages[name]
-        text = average.why if np.isnan(average.value) else f"average {average.value:.2f}"
-        axis.set_title(f"{title}, {text}")
-        figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
-    counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
-    figure_of(axes).suptitle(f"{found.title} on {found.pairs} pairs.  {counts}", fontsize=9)
-    return figure_of(axes)
-
-
-def heat(axis: Axes, values: Array, colours: str, high: float, *, dark: int) -> AxesImage:
-    """A heat map from 0 to `high` with numbers; hatched where there are no data.
-
-    `dark` is the end of the colour bar, 0 or 1, where numbers must be white.
-    """
-    image = axis.imshow(values, cmap=colours, vmin=0, vmax=high)
-    axis.spines[:].set_visible(False)
-    axis.tick_params(length=0)
-    for (row, column), value in np.ndenumerate(values):
-        if np.isnan(value):
-            corner = (column - 0.5, row - 0.5)
-            axis.add_patch(Rectangle(corner, 1, 1, hatch="////", fill=False, ec="0.75", lw=0))
-            continue
-        white = abs(value / high - dark) < 0.35
-        text = f"{value:.2f}".replace("-0.00", "0.00")
-        colour = "white" if white else "black"
-        axis.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
-    return image
-
-
-def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
-    """Trained up to task i (row), tested on task j: one row of matrices per sequence."""
-    sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
-    longest = max(len(g.tasks) for groups in setups.values() for g in groups)
-    cell = 0.26 if longest <= 3 else 1.1 / longest
-    size = ((len(setups) * (longest + 1) - 1) * cell, longest * cell)
-    axes = grid(len(sequences), columns=1, size=size, gap=(0, 0.12), margin=(0.6, 0.35, 0.8, 0.3))
-    for axis, sequence in zip(axes, sequences, strict=True):
-        gap = np.full((longest, 1), np.nan)
-        blocks = []
-        for groups in setups.values():
-            own = np.full((longest, longest), np.nan)
-            for group in groups:
-                if group.sequence == sequence:
-                    end = metrics.end_values(group.success, scores.window)
-                    known = ~np.isnan(end).all(0)
-                    count = len(group.tasks)
-                    own[:count, :count][known] = np.nanmean(end[:, known], 0)
-            blocks += [own, gap]
-        image = axis.imshow(np.hstack(blocks[:-1]), cmap=SUCCESS, vmin=0, vmax=1)
-        if longest <= 3 and len(sequences) <= 4:
-            for (row, column), value in np.ndenumerate(np.hstack(blocks[:-1])):
-                if not np.isnan(value):
-                    colour = "white" if value < 0.35 else "black"
-                    text = axis.text(column, row, f"{value:.1f}", ha="center", va="center")
-                    text.set(fontsize=5, color=colour)
-        axis.spines[:].set_visible(False)
-        axis.set_yticks([(longest - 1) / 2], [names.sequence_title(sequence)])
-        axis.set_xticks([])
-        axis.tick_params(length=0)
-    middles = [i * (longest + 1) + (longest - 1) / 2 for i in range(len(setups))]
-    axes[0].set_xticks(middles, titles(setups))
-    axes[0].xaxis.tick_top()
-    axes[-1].set_xlabel("in each matrix: trained up to task (down), tested on task (across)")
-    figure = figure_of(axes)
-    width, height = figure.get_size_inches()
-    bar = figure.add_axes(
-        (1 - 0.6 / width, 0.35 / height, 0.1 / width, min(2.0, height - 0.8) / height)
-    )
-    figure.colorbar(image, cax=bar)
-    return figure_of(axes)
 
 
 def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:

@@ -201,7 +201,7 @@ def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: P
     folder = store.folder(plan.segments[0])
     status = folder.status()
     step = status["step"]
-    status["sittings"] = status.pop("sessions")  # as 0.1 wrote it
+    status["sittings"] = status.pop("sessions")  # the key in version 0.1
     write_json(folder.path / "status.json", status)
     toy_run(tmp_path, tasks=("reach-0-1",))
     assert folder.done and folder.status()["sessions"] == [0, step]

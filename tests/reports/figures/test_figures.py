@@ -14,7 +14,8 @@ from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import main_setups, slots
-from cwbench.reports.figures import figures
+from cwbench.reports.figures import figures, style
+from cwbench.reports.figures.matrices import pair_matrices
 
 PAIRS = ("pair-0-1", "pair-1-0", "pair-2-2")
 
@@ -51,7 +52,7 @@ def test_the_counts_the_paper_quotes(pairs: Scores):
 
 
 def test_matrices_draw_every_pair_and_hatch_the_rest(pairs: Scores):
-    figure = figures.pair_matrices(matrices(pairs, pairs.study.groups))
+    figure = pair_matrices(matrices(pairs, pairs.study.groups))
     first, second, lost = figure.axes[:3]
     assert [len(axis.texts) for axis in (first, second, lost)] == [3, 3, 3]
     assert len(first.patches) == 97
@@ -88,7 +89,7 @@ def test_training_figures_show_what_was_logged(triplets: Path):
 
 def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
     study = build.read(triplets)
-    with matplotlib.rc_context(figures.STYLE):
+    with matplotlib.rc_context(style.STYLE):
         figure = figures.profiles(Scores(study, study.protocols[0]), ["cw3"])
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
@@ -106,9 +107,9 @@ def test_a_method_keeps_its_colour(triplets: Path):
 
 def test_the_palette_is_told_apart_in_grey():
     """Lines of equal brightness must differ in their dashes."""
-    rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in figures.COLOURS])
+    rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in style.COLOURS])
     grey = rgb @ [0.299, 0.587, 0.114]
     for first in range(6):
         for second in range(first):
-            same = figures.DASHES[first] == figures.DASHES[second]
+            same = style.DASHES[first] == style.DASHES[second]
             assert not same or abs(grey[first] - grey[second]) > 60

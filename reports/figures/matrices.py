@@ -1,0 +1,103 @@
+"""Heat maps: pairs of tasks, and success on every task after each."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import Setups, titles
+from cwbench.reports.figures.style import figure_of, grid
+from cwbench.sequences import CW_TASKS
+
+Array = NDArray[np.float64]
+# As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
+SUCCESS, LOSS = "Reds_r", "Reds"
+
+
+def pair_matrices(found: PairMatrices) -> Figure:
+    """First task, second task, forgetting: 10 x 10 each with the averages and counts in words."""
+    axes = grid(3, size=(3.3, 3.1), gap=(0.35, 0), margin=(0.4, 0.4, 0.3, 0.6))
+    for axis, (name, title) in zip(axes, QUANTITIES.items(), strict=True):
+        values, lost = found.values[name], name == "forgetting"
+        high = max(0.3, float(np.nanmax(values, initial=0.3))) if lost else 1.0
+        image = heat(axis, values, LOSS if lost else SUCCESS, high, dark=1 if lost else 0)
+        ids = range(len(CW_TASKS))
+        axis.set_xticks(ids, map(str, ids))
+        axis.set_yticks(ids, map(str, ids))
+        axis.set_xlabel("second task")
+        axis.set_ylabel("first task")
+        average = found.averages[name]
+        text = average.why if np.isnan(average.value) else f"average {average.value:.2f}"
+        axis.set_title(f"{title}, {text}")
+        figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
+    counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
+    figure_of(axes).suptitle(f"{found.title} on {found.pairs} pairs.  {counts}", fontsize=9)
+    return figure_of(axes)
+
+
+def heat(axis: Axes, values: Array, colours: str, high: float, *, dark: int) -> AxesImage:
+    """A heat map from 0 to `high` with numbers; hatched where there are no data.
+
+    `dark` is the end of the colour bar, 0 or 1, where numbers must be white.
+    """
+    image = axis.imshow(values, cmap=colours, vmin=0, vmax=high)
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    for (row, column), value in np.ndenumerate(values):
+        if np.isnan(value):
+            corner = (column - 0.5, row - 0.5)
+            axis.add_patch(Rectangle(corner, 1, 1, hatch="////", fill=False, ec="0.75", lw=0))
+            continue
+        white = abs(value / high - dark) < 0.35
+        text = f"{value:.2f}".replace("-0.00", "0.00")
+        colour = "white" if white else "black"
+        axis.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
+    return image
+
+
+def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
+    """Trained up to task i (row), tested on task j: one row of matrices per sequence."""
+    sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
+    longest = max(len(g.tasks) for groups in setups.values() for g in groups)
+    cell = 0.26 if longest <= 3 else 1.1 / longest
+    size = ((len(setups) * (longest + 1) - 1) * cell, longest * cell)
+    axes = grid(len(sequences), columns=1, size=size, gap=(0, 0.12), margin=(0.6, 0.35, 0.8, 0.3))
+    for axis, sequence in zip(axes, sequences, strict=True):
+        gap = np.full((longest, 1), np.nan)
+        blocks = []
+        for groups in setups.values():
+            own = np.full((longest, longest), np.nan)
+            for group in groups:
+                if group.sequence == sequence:
+                    end = metrics.end_values(group.success, scores.window)
+                    known = ~np.isnan(end).all(0)
+                    count = len(group.tasks)
+                    own[:count, :count][known] = np.nanmean(end[:, known], 0)
+            blocks += [own, gap]
+        image = axis.imshow(np.hstack(blocks[:-1]), cmap=SUCCESS, vmin=0, vmax=1)
+        if longest <= 3 and len(sequences) <= 4:
+            for (row, column), value in np.ndenumerate(np.hstack(blocks[:-1])):
+                if not np.isnan(value):
+                    colour = "white" if value < 0.35 else "black"
+                    text = axis.text(column, row, f"{value:.1f}", ha="center", va="center")
+                    text.set(fontsize=5, color=colour)
+        axis.spines[:].set_visible(False)
+        axis.set_yticks([(longest - 1) / 2], [names.sequence_title(sequence)])
+        axis.set_xticks([])
+        axis.tick_params(length=0)
+    middles = [i * (longest + 1) + (longest - 1) / 2 for i in range(len(setups))]
+    axes[0].set_xticks(middles, titles(setups))
+    axes[0].xaxis.tick_top()
+    axes[-1].set_xlabel("in each matrix: trained up to task (down), tested on task (across)")
+    figure = figure_of(axes)
+    width, height = figure.get_size_inches()
+    bar = figure.add_axes(
+        (1 - 0.6 / width, 0.35 / height, 0.1 / width, min(2.0, height - 0.8) / height)
+    )
+    figure.colorbar(image, cax=bar)
+    return figure_of(axes)

@@ -1,0 +1,81 @@
+"""Colours, panels and legends that all figures share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cwbench.reports.analysis.setups import Setups, slots, titles
+
+# Okabe and Ito's colours, told apart by colour-blind readers; dashes tell them apart in grey.
+COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
+DASHES = ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 2, 1, 2)), "-", "--", ":")
+WIDTHS = (1.0, 1.2, 1.2, 1.4, 1.2, 1.9, 1.2, 1.2)
+STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 8,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 130,
+}
+
+
+def line_style(index: int) -> dict[str, Any]:
+    index %= len(COLOURS)
+    return {"color": COLOURS[index], "ls": DASHES[index], "lw": WIDTHS[index]}
+
+
+def grid(
+    panels: int,
+    *,
+    columns: int = 3,
+    size: tuple[float, float] = (2.2, 1.3),
+    gap: tuple[float, float] = (0.35, 0.5),
+    margin: tuple[float, float, float, float] = (0.5, 0.7, 0.12, 0.3),
+) -> list[Axes]:
+    """Axes of a new figure. All sizes in inches; margin is left, bottom, right, top.
+
+    Positions are computed here: matplotlib's layout solver takes longer than the drawing.
+    """
+    columns = min(columns, panels)
+    rows = -(-panels // columns)
+    left, bottom, right, top = margin
+    width = left + columns * size[0] + (columns - 1) * gap[0] + right
+    height = bottom + rows * size[1] + (rows - 1) * gap[1] + top
+    figure = Figure(figsize=(width, height))
+    axes = []
+    for panel in range(panels):
+        x = left + (panel % columns) * (size[0] + gap[0])
+        y = height - top - size[1] - (panel // columns) * (size[1] + gap[1])
+        axes.append(figure.add_axes((x / width, y / height, size[0] / width, size[1] / height)))
+    return axes
+
+
+def figure_of(axes: Sequence[Axes]) -> Figure:
+    figure = axes[0].figure
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def legend(axes: Sequence[Axes], setups: Setups) -> None:
+    """One legend below all panels."""
+    handles = [Line2D([], [], **line_style(slot)) for slot in slots(setups)]
+    figure = figure_of(axes)
+    columns = legend_columns(len(setups), figure.get_size_inches()[0])
+    figure.legend(handles, titles(setups), loc="lower center", ncols=columns, handlelength=2.6)
+
+
+def legend_columns(entries: int, width: float) -> int:
+    return max(1, min(entries, int(width)))
+
+
+def room_below(entries: int, width: float) -> float:
+    """Inches below the panels for the axis title and a legend of that many entries."""
+    rows = -(-entries // legend_columns(entries, width))
+    return 0.5 + 0.18 * rows
