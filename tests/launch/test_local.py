@@ -85,7 +85,13 @@ def test_a_record_gives_back_its_segment(tmp_path: Path) -> None:
         assert Segment.from_record(entry, RecallConfig).record() == entry
 
 
-@pytest.mark.parametrize("devices", [["0", "1"], ["0", "0"]], ids=["two", "one shared"])
+@pytest.mark.parametrize(
+    "devices",
+    [
+        pytest.param(["0", "1"], id="two"),
+        pytest.param(["0", "0"], id="one shared", marks=pytest.mark.slow),
+    ],
+)
 def test_devices_of_one_machine_work_side_by_side(
     devices: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,7 +105,15 @@ def fleet_of(name: str) -> tuple[list[Segment], type[Method[Any]]]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's accounts")
-@pytest.mark.parametrize("name", ["finetuning", "ewc", "perfect-memory", "recall"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "finetuning",
+        "recall",
+        pytest.param("ewc", marks=pytest.mark.slow),
+        pytest.param("perfect-memory", marks=pytest.mark.slow),
+    ],
+)
 def test_a_fleet_takes_the_memory_that_was_predicted(name: str) -> None:
     """What the operating system counts, in a process that does nothing else."""
     folders = [Path(__file__).parent, Path(__file__).parent.parent.parent]
