@@ -28,6 +28,7 @@ FAMILIES = {
     "parameters": "Parameter isolation",
     "replay": "Replay and cloning",
     "plasticity": "Plasticity",
+    "distillation": "Distillation",
     "bound": "Upper bound",
     "yours": "From other packages",
 }
@@ -85,6 +86,7 @@ BASES: dict[str, Entry] = {
     "parseval": Entry("parseval:Parseval", "Parseval", "plasticity"),
     "continual-backprop": Entry("continual_backprop:ContinualBackprop", "CBP", "plasticity"),
     "redo": Entry("redo:ReDo", "ReDo", "plasticity"),
+    "progress-compress": Entry("progress_compress:ProgressCompress", "P&C", "distillation"),
 }
 VARIANTS: dict[str, Entry] = {
     # As re-implemented in RECALL's release, without its mistakes.

@@ -99,25 +99,30 @@ def drift(now: Sequence[Tensor], then: Sequence[Tensor], importance: Sequence[Te
 
 
 def mean_over_examples(
-    trainer: Trainer, network: str, samples: int, measure: Measure
+    trainer: Trainer,
+    network: str,
+    samples: int,
+    measure: Measure,
+    params: Params | None = None,
 ) -> dict[str, Tensor]:
     """Mean of a per-example measure over the current task's transitions: name -> [R, ...].
 
-    `measure` gets n examples where other code has runs, each with its own copy of the weights:
-    so a plain gradient has one entry per example. Runs take turns, which bounds the memory and
-    keeps a run's sums its own.
+    It is measured at the trainer's weights, unless others are given. `measure` gets n examples
+    where other code has runs, each with its own copy of the weights: so a plain gradient has one
+    entry per example. Runs take turns, which bounds the memory and keeps a run's sums its own.
     """
     batch = trainer.replay.sample_once(samples, "importance")
     names = trainer.trunk_names(network)
-    totals = {name: torch.zeros_like(trainer.params[name]) for name in names}
+    everything = trainer.params if params is None else params
+    totals = {name: torch.zeros_like(everything[name]) for name in names}
     for run in range(trainer.runs):
-        own = {name: p[run].detach() for name, p in trainer.params.items()}
+        own = {name: p[run].detach() for name, p in everything.items()}
         for rows in torch.split(torch.arange(samples, device=trainer.device), CHUNK):
-            params = {name: p.expand(len(rows), *p.shape) for name, p in own.items()}
-            weights = [params[name].requires_grad_() for name in names]
+            copies = {name: p.expand(len(rows), *p.shape) for name, p in own.items()}
+            weights = [copies[name].requires_grad_() for name in names]
             obs, action = batch.obs[run, rows, None], batch.action[run, rows, None]  # [n, 1, ...]
             tasks = Tasks.single(trainer.position, len(rows), 1, trainer.device)
-            values = measure(params, weights, obs, action, tasks)
+            values = measure(copies, weights, obs, action, tasks)
             for name, value in zip(names, values, strict=True):
                 totals[name][run] += value.sum(0)
     return {name: total / samples for name, total in totals.items()}

@@ -1,5 +1,6 @@
 """Training of R runs at once. What the author of a method needs is exported here."""
 
+from cwbench.learner.adam import Adam
 from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Params, Policy
@@ -11,6 +12,7 @@ from cwbench.spec.options import option
 from cwbench.spec.schedule import Exploration
 
 __all__ = [
+    "Adam",
     "Batch",
     "Exploration",
     "Method",

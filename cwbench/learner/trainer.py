@@ -209,11 +209,26 @@ class Trainer:
         left, interval = end - self.updates, self.method.interval
         return min(left, interval - self.updates % interval) if interval else left
 
-    def retrain(self, updates: int) -> None:
-        """Updates that a method makes at a task's end; counted apart."""
-        self.recapture()
-        self.train(updates)
+    def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
+        """Updates that a method makes at a task's end, SAC's or its own; counted apart."""
+        if update is None:
+            self.recapture()
+            self.train(updates)
+        else:
+            self._repeat(update, updates)
         self.retrain_updates += updates
+
+    def _repeat(self, update: Callable[[], None], updates: int) -> None:
+        cuda = self.device.type == "cuda"
+        captured = CapturedUpdate(update, self.streams) if cuda else None
+        end = self.updates + updates
+        while self.updates < end:
+            self.check_stop()
+            self.streams.seek(self.updates)
+            count = captured.replay(end - self.updates) if captured else 0
+            if not count:
+                update()
+            self.updates += count or 1
 
     def recapture(self) -> None:
         """Discard a captured update: a tensor that it reads or writes has been replaced."""

@@ -5,7 +5,7 @@ memory, depends on them. What a method requests apart from updates is counted, n
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -101,7 +101,7 @@ class Rehearsal(Trainer):
         self.selection_episodes = len(heads) * episodes
         return torch.zeros(self.runs, len(heads), device=self.device)
 
-    def retrain(self, updates: int) -> None:
+    def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
         self.retraining = updates
 
     def count_retraining(self) -> int:
