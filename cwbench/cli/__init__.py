@@ -21,6 +21,7 @@ COMMANDS = {
     "status": ("cwbench.cli.status", "Show what is done, running, waiting or failed."),
     "retry": ("cwbench.cli.retry", "Train what failed again."),
     "clean": ("cwbench.cli.clean", "Remove snapshots and replay that nothing needs any more."),
+    "merge": ("cwbench.cli.merge", "Add the results of several folders to one."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
     "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
     "methods": ("cwbench.cli.lists", "List the methods."),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, digest
 from cwbench.store.results import Store
 
@@ -81,10 +82,22 @@ def make_plan(
         if key not in done:
             shape = (len(segment.tasks), digest(segment.setup.fleet_key()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
+    _check_parents([distinct[key] for key in distinct if key not in done], done, store)
     # Parents come before children because shorter prefixes sort first.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, devices)]
     return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
+
+
+def _check_parents(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:
+    """A results folder merged without weights serves reports, not training."""
+    for segment in missing:
+        parent = segment.parent
+        if parent and parent.id in done and not store.folder(parent).end.exists():
+            raise UserError(
+                f"{parent.folder} is done, but its weights are not in {store.root}",
+                "use another results folder, or merge with --weights",
+            )
 
 
 def _split(

@@ -1,0 +1,30 @@
+"""`cwbench merge`: several results folders as one."""
+
+from pathlib import Path
+
+import click
+
+from cwbench.cli.status import FOLDER
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=FOLDER, metavar="RESULTS...")
+@click.option("--into", required=True, type=FOLDER, metavar="TARGET",
+              help="Folder or .tar.gz, new or to be added to.")  # fmt: skip
+@click.option("--weights", is_flag=True, help="Copy weights and replay, too.")
+def merge(sources: tuple[Path, ...], into: Path, weights: bool) -> None:
+    """Add the finished segments of results folders or archives to another one.
+
+    Records stay as they are, so each segment still says where, when and with which version it was
+    trained. Without --weights the target holds what reports read, in a few kilobytes per segment;
+    sequences cannot be continued from it. Segments of one id with different evaluations are refused
+    before anything is written.
+    """
+    from cwbench.store.merge import merge as merge_folders
+
+    merged = merge_folders(sources, into, weights=weights)
+    click.echo(f"{merged.added} segments added to {into}, {merged.present} were there")
+    if merged.unfinished:
+        click.echo(f"{len(merged.unfinished)} unfinished segments left out")
+    for problem in merged.problems:
+        click.echo(f"problem: {problem}", err=True)

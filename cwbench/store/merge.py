@@ -1,0 +1,163 @@
+"""Several results folders as one: the finished segments of each, with their records unchanged."""
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from cwbench.spec.errors import UserError
+from cwbench.store.results import Store, read_experiments, read_json, read_segments
+
+ARCHIVE = ".tar.gz"
+RECORDS = ("segment.json", "status.json")
+
+
+@dataclass
+class Merged:
+    """What a merge did."""
+
+    added: int = 0
+    present: int = 0  # segments that the target already had
+    unfinished: list[str] = field(default_factory=list)  # left out
+    problems: list[str] = field(default_factory=list)
+
+
+def merge(sources: Sequence[Path], target: Path, *, weights: bool = False) -> Merged:
+    """Add the finished segments of `sources` to `target`, a folder or an archive.
+
+    Records, evaluations and curves are copied; weights and replay only if asked for. Two segments
+    of one id must have the same evaluations: this is checked for all before anything is written.
+    """
+    merged = Merged()
+    with ExitStack() as stack:
+        folders = [stack.enter_context(opened(source)) for source in sources]
+        with _written(target) as folder:
+            found = {source: _finished(source, merged) for source in folders}
+            _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
+            for source, segments in found.items():
+                for segment in segments:
+                    _add_segment(segment, folder / "segments" / segment.name, weights, merged)
+                _add_experiments(source, folder, merged)
+    return merged
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """The results folder at this place; an archive is unpacked for as long as it is needed."""
+    if path.is_dir():
+        _readable(path)
+        yield path
+    elif path.name.endswith(ARCHIVE) and path.is_file():
+        with tempfile.TemporaryDirectory() as temporary:
+            yield _unpacked(path, Path(temporary))
+    else:
+        raise UserError(f"{path}: no such folder or archive", "give a results folder or a .tar.gz")
+
+
+def _unpacked(archive: Path, into: Path) -> Path:
+    try:
+        with tarfile.open(archive) as packed:
+            packed.extractall(into, filter="data")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise UserError(f"{archive}: cannot be unpacked ({error})") from None
+    inside = list(into.iterdir())
+    folder = inside[0] if len(inside) == 1 and inside[0].is_dir() else into
+    _readable(folder, archive)
+    return folder
+
+
+def _readable(folder: Path, shown: Path | None = None) -> None:
+    if not (folder / "segments").is_dir():
+        raise UserError(f"{shown or folder}: not a results folder", "it has no segments")
+    if newer := Store(folder).newer_schema():
+        raise UserError(f"{newer.name} of {shown or folder} was written by a newer cwbench")
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[Path]:
+    """The folder to add to. An archive is unpacked first and packed again afterwards."""
+    if not target.name.endswith(ARCHIVE):
+        if target.exists() and not target.is_dir():
+            raise UserError(f"--into {target}: a file, not a folder")
+        yield target
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / target.name.removesuffix(ARCHIVE)
+        if target.exists():
+            with opened(target) as earlier:
+                shutil.copytree(earlier, folder)
+        yield folder
+        _pack(folder, target)
+
+
+def _pack(folder: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    half = target.with_name(f".{target.name}")
+    with tarfile.open(half, "w:gz") as packed:
+        packed.add(folder, folder.name, filter=_plain)
+    half.replace(target)
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without what says more about the packing machine than about the results."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def _finished(root: Path, merged: Merged) -> list[Path]:
+    """Folders of done and diverged segments; the others are noted."""
+    found = []
+    for record in read_segments(root, merged.problems):
+        if record["status"]["state"] in ("done", "diverged"):
+            found.append(root / "segments" / record["folder"])
+        else:
+            merged.unfinished.append(record["folder"])
+    return found
+
+
+def _check(segments: Sequence[Path]) -> None:
+    """No two of one name may have different numbers."""
+    known: dict[str, Path] = {}
+    for segment in segments:
+        first = known.setdefault(segment.name, segment)
+        if _numbers(first) != _numbers(segment):
+            raise UserError(
+                f"{segment.name} has other evaluations in {segment.parents[1]} than in "
+                f"{first.parents[1]}",
+                "nothing is merged; leave one of the two out",
+            )
+
+
+def _numbers(segment: Path) -> tuple[Any, bytes]:
+    evals = segment / "evals.csv"
+    return read_json(segment / "segment.json")["id"], evals.read_bytes() if evals.exists() else b""
+
+
+def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
+    """Copy next to its place and rename, so that a crash leaves no half of a segment."""
+    if target.exists():
+        merged.present += 1
+        return
+    half = target.with_name(f".{target.name}.half")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    for file in sorted(source.iterdir()):
+        if file.is_symlink():
+            continue
+        if file.is_file() and (weights or file.name in RECORDS or file.suffix == ".csv"):
+            shutil.copy2(file, half)
+        elif weights and file.name == "replay":
+            shutil.copytree(file, half / file.name)
+    half.rename(target)
+    merged.added += 1
+
+
+def _add_experiments(source: Path, target: Path, merged: Merged) -> None:
+    for experiment in read_experiments(source, merged.problems):
+        Store(target).add_experiment({k: v for k, v in experiment.items() if k != "schema"})

@@ -1,0 +1,89 @@
+"""Results folders put together."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sample_results import small, write_results
+
+from cwbench.cli import cli
+from cwbench.spec.errors import UserError
+from cwbench.store.merge import merge
+from cwbench.store.results import load_runs
+
+
+def made(root: Path, method: str, seeds: list[int], upto: float | None = None) -> Path:
+    return write_results(
+        root, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, upto=upto
+    )
+
+
+def evaluations(root: Path) -> set[tuple[object, ...]]:
+    columns = ["run", "step", "eval_position", "successes"]
+    return set(load_runs(root).evals[columns].itertuples(index=False, name=None))
+
+
+def test_a_merged_folder_has_the_runs_of_all(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", "ewc", [0, 1]), made(tmp_path / "b", "ewc", [1, 2])
+    done = merge([a, b], tmp_path / "c")
+    assert (done.added, done.present) == (9, 3)  # three tasks of seeds 0, 1, 2; seed 1 is in both
+    assert evaluations(tmp_path / "c") == evaluations(a) | evaluations(b)
+    assert not load_runs(tmp_path / "c").problems
+    for record in a.glob("segments/*/segment.json"):  # provenance stays
+        assert (tmp_path / "c" / record.relative_to(a)).read_bytes() == record.read_bytes()
+    assert merge([a, b], tmp_path / "c").added == 0
+
+
+def test_an_archive_grows_block_by_block(tmp_path: Path) -> None:
+    blocks = [made(tmp_path / str(seed), "ewc", [seed]) for seed in range(2)]
+    study = tmp_path / "study.tar.gz"
+    for block in blocks:
+        merge([block], study)
+    merge([study], tmp_path / "unpacked")
+    assert evaluations(tmp_path / "unpacked") == evaluations(blocks[0]) | evaluations(blocks[1])
+    with tarfile.open(study) as packed:
+        assert {entry.name.split("/")[0] for entry in packed} == {"study"}
+
+
+def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
+    [first] = source.glob("segments/ewc-1-*")
+    (first / "end.safetensors").write_bytes(b"weights")
+    done = merge([source], tmp_path / "records")
+    assert len(done.unfinished) == 1
+    assert [p.name for p in (tmp_path / "records" / "segments").iterdir()] == [first.name]
+    names = {p.name for p in (tmp_path / "records" / "segments" / first.name).iterdir()}
+    assert names == {"segment.json", "status.json", "evals.csv", "train.csv"}
+    merge([source], tmp_path / "all", weights=True)
+    copy = tmp_path / "all" / "segments" / first.name / "end.safetensors"
+    assert copy.read_bytes() == b"weights"
+
+
+def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", "ewc", [0]), made(tmp_path / "b", "ewc", [0])
+    [file] = b.glob("segments/ewc-3-*/evals.csv")
+    lines = file.read_text().splitlines()
+    step, position, task, episodes, successes, mean_return = lines[-1].split(",")
+    other = str((int(successes) + 1) % 3)
+    lines[-1] = ",".join([step, position, task, episodes, other, mean_return])
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError, match="has other evaluations"):
+        merge([a, b], tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("what", ["missing", "a file", "a folder", "newer", "an archive"])
+def test_what_is_no_results_folder_is_refused(what: str, tmp_path: Path) -> None:
+    source = tmp_path / ("a.tar.gz" if what == "an archive" else "a")
+    if what in ("a file", "an archive"):
+        source.write_text("text")
+    elif what == "a folder":
+        source.mkdir()
+    elif what == "newer":
+        [first, *_] = made(source, "ewc", [0]).glob("segments/*/segment.json")
+        first.write_text(json.dumps(json.loads(first.read_text()) | {"schema": 99}))
+    result = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "c")])
+    assert isinstance(result.exception, UserError)
+    assert not (tmp_path / "c").exists()
