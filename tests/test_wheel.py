@@ -16,12 +16,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SMALL = "--steps-per-task 60 --update-after 20 --start-steps 20 --eval-episodes 1 --workers 1"
+COMMIT = "0123456789ab"
 
 pytestmark = pytest.mark.slow
 
 
 def call(*command: str, cwd: Path) -> str:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "CWBENCH_COMMIT")}
     made = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
     return made.stdout
@@ -35,7 +36,7 @@ def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, folder / "source", symlinks=True, ignore=ignored)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     build = ("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", "dist", "./source")
-    call(*pip, *build, cwd=folder)
+    call("env", f"CWBENCH_COMMIT={COMMIT}", *pip, *build, cwd=folder)
     [wheel] = (folder / "dist").glob("*.whl")
     venv.create(folder / "env", symlinks=True)
     python = folder / "env" / "bin" / "python"
@@ -50,6 +51,11 @@ def test_the_wheel_is_what_is_imported(bin_folder: Path, tmp_path: Path) -> None
     code = "import cwbench, cwbench.methods; print(cwbench.__file__, cwbench.methods.__file__)"
     printed = call(str(bin_folder / "python"), "-c", code, cwd=tmp_path).split()
     assert all(Path(file).is_relative_to(bin_folder.parent) for file in printed)
+
+
+def test_the_wheel_knows_its_commit(bin_folder: Path, tmp_path: Path) -> None:
+    code = "from cwbench.experiment.provenance import commit; print(commit())"
+    assert call(str(bin_folder / "python"), "-c", code, cwd=tmp_path).strip() == COMMIT
 
 
 def test_commands_of_the_wheel_list_train_and_report(bin_folder: Path, tmp_path: Path) -> None:

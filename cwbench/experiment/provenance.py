@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +25,12 @@ def describe(
     from importlib.metadata import version
 
     packages = ("torch", "mujoco", "metaworld", "numpy")
-    own = {"cwbench": __version__, "commit": commit(), "python": platform.python_version()}
+    own = {"cwbench": __version__, "commit": commit(), "source": source_hash()}
     return {
         "protocol": protocol,
-        "versions": own | {name: version(name) for name in packages},
+        "versions": own
+        | {"python": platform.python_version()}
+        | {name: version(name) for name in packages},
         "machine": {
             "host": platform.node(),
             "cpu": platform.machine(),
@@ -39,11 +43,42 @@ def describe(
 
 
 def commit() -> str:
-    """The commit of the checkout this package runs from; empty for an installed package.
+    """The commit this package is of; `source:` and a hash of its files where none is known.
 
-    CWBENCH_COMMIT names it for a copy of a checkout, which has no history or another one.
+    A wheel has it in `spec/COMMIT`. CWBENCH_COMMIT names it for a copy of a checkout, which has no
+    history or another one.
     """
-    return os.environ.get("CWBENCH_COMMIT") or _git_commit()
+    return (
+        os.environ.get("CWBENCH_COMMIT")
+        or _git_commit()
+        or _built_commit()
+        or f"source:{source_hash()}"
+    )
+
+
+@cache
+def source_hash() -> str:
+    """A hash of the package's own code: equal for equal code, wherever it is installed."""
+    package = Path(__file__).resolve().parents[1]
+    files = {file.relative_to(package).as_posix(): file for file in _sources(package)}
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()[:12]
+
+
+def _sources(package: Path) -> Iterator[Path]:
+    """Its Python files. In a checkout some folders are links: `rglob` follows only its start."""
+    for entry in package.iterdir():
+        if entry.is_dir():
+            yield from entry.rglob("*.py")
+        elif entry.suffix == ".py":
+            yield entry
+
+
+def _built_commit() -> str:
+    file = Path(__file__).resolve().parents[1] / "spec" / "COMMIT"
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 @cache
