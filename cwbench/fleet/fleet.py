@@ -227,7 +227,7 @@ class Fleet:
 
     def finish(self) -> None:
         """The end of the task: the method's turn, the last evaluation, what children need."""
-        self.method.on_task_end(self.position)
+        self.method.end_task(self.position)
         self.evaluate()
         self.pool.finish_evaluations()
         self._close()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from cwbench.learner.hooks import no_global_randomness
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig
@@ -89,9 +90,15 @@ class Method(Generic[C]):
 
     def begin_task(self, position: int) -> None:
         """`on_task_start`, and then what `--reset` asks for."""
-        self.on_task_start(position)
+        with no_global_randomness(self, "on_task_start"):
+            self.on_task_start(position)
         if position:
             self.trainer.reset(self.config.reset.split(","))
+
+    def end_task(self, position: int) -> None:
+        """`on_task_end`, checked."""
+        with no_global_randomness(self, "on_task_end"):
+            self.on_task_end(position)
 
     def on_task_start(self, position: int) -> None:
         """Before the first step of the task at this position."""

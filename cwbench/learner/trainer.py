@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from cwbench.learner.compiler import F, compiled
 from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
+from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
 from cwbench.learner.losses import Losses, SACGradients, autograd_gradients, q_values
 from cwbench.learner.networks import Policy, make_critic, make_policy
 from cwbench.learner.replay import Batch, Replay
@@ -37,19 +38,6 @@ def no_episodes(position: int, heads: Sequence[int], episodes: int) -> Tensor:
 def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the critics' parameters, for the target networks."""
     return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
-
-
-class Hooks(Protocol):
-    """What an update asks of a method; `Method` says what each hook means."""
-
-    @property
-    def interval(self) -> int: ...
-    def at_interval(self) -> None: ...
-    def sample_batch(self, size: int) -> Batch: ...
-    def actor_penalty(self, batch: Batch) -> Tensor: ...
-    def critic_penalty(self, batch: Batch) -> Tensor: ...
-    def adjust_gradients(self, grads: dict[str, Tensor]) -> None: ...
-    def after_update(self, batch: Batch, targets: Tensor) -> None: ...
 
 
 class Trainer:
@@ -193,7 +181,7 @@ class Trainer:
             start = time.monotonic()
             count = self.captured.replay(self._next_pause(end)) if self.captured else 0
             if not count:
-                self.update()
+                (self.update if self._process_updates else self.checked_update)()
                 count = 1
             if self._process_updates <= WARM_UP:  # these wait for compilation and capture
                 self.warm_up_seconds += time.monotonic() - start
@@ -201,8 +189,13 @@ class Trainer:
             self.updates += count
             self.statistics_count += count
             if self.method.interval and self.updates % self.method.interval == 0:
-                with torch.no_grad():
-                    self.method.at_interval()
+                self._at_interval()
+
+    @torch.no_grad()
+    def _at_interval(self) -> None:
+        first = self.updates == self.method.interval
+        with no_global_randomness(self.method, "at_interval") if first else nullcontext():
+            self.method.at_interval()
 
     def _next_pause(self, end: int) -> int:
         """Updates until `end`, or until the method's next turn if that is earlier."""
@@ -234,6 +227,15 @@ class Trainer:
         """Discard a captured update: a tensor that it reads or writes has been replaced."""
         cuda = self.device.type == "cuda"
         self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
+
+    def checked_update(self) -> None:
+        """An update that checks what the method's hooks return; the first of a process."""
+        method = self.method
+        self.method = CheckedHooks(method, self.runs)
+        try:
+            self.update()
+        finally:
+            self.method = method
 
     def update(self) -> None:
         batch = self.method.sample_batch(self.sac.batch_size)

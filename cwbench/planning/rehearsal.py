@@ -69,7 +69,7 @@ class Rehearsal(Trainer):
             self.position = task
             self.replay = self._random_replay([task])
             self.method.on_task_start(task)
-            self.method.on_task_end(task)
+            self.method.end_task(task)
             annotations = self.replay.new_annotations
         self.position = last
         self.selection_episodes = 0
@@ -107,7 +107,7 @@ class Rehearsal(Trainer):
     def count_retraining(self) -> int:
         """Updates that the method will make at the end of this task; the last thing to ask."""
         self.retraining = 0
-        self.method.on_task_end(self.position)
+        self.method.end_task(self.position)
         return self.retraining
 
 

@@ -1,0 +1,121 @@
+"""What an update asks of a method, and checks of what it gets.
+
+Two mistakes would change results without an error: a penalty that is one number for all runs is
+broadcast, so a run depends on its neighbours; and numbers from a global generator differ each time.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cwbench.learner.replay import Batch
+from cwbench.spec.errors import UserError
+
+STREAMS = "draw with self.trainer.streams: normal(name, shape), uniform or index"
+
+
+class Hooks(Protocol):
+    """What an update asks of a method; `Method` says what each hook means."""
+
+    @property
+    def interval(self) -> int: ...
+    def at_interval(self) -> None: ...
+    def sample_batch(self, size: int) -> Batch: ...
+    def actor_penalty(self, batch: Batch) -> Tensor: ...
+    def critic_penalty(self, batch: Batch) -> Tensor: ...
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None: ...
+    def after_update(self, batch: Batch, targets: Tensor) -> None: ...
+
+
+def _torch_state() -> Any:
+    states = [torch.get_rng_state()]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        states += torch.cuda.get_rng_state_all()
+    return [state.numpy().tobytes() for state in states]
+
+
+def _numpy_state() -> Any:
+    _, keys, position, *rest = np.random.get_state()
+    return (np.asarray(keys).tobytes(), position, rest)
+
+
+GENERATORS: dict[str, Callable[[], Any]] = {
+    "torch": _torch_state,
+    "numpy.random": _numpy_state,
+    "random": random.getstate,
+}
+
+
+@contextmanager
+def no_global_randomness(method: object, hook: str) -> Iterator[None]:
+    """UserError if the block draws from a generator that runs and restarts do not control."""
+    before = {name: state() for name, state in GENERATORS.items()}
+    yield
+    for name, state in GENERATORS.items():
+        if state() != before[name]:
+            raise UserError(
+                f"{type(method).__name__}.{hook} draws from the global generator of {name}", STREAMS
+            )
+
+
+class CheckedHooks:
+    """A method's update hooks, with what they return and draw checked."""
+
+    def __init__(self, method: Hooks, runs: int) -> None:
+        self.method, self.runs = method, runs
+        self.interval = method.interval
+
+    def at_interval(self) -> None:
+        with no_global_randomness(self.method, "at_interval"):
+            self.method.at_interval()
+
+    def sample_batch(self, size: int) -> Batch:
+        with no_global_randomness(self.method, "sample_batch"):
+            batch = self.method.sample_batch(size)
+        rows = tuple(batch.reward.shape[1:2])
+        for name in ("obs", "action", "reward", "next_obs", "weight"):
+            found = tuple(getattr(batch, name).shape)
+            if found[:2] != (self.runs, *rows):
+                raise self._wrong("sample_batch", f"{name} of shape {list(found)}", "[R, B, ...]")
+        return batch
+
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        return self._penalty("actor_penalty", batch)
+
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        return self._penalty("critic_penalty", batch)
+
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        shapes = {name: grad.shape for name, grad in grads.items()}
+        with no_global_randomness(self.method, "adjust_gradients"):
+            self.method.adjust_gradients(grads)
+        for name in shapes.keys() | grads.keys():
+            if name not in grads or grads[name].shape != shapes.get(name):
+                raise UserError(
+                    f"{type(self.method).__name__}.adjust_gradients changed the shape of {name!r}",
+                    "change gradients in place",
+                )
+
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        with no_global_randomness(self.method, "after_update"):
+            self.method.after_update(batch, targets)
+
+    def _penalty(self, hook: str, batch: Batch) -> Tensor:
+        with no_global_randomness(self.method, hook):
+            penalty: Tensor = getattr(self.method, hook)(batch)
+        if not isinstance(penalty, Tensor):
+            raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
+        if penalty.shape != (self.runs,):
+            raise self._wrong(hook, f"shape {list(penalty.shape)}", f"[{self.runs}]")
+        return penalty
+
+    def _wrong(self, hook: str, found: str, expected: str) -> UserError:
+        return UserError(
+            f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}",
+            "axis 0 is the run: use per_run_sum instead of .sum()",
+        )

@@ -1,0 +1,114 @@
+"""Mistakes of a method's author that would change results without an error."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cwbench.learner import Batch, Method, MethodConfig, Trainer, per_run_sum
+from cwbench.learner.hooks import no_global_randomness
+from cwbench.spec.errors import UserError
+
+
+class Base(Method[MethodConfig]):
+    interval = 1
+
+
+class Scalar(Base):
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        return (self.trainer.params["actor.0.weight"] ** 2).sum()
+
+
+class Rows(Base):
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        return batch.reward**2
+
+
+class Number(Base):
+    def actor_penalty(self, batch: Batch) -> Any:
+        return 0.0
+
+
+class Noise(Base):
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        grads["log_alpha"] += torch.randn_like(grads["log_alpha"])
+
+
+class NumpyNoise(Base):
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        np.random.rand()
+
+
+class PythonNoise(Base):
+    def at_interval(self) -> None:
+        random.random()
+
+
+class FlatBatch(Base):
+    def sample_batch(self, size: int) -> Batch:
+        from dataclasses import replace
+
+        batch = super().sample_batch(size)
+        return replace(batch, weight=batch.weight[0])
+
+
+class Replaced(Base):
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        grads["log_alpha"] = grads["log_alpha"].sum(0)
+
+
+@pytest.mark.parametrize("seeds", [[0], [0, 1]])
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (Scalar, r"Scalar.actor_penalty returned shape \[\], expected \[\d\]; .* per_run_sum"),
+        (Rows, r"Rows.critic_penalty returned shape \[\d, 16\]"),
+        (Number, "returned float, expected a tensor"),
+        (FlatBatch, "sample_batch returned weight of shape"),
+        (Replaced, "adjust_gradients changed the shape of 'log_alpha'; change gradients in place"),
+        (Noise, "adjust_gradients draws from the global generator of torch; draw with self.trai"),
+        (NumpyNoise, "after_update draws from the global generator of numpy.random"),
+        (PythonNoise, "at_interval draws from the global generator of random"),
+    ],
+)
+def test_the_first_update_finds(
+    method: type[Base], words: str, seeds: list[int], make_trainer: Callable[..., Trainer]
+) -> None:
+    trainer = make_trainer(seeds, method=lambda trainer: method(MethodConfig(), trainer))
+    with pytest.raises(UserError, match=words):
+        trainer.train(1)
+
+
+def test_task_boundaries_are_checked(make_trainer: Callable[..., Trainer]) -> None:
+    class Drawing(Base):
+        def on_task_end(self, position: int) -> None:
+            torch.rand(1)
+
+    method = Drawing(MethodConfig(), make_trainer([0]))
+    with pytest.raises(UserError, match="on_task_end draws"):
+        method.end_task(0)
+
+
+def test_good_hooks_are_left_in_place_after_the_first_update(
+    make_trainer: Callable[..., Trainer],
+) -> None:
+    class Good(Base):
+        def actor_penalty(self, batch: Batch) -> Tensor:
+            noise = self.trainer.streams.normal("mine", (3,))
+            return per_run_sum(noise * self.trainer.params["actor.0.bias"][:, :3])
+
+    trainer = make_trainer([0, 1], method=lambda trainer: Good(MethodConfig(), trainer))
+    method = trainer.method
+    trainer.train(3)
+    assert trainer.method is method
+
+
+def test_a_generator_of_ones_own_is_no_global_one() -> None:
+    with no_global_randomness(object(), "hook"):
+        torch.rand(2, generator=torch.Generator().manual_seed(0))
+        np.random.default_rng(0).random()
+        random.Random(0).random()
