@@ -141,6 +141,8 @@ def make_setup(
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
+    if given.get("hidden") and (given.get("width") or given.get("layers")):
+        raise UserError("--hidden stands for --width and --layers", "leave those out")
     check_together(groups["network"], groups["sac"], groups["schedule"])
     if sequence is not None:
         groups["env"] = make_env(sequence, order)

@@ -136,13 +136,13 @@ def _weights(
     if not file.exists():
         raise UserError(f"{file} is missing", "policies need the folder as training left it")
     tensors, _ = checkpoint.load(file)
-    setup, network = segment.setup, segment.setup.network
+    setup = segment.setup
     trainer = Trainer(
         [segment.seed],
         segment.position,
         dims=envs.dims(setup.env),
         sac=setup.sac,
-        network=network,
+        network=setup.network,
         schedule=setup.schedule,
         device=torch.device("cpu"),
         length=segment.length,
@@ -150,10 +150,10 @@ def _weights(
     trainer.load(checkpoint.under("trainer", tensors))
     method = method_class(setup.options, trainer)
     method.load_state(checkpoint.under("method", tensors))
-    shapes = trainer.policy.network.shapes(trainer.num_tasks)
+    layout = trainer.policy.layout(trainer.num_tasks)
     weights = method.policy_weights(position)
-    flat = torch.cat([weights[name].flatten() for name in shapes]).numpy()
-    return ActorLayout(shapes, network.layers, network.actor_head_layers), flat
+    flat = torch.cat([weights[name].flatten() for name in layout.shapes]).numpy()
+    return layout, flat
 
 
 @dataclass(frozen=True)

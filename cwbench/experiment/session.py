@@ -372,7 +372,7 @@ def check_weights(segments: Sequence[Segment], free: int) -> None:
         actor, critic = parameter_counts(segment, envs.dims(setup.env))
         # Weights, gradients and Adam's two moments; for the critics a target. Then activations.
         numbers = 4 * actor + 5 * critic
-        numbers += 3 * setup.sac.batch_size * setup.network.width * setup.network.layers
+        numbers += 3 * setup.sac.batch_size * sum(setup.network.units)
         if 4 * numbers > free:
             raise UserError(
                 f"one run of {setup.method} needs at least {size(4 * numbers)} of memory and "

@@ -19,7 +19,6 @@ from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
 from cwbench.rollout.pool import Collector, Pool
-from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup
@@ -63,7 +62,7 @@ class Fleet:
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
         self.lane_positions = self.method.lanes(self.position)
-        self.layout = self._layout()
+        self.layout = self.trainer.policy.layout(self.position + 1)
         self.evaluator = Evaluator(
             pool,
             self.segments,
@@ -157,11 +156,6 @@ class Fleet:
             earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
             now = {"step": self.step, "steps": self.steps, "sessions": [*earlier, self.step]}
             folder.set_status("running", **now, **began)
-
-    def _layout(self) -> ActorLayout:
-        network = self.setup.network
-        shapes = self.trainer.policy.network.shapes(self.position + 1)
-        return ActorLayout(shapes, network.layers, network.actor_head_layers)
 
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)

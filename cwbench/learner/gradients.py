@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner.losses import Losses, Params, SACGradients, q_values
-from cwbench.learner.networks import Network, Policy, clamp_log_std, squash, squash_gradient
+from cwbench.learner.networks import Network, Policy, squash, squash_gradient
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
 
@@ -33,7 +33,7 @@ def sac_gradients(
     both_obs = torch.stack([obs, batch.next_obs], 1)
     out, actor_cache = policy.network.forward(params, both_obs, tasks)  # [R, 2, B, 2A]
     mean, raw_log_std = out.chunk(2, -1)
-    log_std = clamp_log_std(raw_log_std)
+    log_std = policy.log_std(raw_log_std)
     actions, log_pis = squash(mean, log_std, torch.stack([noise, next_noise], 1))
     action, log_pi = actions[:, 0], log_pis[:, 0]
     alpha = tasks.of(params["log_alpha"]).exp()
@@ -61,7 +61,7 @@ def sac_gradients(
     # Actor.
     alpha_w = w * alpha  # [R, B], the derivative of the actor's loss by log pi
     by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, alpha_w)
-    by_log_std = by_log_std * (raw_log_std[:, 0] == log_std[:, 0])  # none where it was clamped
+    by_log_std = policy.log_std_gradient(by_log_std, raw_log_std[:, 0], log_std[:, 0])
     by_out, cache = torch.cat([by_mean, by_log_std], -1), actor_cache.first
     grads = policy.network.gradients(params, cache, policy.network.deltas(cache, by_out)) | grads
 

@@ -9,14 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from cwbench.learner import rng
 from cwbench.learner.heads import Heads, Tasks, apart
-from cwbench.spec.actor_layout import LEAK, LOG_STD_MAX, LOG_STD_MIN, NORM_EPS
+from cwbench.spec.actor_layout import LEAK, NORM_EPS, ActorLayout
+from cwbench.spec.config import Activation, InitialWeights, LogStd, NetworkConfig
 
 LOG_2PI = math.log(2 * math.pi)
 STD_EPS = 1e-8
@@ -26,7 +27,9 @@ Params = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Network:
-    """Linear, LayerNorm, tanh, then (layers - 1) times Linear and leaky ReLU, then a linear output.
+    """Hidden layers, each linear with an activation, then a linear output.
+
+    With `norm` the first hidden layer is linear, LayerNorm and tanh instead.
 
     `ensemble` is the shape between the run axis and a weight's own axes: () for the actor, (2,) for
     twin critics. Weights of a head have a task axis right before [in, out].
@@ -36,14 +39,20 @@ class Network:
     inputs: int
     outputs: int
     ensemble: tuple[int, ...]
-    width: int
-    layers: int
+    units: tuple[int, ...]  # of each hidden layer
     head_layers: int
     fan_out: int  # of the output layer, for its initial scale
+    norm: bool = True
+    activation: Activation = "leaky-relu"
+    init: InitialWeights = "glorot"
+
+    @property
+    def layers(self) -> int:
+        """Hidden layers."""
+        return len(self.units)
 
     def _sizes(self) -> list[tuple[int, int]]:
-        hidden = [self.inputs] + [self.width] * self.layers
-        return [*pairwise(hidden), (self.width, self.outputs)]
+        return list(pairwise([self.inputs, *self.units, self.outputs]))
 
     def _in_head(self, layer: int) -> bool:
         return layer >= self.layers - self.head_layers
@@ -55,7 +64,7 @@ class Network:
             leading = (*self.ensemble, num_tasks) if self._in_head(layer) else self.ensemble
             shapes[f"{self.name}.{layer}.weight"] = (*leading, inputs, outputs)
             shapes[f"{self.name}.{layer}.bias"] = (*leading, outputs)
-            if layer == 0:
+            if layer == 0 and self.norm:
                 shapes[f"{self.name}.norm.scale"] = (*leading, outputs)
                 shapes[f"{self.name}.norm.shift"] = (*leading, outputs)
         return shapes
@@ -79,9 +88,9 @@ class Network:
     def init_unit(self, seeds: Sequence[int], layer: int, draw: str) -> Tensor:
         """Initial incoming weights of one unit of a shared layer: [R, (2,) in, 1]."""
         inputs, outputs = self._sizes()[layer]
-        limit = math.sqrt(6 / (inputs + outputs))
         stream = f"{self.name}.{layer}.weight{draw}"
-        return (2 * rng.uniform(seeds, stream, (*self.ensemble, inputs, 1)) - 1) * limit
+        draws = rng.uniform(seeds, stream, (*self.ensemble, inputs, 1))
+        return (2 * draws - 1) * self._limit(inputs, outputs)
 
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
         """A new head depends on (seed, position), not on how many heads there will be."""
@@ -92,14 +101,20 @@ class Network:
         }
 
     def _init(self, name: str, shape: tuple[int, ...], seeds: Sequence[int], stream: str) -> Tensor:
-        """Glorot-uniform weights, zero biases, LayerNorm scale one."""
+        """Uniform weights; biases zero, or as weights with torch's rule; LayerNorm scale one."""
         if name.endswith(".scale"):
             return torch.ones(len(seeds), *shape)
-        if not name.endswith(".weight"):
+        if name.endswith(".shift") or (name.endswith(".bias") and self.init == "glorot"):
             return torch.zeros(len(seeds), *shape)
-        fan_out = self.fan_out if name == f"{self.name}.{self.layers}.weight" else shape[-1]
-        limit = math.sqrt(6 / (shape[-2] + fan_out))
+        layer = int(name.split(".")[1])
+        fan_out = self.fan_out if layer == self.layers else shape[-1]
+        limit = self._limit(self._sizes()[layer][0], fan_out)
         return (2 * rng.uniform(seeds, stream, shape) - 1) * limit
+
+    def _limit(self, fan_in: int, fan_out: int) -> float:
+        """The largest initial weight of a layer."""
+        torchs = self.init == "torch"
+        return 1 / math.sqrt(fan_in) if torchs else math.sqrt(6 / (fan_in + fan_out))
 
     # Forward. Runs and twins are one axis N, as are tasks where all heads work at once. P batches
     # with the same tasks, such as two actions for each observation, share one pass.
@@ -150,7 +165,7 @@ class Network:
     def _stacked(self, params: Params, layers: range, task: int | None = None) -> dict[str, Tensor]:
         """Parameters of some layers, of one task's head if one is named: [N, in or 1, out]."""
         names = [f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")]
-        if 0 in layers:
+        if 0 in layers and self.norm:
             names += ["norm.scale", "norm.shift"]
         stacked = {}
         for name in names:
@@ -166,12 +181,12 @@ class Network:
         norm: tuple[Tensor, ...] = ()
         for layer in layers:
             x = affine(weights[f"{layer}.bias"], x, weights[f"{layer}.weight"])
-            if layer == 0:
+            if layer == 0 and self.norm:
                 norm = (x, *torch.native_layer_norm(x, x.shape[-1:], None, None, NORM_EPS))
                 x = torch.addcmul(weights["norm.shift"], norm[1], weights["norm.scale"])
                 x = overwriting_tanh(x)
             elif layer < self.layers:
-                x = torch.nn.functional.leaky_relu_(x, LEAK)
+                x = activate(x, self.activation)
             values.append(x)
         return LayerCache(weights, layers, values, norm)
 
@@ -226,7 +241,7 @@ class Network:
             if deltas:
                 grad = backward(grad, cache.weights[f"{layer + 1}.weight"])
             value = cache.values[layer - cache.layers.start + 1]
-            if layer == 0:
+            if layer == 0 and self.norm:
                 before, _, mean, inverse_std = cache.norm
                 deltas["norm"] = grad = torch.ops.aten.tanh_backward(grad, value)
                 grad = torch.ops.aten.native_layer_norm_backward(
@@ -234,7 +249,7 @@ class Network:
                     mean, inverse_std, None, None, [True, False, False],
                 )[0]  # fmt: skip
             elif layer < self.layers:
-                grad = torch.ops.aten.leaky_relu_backward(grad, value, LEAK, True)
+                grad = activation_gradient(grad, value, self.activation)
             deltas[str(layer)] = grad
         return deltas
 
@@ -328,8 +343,23 @@ def overwriting_tanh(x: Tensor) -> Tensor:
     return torch.rsub(x.mul_(2).exp_().add_(1).reciprocal_(), 1, alpha=2)
 
 
-def clamp_log_std(x: Tensor) -> Tensor:
-    return x.clamp(LOG_STD_MIN, LOG_STD_MAX)
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    """The activation of x, which may be overwritten."""
+    if activation == "leaky-relu":
+        return torch.nn.functional.leaky_relu_(x, LEAK)
+    return torch.relu_(x) if activation == "relu" else overwriting_tanh(x)
+
+
+def activation_gradient(grad: Tensor, value: Tensor, activation: Activation) -> Tensor:
+    """The gradient before an activation, given that after it and its value."""
+    aten: Any = torch.ops.aten
+    if activation == "leaky-relu":
+        before: Tensor = aten.leaky_relu_backward(grad, value, LEAK, True)
+    elif activation == "relu":
+        before = aten.threshold_backward(grad, value, 0)
+    else:
+        before = aten.tanh_backward(grad, value)
+    return before
 
 
 def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -363,20 +393,49 @@ class Policy:
     """The actor: mean and log-std of a Gaussian before the tanh."""
 
     network: Network
+    log_std_limit: LogStd
+    log_std_range: tuple[float, float]
 
     def __call__(self, params: Params, obs: Tensor, tasks: Tasks) -> tuple[Tensor, Tensor]:
         mean, log_std = self.network(params, obs, tasks).chunk(2, -1)
-        return mean, clamp_log_std(log_std)
+        return mean, self.log_std(log_std)
+
+    def log_std(self, x: Tensor) -> Tensor:
+        """The log-std within its range, from the network's output."""
+        low, high = self.log_std_range
+        if self.log_std_limit == "clip":
+            return x.clamp(low, high)
+        return low + (high - low) / 2 * (torch.tanh(x) + 1)
+
+    def log_std_gradient(self, grad: Tensor, x: Tensor, log_std: Tensor) -> Tensor:
+        """The gradient of the network's output x, given that of the log-std."""
+        low, high = self.log_std_range
+        if self.log_std_limit == "clip":
+            return grad * (x == log_std)  # none where it was clipped
+        return grad * ((high - low) / 2 * (1 - torch.tanh(x) ** 2))
+
+    def layout(self, num_tasks: int) -> ActorLayout:
+        """What a worker needs to act with a flat vector of the weights."""
+        return ActorLayout(
+            self.network.shapes(num_tasks),
+            self.network.layers,
+            self.network.head_layers,
+            self.network.activation,
+            self.log_std_limit,
+            self.log_std_range,
+        )
 
 
-def make_policy(obs_dim: int, action_dim: int, width: int, layers: int, head_layers: int) -> Policy:
+def make_policy(obs_dim: int, action_dim: int, config: NetworkConfig) -> Policy:
     """One output layer for mean and log-std; each is scaled as a layer of its own."""
-    return Policy(
-        Network("actor", obs_dim, 2 * action_dim, (), width, layers, head_layers, action_dim)
-    )
+    sizes = (obs_dim, 2 * action_dim, (), config.units, config.actor_head_layers, action_dim)
+    return Policy(Network("actor", *sizes, *_kind(config)), config.log_std, config.log_std_bounds)
 
 
-def make_critic(
-    obs_dim: int, action_dim: int, width: int, layers: int, head_layers: int
-) -> Network:
-    return Network("critic", obs_dim + action_dim, 1, (2,), width, layers, head_layers, 1)
+def make_critic(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
+    sizes = (obs_dim + action_dim, 1, (2,), config.units, config.critic_head_layers, 1)
+    return Network("critic", *sizes, *_kind(config))
+
+
+def _kind(config: NetworkConfig) -> tuple[bool, Activation, InitialWeights]:
+    return config.layer_norm == "on", config.activation, config.init

@@ -61,9 +61,8 @@ class Trainer:
         self.length = length  # of the whole sequence, for methods that need it
         self.dims, self.sac, self.schedule, self.device = Dims(*dims), sac, schedule, device
         self.num_tasks = position + 1
-        shape = (*dims[:2], network.width, network.layers)
-        self.policy: Policy = make_policy(*shape, network.actor_head_layers)
-        self.critic = make_critic(*shape, network.critic_head_layers)
+        self.policy: Policy = make_policy(*dims[:2], network)
+        self.critic = make_critic(*dims[:2], network)
         self.networks = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled

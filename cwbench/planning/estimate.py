@@ -22,7 +22,6 @@ from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.schedule import count_evaluations, count_updates, longest_share
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
@@ -66,9 +65,7 @@ class Estimate:
 def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
     """Parameters of the actor and of both critics, all heads included."""
     network, tasks = segment.setup.network, len(segment.tasks)
-    shape = (*dims[:2], network.width, network.layers)
-    actor = make_policy(*shape, network.actor_head_layers).network
-    critic = make_critic(*shape, network.critic_head_layers)
+    actor, critic = make_policy(*dims[:2], network).network, make_critic(*dims[:2], network)
     return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
 
 
@@ -319,9 +316,7 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     """What a worker does for a run: environment and policy, CHUNK steps a call."""
-    network = segment.setup.network
-    shapes = trainer.policy.network.shapes(trainer.num_tasks)
-    layout = ActorLayout(shapes, network.layers, network.actor_head_layers)
+    layout = trainer.policy.layout(trainer.num_tasks)
     actor = Actor(layout, np.zeros(layout.size, np.float32))
     cycle = ((segment.position, segment.tasks[-1]),)
     spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())

@@ -1,12 +1,21 @@
 """The policy in numpy, for worker processes, which never load torch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cwbench.spec.actor_layout import LEAK, LOG_STD_MAX, LOG_STD_MIN, NORM_EPS, ActorLayout, Floats
+from cwbench.spec.actor_layout import LEAK, NORM_EPS, ActorLayout, Floats
+from cwbench.spec.config import Activation
 
 SLOPE, EPS = np.float32(LEAK), np.float32(NORM_EPS)
+
+# Each overwrites its argument.
+ACTIVATIONS: dict[Activation, Callable[[Floats], Any]] = {
+    "leaky-relu": lambda x: np.maximum(x, x * SLOPE, out=x),
+    "relu": lambda x: np.maximum(x, 0, out=x),
+    "tanh": lambda x: np.tanh(x, out=x),
+}
 
 
 class Actor:
@@ -16,7 +25,8 @@ class Actor:
         self.layout = layout
         self.parts = layout.views(flat)
         self._heads: dict[int, list[tuple[Floats, Floats]]] = {}
-        self._norms: dict[int, tuple[Floats, Floats]] = {}
+        self._norms: dict[int, tuple[Floats, Floats]] = {}  # empty without LayerNorm
+        self._activate = ACTIVATIONS[layout.activation]
         width = layout.shapes["actor.0.bias"][-1]
         self._mean = np.full(width, 1 / width, np.float32)  # a product with it is a mean
 
@@ -30,34 +40,46 @@ class Actor:
                 (self.parts[f"actor.{layer}.weight"], self.parts[f"actor.{layer}.bias"])
             ]
         ]
-        scale, shift = self.parts["actor.norm.scale"], self.parts["actor.norm.shift"]
-        self._norms[head] = (scale, shift) if shared else (scale[head], shift[head])
+        if "actor.norm.scale" in self.parts:
+            scale, shift = self.parts["actor.norm.scale"], self.parts["actor.norm.shift"]
+            self._norms[head] = (scale, shift) if shared else (scale[head], shift[head])
         self._heads[head] = pick
         return pick
 
     def distribution(self, obs: Floats, head: int) -> tuple[Floats, Floats]:
         """Mean and std before the tanh: [..., O] -> [..., A], [..., A]."""
         layers = self._heads.get(head) or self._head(head)
-        scale, shift = self._norms[head]
-        weight, bias = layers[0]
         # One observation is a few dozen calls into numpy, so their price counts: `dot` is cheaper
         # than `matmul`, and a product with 1/n than a sum or a mean.
-        x = obs.dot(weight)
-        x += bias
-        x -= x.dot(self._mean)[..., None]
-        x *= scale / np.sqrt((x * x).dot(self._mean) + EPS)[..., None]
-        x += shift
-        np.tanh(x, out=x)
-        for weight, bias in layers[1:-1]:
+        x = obs
+        if self._norms:
+            x = self._first_layer(obs, *layers[0], *self._norms[head])
+            layers = layers[1:]
+        for weight, bias in layers[:-1]:
             x = x.dot(weight)
             x += bias
-            np.maximum(x, x * SLOPE, out=x)
+            self._activate(x)
         weight, bias = layers[-1]
         out: Any = x.dot(weight)
         out += bias
         half = out.shape[-1] // 2
-        log_std = np.minimum(np.maximum(out[..., half:], LOG_STD_MIN), LOG_STD_MAX)
-        return out[..., :half], np.exp(log_std)
+        return out[..., :half], np.exp(self._log_std(out[..., half:]))
+
+    def _first_layer(
+        self, obs: Floats, weight: Floats, bias: Floats, scale: Floats, shift: Floats
+    ) -> Any:
+        x: Any = obs.dot(weight)
+        x += bias
+        x -= x.dot(self._mean)[..., None]
+        x *= scale / np.sqrt((x * x).dot(self._mean) + EPS)[..., None]
+        x += shift
+        return np.tanh(x, out=x)
+
+    def _log_std(self, x: Floats) -> Any:
+        low, high = self.layout.log_std_range
+        if self.layout.log_std == "clip":
+            return np.minimum(np.maximum(x, low), high)
+        return low + (high - low) / 2 * (np.tanh(x) + 1)
 
     def act(self, obs: Floats, head: int, noise: Floats) -> Floats:
         mean, std = self.distribution(obs, head)

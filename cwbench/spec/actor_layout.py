@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbench.spec.config import Activation, LogStd
+
 # Facts of the networks that torch and numpy must agree on.
 LEAK = 0.2  # as in the reference; torch's default would be 0.01
 NORM_EPS = 1e-3  # likewise; torch's default would be 1e-5
-LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 
 Floats = NDArray[np.float32]
 
@@ -22,6 +23,9 @@ class ActorLayout:
     shapes: Mapping[str, tuple[int, ...]]  # in order; heads have a leading task axis
     layers: int
     head_layers: int
+    activation: Activation = "leaky-relu"
+    log_std: LogStd = "clip"
+    log_std_range: tuple[float, float] = (-20.0, 2.0)
 
     @property
     def size(self) -> int:

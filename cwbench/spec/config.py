@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from cwbench.spec.options import from_record, option, to_record
+from cwbench.spec.errors import UserError
+from cwbench.spec.options import flag_name, from_record, option, to_record
 from cwbench.spec.tasks import Task
+
+N = TypeVar("N", int, float)
 
 # How SAC's gradients are computed: by learner/gradients.py, or by autograd from learner/losses.py.
 Gradients = Literal["manual", "autograd"]
@@ -14,6 +17,11 @@ Reset = Literal[
     "none", "actor", "critic", "heads", "actor,critic", "actor,heads", "critic,heads",
     "actor,critic,heads",
 ]  # fmt: skip
+
+
+Activation = Literal["leaky-relu", "relu", "tanh"]
+InitialWeights = Literal["glorot", "torch"]
+LogStd = Literal["clip", "tanh"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,73 @@ class NetworkConfig:
     critic_head_layers: int = option(
         0, "Hidden layers that each task has for itself in the critics.", minimum=0
     )
+    hidden: str | None = option(
+        None,
+        "Units of each hidden layer, such as 400,300; instead of --width and --layers.",
+        added=True,
+        metavar="N,N,...",
+    )
+    activation: Activation = option(
+        "leaky-relu", "Activation of hidden layers; after LayerNorm it is tanh.", added=True
+    )
+    layer_norm: Literal["on", "off"] = option(
+        "on", "LayerNorm and tanh in the first hidden layer; off: it is like the others.",
+        added=True,
+    )  # fmt: skip
+    init: InitialWeights = option(
+        "glorot", "Initial weights: Glorot's with zero biases, or torch's default.", added=True
+    )
+    log_std: LogStd = option(
+        "clip", "How the policy's log-std is kept in its range: clipped, or tanh scaled to it.",
+        added=True,
+    )  # fmt: skip
+    log_std_range: str = option(
+        "-20,2", "Smallest and largest log-std of the policy.", added=True, metavar="MIN,MAX"
+    )
+
+    def __post_init__(self) -> None:
+        """Equal networks get equal records: `hidden` stays only where the layers differ."""
+        low, high = self.log_std_bounds
+        if not -1e3 <= low < high <= 1e3:
+            raise UserError(
+                f"--log-std-range {self.log_std_range}: these are no bounds", "write -20,2"
+            )
+        if self.hidden is None:
+            return
+        units = _numbers("hidden", self.hidden, int, "256,256")
+        if not all(1 <= count <= 65_536 for count in units) or len(units) > 100:
+            raise UserError(
+                f"--hidden {self.hidden}: layers have 1 to 65,536 units", "write 256,256"
+            )
+        text = ",".join(map(str, units)) if len(set(units)) > 1 else None
+        for name, value in (("hidden", text), ("width", max(units)), ("layers", len(units))):
+            object.__setattr__(self, name, value)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Of each hidden layer."""
+        if self.hidden is None:
+            return (self.width,) * self.layers
+        return _numbers("hidden", self.hidden, int, "256,256")
+
+    @property
+    def log_std_bounds(self) -> tuple[float, float]:
+        bounds = _numbers("log_std_range", self.log_std_range, float, "-20,2")
+        if len(bounds) != 2:
+            raise UserError(
+                f"--log-std-range {self.log_std_range}: two numbers are needed", "write -20,2"
+            )
+        return bounds[0], bounds[1]
+
+
+def _numbers(name: str, text: str, kind: type[N], example: str) -> tuple[N, ...]:
+    """Numbers separated by commas."""
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(
+            f"--{flag_name(name)} {text}: not a list of numbers", f"write {example}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.options import from_record, per_run_names
+from cwbench.spec.options import from_record, per_run_names, to_record
 
 SCHEMA = 1
 
@@ -43,10 +43,10 @@ class Setup:
             "method": self.method,
             "source": self.source,
             "method_options": self.options.record(),
-            "sac": asdict(self.sac),
-            "network": asdict(self.network),
+            "sac": to_record(self.sac),
+            "network": to_record(self.network),
             "env": self.env.record(),
-            "schedule": asdict(self.schedule),
+            "schedule": to_record(self.schedule),
         }
 
     @staticmethod

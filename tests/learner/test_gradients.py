@@ -22,7 +22,7 @@ from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.rehearsal import Rehearsal
-from cwbench.spec.config import Gradients, ScheduleConfig
+from cwbench.spec.config import Gradients, NetworkConfig, ScheduleConfig
 from cwbench.spec.segment import segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 
@@ -46,12 +46,11 @@ def tasks_of(kind: str) -> Tasks:
     return Tasks(index, blocks[kind])
 
 
-def example(actor_heads: int, critic_heads: int, kind: str) -> tuple[Any, ...]:
+def example(actor_heads: int, critic_heads: int, kind: str, **options: Any) -> tuple[Any, ...]:
     """Arguments of `sac_gradients` with random numbers of double precision everywhere."""
-    policy, critic = (
-        make_policy(OBS, ACT, 8, 2, actor_heads),
-        make_critic(OBS, ACT, 8, 2, critic_heads),
-    )
+    heads = {"actor_head_layers": actor_heads, "critic_head_layers": critic_heads}
+    network = NetworkConfig(**{"width": 8, "layers": 2, **heads, **options})
+    policy, critic = make_policy(OBS, ACT, network), make_critic(OBS, ACT, network)
     generator = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> Tensor:
@@ -85,7 +84,29 @@ def assert_same(found: Params, expected: Params, tolerance: float) -> None:
 )
 @pytest.mark.parametrize("heads", [(0, 0), (1, 2), (2, 1)])
 def test_gradients_are_those_of_the_losses(heads: tuple[int, int], kind: str) -> None:
-    arguments = example(*heads, kind)
+    assert_gradients_are_those_of_the_losses(example(*heads, kind))
+
+
+@pytest.mark.parametrize("heads", [(0, 0), (1, 2), (3, 3)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hidden": "8,6,4"},
+        {"hidden": "8,6,4", "layer_norm": "off", "activation": "relu"},
+        {"layers": 3, "layer_norm": "off"},
+        {"layers": 3, "activation": "tanh"},
+        {"layers": 3, "log_std": "tanh", "log_std_range": "-5,1"},
+        {"layers": 3, "log_std_range": "-0.3,0.4"},
+    ],
+    ids=str,
+)
+def test_gradients_follow_the_network_options(
+    options: dict[str, Any], heads: tuple[int, int]
+) -> None:
+    assert_gradients_are_those_of_the_losses(example(*heads, "blocks", **options))
+
+
+def assert_gradients_are_those_of_the_losses(arguments: tuple[Any, ...]) -> None:
     with torch.no_grad():
         manual = sac_gradients(*arguments)
     expected = autograd_gradients(*arguments)

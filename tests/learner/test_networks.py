@@ -1,5 +1,7 @@
 """Stacked networks against single ones written plainly with torch.nn."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,7 @@ from torch.testing import assert_close
 
 from cwbench.learner.heads import Tasks
 from cwbench.learner.networks import Network, make_critic, make_policy, squash
+from cwbench.spec.config import NetworkConfig
 
 SEEDS = [3, 4]
 
@@ -40,21 +43,32 @@ def plain(
         linear = nn.Linear(*weight.shape)
         linear.weight.data, linear.bias.data = weight.T.clone(), pick(f"{net.name}.{layer}.bias")
         modules.append(linear)
-        if layer == 0:
+        if layer == 0 and net.norm:
             norm = nn.LayerNorm(weight.shape[1], eps=1e-3)
             norm.weight.data = pick(f"{net.name}.norm.scale")
             norm.bias.data = pick(f"{net.name}.norm.shift")
             modules += [norm, nn.Tanh()]
         elif layer < net.layers:
-            modules.append(nn.LeakyReLU(0.2))
+            activations = {"leaky-relu": nn.LeakyReLU(0.2), "relu": nn.ReLU(), "tanh": nn.Tanh()}
+            modules.append(activations[net.activation])
     return nn.Sequential(*modules)
 
 
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"hidden": "8,6,7,5", "activation": "relu"},
+    {"layer_norm": "off", "activation": "relu"},
+    {"layer_norm": "off", "activation": "tanh"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("head_layers", [0, 1, 3, 4])
 @pytest.mark.parametrize("kind", ["actor", "critic"])
-def test_stacked_equals_single(kind: str, head_layers: int) -> None:
-    make = {"actor": lambda: make_policy(5, 3, 8, 4, head_layers).network}
-    net = make[kind]() if kind in make else make_critic(5, 3, 8, 4, head_layers)
+def test_stacked_equals_single(kind: str, head_layers: int, options: dict[str, Any]) -> None:
+    heads = {"actor_head_layers": head_layers, "critic_head_layers": head_layers}
+    config = NetworkConfig(**{"width": 8, **heads, **options})
+    net = make_policy(5, 3, config).network if kind == "actor" else make_critic(5, 3, config)
     params = full_params(net, tasks=3)
     x = torch.randn(2, 6, net.inputs, generator=torch.Generator().manual_seed(2))
     index = torch.tensor([[0, 0, 2, 2, 2, 1]] * 2)
@@ -70,7 +84,7 @@ def test_stacked_equals_single(kind: str, head_layers: int) -> None:
 
 
 def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> None:
-    net = make_policy(12, 4, 256, 4, 0).network
+    net = make_policy(12, 4, NetworkConfig()).network
     trunk, head = net.init_trunk(SEEDS), net.init_head(SEEDS, 5)
     limit = (6 / (256 + 256)) ** 0.5
     weight = trunk["actor.1.weight"]
@@ -81,6 +95,25 @@ def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> No
     assert not trunk["actor.1.bias"].any() and trunk["actor.norm.scale"].eq(1).all()
     assert torch.equal(net.init_head([4], 5)["actor.4.weight"], head["actor.4.weight"][1:])
     assert not torch.equal(net.init_head([4], 6)["actor.4.weight"], head["actor.4.weight"][1:])
+
+
+def test_torchs_initial_weights_have_its_bounds_and_biases() -> None:
+    net = make_policy(12, 4, NetworkConfig(hidden="64,32", init="torch")).network
+    params = net.init_trunk(SEEDS) | net.init_head(SEEDS, 0)
+    for layer, fan_in in enumerate([12, 64, 32]):
+        for kind in ("weight", "bias"):
+            x = params[f"actor.{layer}.{kind}"]
+            assert 0.7 * fan_in**-0.5 < float(x.abs().max()) <= fan_in**-0.5
+    assert_close(params["actor.1.weight"].var(), torch.tensor(1 / 64 / 3), rtol=0.1, atol=0)
+    assert params["actor.norm.scale"].eq(1).all() and not params["actor.norm.shift"].any()
+
+
+def test_log_std_stays_in_its_range() -> None:
+    x = torch.tensor([-1e4, 0.0, 1e4])
+    tanh = make_policy(12, 4, NetworkConfig(log_std="tanh")).log_std(x)
+    assert_close(tanh, torch.tensor([-20.0, -9.0, 2.0]))  # -20 + 11 (tanh x + 1)
+    clip = make_policy(12, 4, NetworkConfig(log_std_range="-5,1")).log_std(x)
+    assert_close(clip, torch.tensor([-5.0, 0.0, 1.0]))
 
 
 def test_squash_matches_the_density_of_a_transformed_normal() -> None:

@@ -38,7 +38,7 @@ class PlainNet(nn.Module):
             linear = nn.Linear(*weight.shape)
             linear.weight.data, linear.bias.data = weight.T.clone(), pick(f"{layer}.bias").clone()
             self.linears.append(linear)
-        self.norm = nn.LayerNorm(net.width, eps=1e-3)
+        self.norm = nn.LayerNorm(net.units[0], eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.tanh(self.norm(self.linears[0](x)))

@@ -14,6 +14,7 @@ from cwbench.learner.networks import make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl
+from cwbench.spec.config import NetworkConfig
 
 # KL(N(0, 1) || N(1, 2)) and the other way round, derived on paper.
 FORWARD = math.log(2) + (1 + 1) / 8 - 1 / 2
@@ -96,7 +97,10 @@ def test_recorded_states_keep_their_task_and_policy(make_trainer: Callable[..., 
 @pytest.mark.filterwarnings("default")  # the compiler's own
 def test_compiled_divergence_has_the_same_gradients() -> None:
     """In float64: in float32 a unit at the kink of its activation may fall on either side."""
-    policy, draws = make_policy(5, 2, 16, 3, 0), torch.Generator().manual_seed(0)
+    policy, draws = (
+        make_policy(5, 2, NetworkConfig(width=16, layers=3)),
+        torch.Generator().manual_seed(0),
+    )
     shapes = policy.network.shapes(2)
     params = {
         name: torch.randn(2, *shape, generator=draws, dtype=torch.float64)

@@ -1,5 +1,7 @@
 """The workers' numpy policy against torch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,17 +9,31 @@ import torch
 from cwbench.learner.heads import Tasks
 from cwbench.learner.networks import make_policy, squash
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import NetworkConfig
 
 
-@pytest.mark.parametrize("head_layers", [0, 2, 4])
-def test_numpy_actor_equals_torch(head_layers: int) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"actor_head_layers": 2},
+        {"actor_head_layers": 4},
+        {"hidden": "32,8,16,24", "actor_head_layers": 2},
+        {"activation": "relu", "layer_norm": "off"},
+        {"activation": "tanh", "layer_norm": "off", "actor_head_layers": 4},
+        {"activation": "relu"},
+        {"log_std": "tanh", "log_std_range": "-5,1"},
+        {"log_std_range": "-0.2,0.3"},
+    ],
+    ids=str,
+)
+def test_numpy_actor_equals_torch(options: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(0)
-    policy = make_policy(12, 4, 32, 4, head_layers)
+    policy = make_policy(12, 4, NetworkConfig(**{"width": 32, **options}))
     shapes = policy.network.shapes(3)
     params = {k: torch.randn(2, *s, generator=generator) / s[-1] ** 0.5 for k, s in shapes.items()}
     flat = torch.cat([params[name].flatten(1) for name in shapes], 1).numpy()
-    layout = ActorLayout(shapes, 4, head_layers)
+    layout = policy.layout(3)
     assert layout.size == flat.shape[1]
     obs, noise = (
         torch.randn(2, 7, 12, generator=generator),
@@ -35,8 +51,7 @@ def test_numpy_actor_equals_torch(head_layers: int) -> None:
 
 
 def test_actor_sees_weights_that_are_refreshed_in_place() -> None:
-    shapes = make_policy(12, 4, 8, 2, 0).network.shapes(1)
-    layout = ActorLayout(shapes, 2, 0)
+    layout = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(1)
     flat = np.zeros(layout.size, np.float32)
     actor = Actor(layout, flat)
     obs, noise = np.ones(12, np.float32), np.zeros(4, np.float32)

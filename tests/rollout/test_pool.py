@@ -20,7 +20,7 @@ from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, Lane
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Collector, Pool
 from cwbench.rollout.shared_memory import ArrayRef, SharedArray
-from cwbench.spec.actor_layout import ActorLayout, Floats
+from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
     MethodConfig,
     NetworkConfig,
@@ -31,7 +31,7 @@ from cwbench.spec.config import (
 from cwbench.spec.segment import Segment, Setup
 from cwbench.store.results import Store, load_runs
 
-LAYOUT = ActorLayout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
+LAYOUT = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(1)
 ENV = PointMassConfig(horizon=20)
 CPU = torch.device("cpu")
 

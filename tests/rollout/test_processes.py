@@ -16,8 +16,7 @@ from cwbench.rollout.episodes import EvalJob, EvalResult
 from cwbench.rollout.pool import Collector, Pool, WorkerError
 from cwbench.rollout.processes import WorkerProcess
 from cwbench.rollout.shared_memory import SharedArray
-from cwbench.spec.actor_layout import ActorLayout
-from cwbench.spec.config import PointMassConfig
+from cwbench.spec.config import NetworkConfig, PointMassConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore:worker .* it is replaced:RuntimeWarning")
 
@@ -107,7 +106,7 @@ def test_a_run_continued_from_a_snapshot_survives_a_lost_worker(
     assert results(tmp_path / "faulty") == results(tmp_path / "whole")
 
 
-LAYOUT = ActorLayout(make_policy(12, 4, 8, 2, 0).network.shapes(1), 2, 0)
+LAYOUT = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(1)
 
 
 def job(weights: SharedArray) -> EvalJob:
