@@ -19,7 +19,7 @@ from cwbench.fleet.sharing import Outcome
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.plan import Plan, split_evenly
+from cwbench.planning.plan import Plan, Run, split_evenly
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence
 from cwbench.spec.config import (
@@ -131,42 +131,53 @@ ToyRun = Callable[..., tuple[Store, Plan, Outcome]]
 
 @pytest.fixture(scope="session")
 def toy_run(toy_pool: Pool) -> ToyRun:
-    """Train a method on the toy tasks into a folder, as `cwbench run` would."""
+    """Train methods on the toy tasks into a folder, as `cwbench run` would."""
 
     def run(
         root: Path,
-        name: str = "finetuning",
-        *,
+        *names: str,
         seeds: tuple[int, ...] = (0,),
         tasks: tuple[str, ...] = TOY_TASKS,
         stop_after: int = 0,
         groups: int = 1,
+        side_by_side: int | None = None,
         snapshot_seconds: float = 1e9,
         schedule: ScheduleConfig = TOY_SCHEDULE,
         sac: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
         sweep: Iterable[dict[str, Any]] = ({},),
     ) -> tuple[Store, Plan, Outcome]:
-        base, entry = build.load_method(name)
         small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
         sequence = Sequence("toy", tasks, "pointmass")
-        given = small | asdict(schedule) | TOY_OPTIONS.get(base, {}) | (options or {})
-        setups = [build.make_setup(base, entry, "paper", given | own, sequence) for own in sweep]
-        runs = [
-            build.make_run(entry, name, setup, "toy", sequence, seed)
-            for setup in setups
-            for seed in seeds
-        ]
+        methods, experiments = {}, dict[str, list[Run]]()
+        for name in names or ("finetuning",):
+            base, entry = build.load_method(name)
+            given = small | asdict(schedule) | TOY_OPTIONS.get(base, {}) | (options or {})
+            setups = [
+                build.make_setup(base, entry, "paper", given | own, sequence) for own in sweep
+            ]
+            methods[base] = entry.method
+            experiments[name] = [
+                build.make_run(entry, name, setup, "toy", sequence, seed)
+                for setup in setups
+                for seed in seeds
+            ]
+        runs = [run for found in experiments.values() for run in found]
         session = Session(
             Store(root),
-            {base: entry.method},
-            Execution(threads=1, snapshot_minutes=snapshot_seconds / 60, fleet_size=8),
+            methods,
+            Execution(
+                threads=1,
+                snapshot_minutes=snapshot_seconds / 60,
+                fleet_size=8,
+                side_by_side=side_by_side,
+            ),
             torch.device("cpu"),
             listener=Stopping(stop_after),
             fits=lambda fleet: True,
             groups=lambda fleet: split_evenly(fleet, min(groups, len(fleet))),
         )
-        session.record({name: runs})
+        session.record(experiments)
         plan = session.plan(runs)
         outcome = session.train(plan, "toy", toy_pool)
         return session.store, plan, outcome

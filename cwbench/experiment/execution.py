@@ -39,6 +39,13 @@ class Execution:
         minimum=1,
         maximum=10_000,
     )
+    side_by_side: int | None = option(
+        None,
+        "Fleets trained at the same time, at most.  [default: on CUDA as many as fit, on a CPU 1]",
+        minimum=1,
+        maximum=64,
+        metavar="N",
+    )
     compile: bool | None = option(
         None, "Compile updates; takes a minute.  [default: on CUDA, for tasks of 50,000 steps]"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 # The cost per run falls with the number of runs up to these, and hardly beyond
 # (docs/performance.md); so fleets are as large as these and memory allow.
 LARGEST_FLEET = {"cpu": 8, "cuda": 100}
+# Fleets that train at the same time, where memory allows. On a CPU one fleet's updates and workers
+# use all cores in turn.
+SIDE_BY_SIDE = {"cpu": 1, "cuda": 64}
 
 
 class Listener(Protocol):
@@ -119,7 +122,12 @@ class Session:
     def workers(self, plan: Plan) -> int:
         from cwbench.planning.estimate import cores
 
-        return self.execution.workers or min(cores(), 2 * max(map(len, plan.fleets), default=1))
+        largest = sorted(map(len, plan.fleets), reverse=True)[: self.side_by_side]
+        return self.execution.workers or min(cores(), 2 * sum(largest) or 1)
+
+    @property
+    def side_by_side(self) -> int:
+        return self.execution.side_by_side or SIDE_BY_SIDE[self.device.type]
 
     @property
     def here(self) -> bool:
@@ -201,11 +209,12 @@ class Session:
         self._set_threads(plan)
         total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
         with self.listener.progress(total) as progress:
+            runner = self._runner(protocol)
             if pool is not None:
-                outcome = self._runner(protocol).run(plan, pool, progress)
+                outcome = runner.run(plan, pool, progress)
             else:
                 with Pool(self.workers(plan), timeout=self.execution.worker_timeout) as own:
-                    outcome = self._runner(protocol).run(plan, own, progress)
+                    outcome = runner.run(plan, own, progress)
         self._report(outcome)
         return outcome
 
@@ -223,9 +232,17 @@ class Session:
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
             snapshot_seconds=60 * self.execution.snapshot_minutes,
+            side_by_side=self.side_by_side,
+            room=self._room(),
             # Reports must know which shared options are the method's own choice.
             about=lambda segment: described | {"preset": self._preset(segment)},
         )
+
+    def _room(self) -> Callable[[Sequence[Sequence[Segment]]], bool]:
+        """Whether fleets fit into memory together; measured before the first one takes some."""
+        if self.side_by_side == 1 or self.fits is not None:
+            return lambda fleets: True
+        return self._memory(self.execution.fleet_size or LARGEST_FLEET[self.device.type]).hold
 
     def _set_threads(self, plan: Plan) -> None:
         import torch

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cwbench.fleet.state import Counts
 from cwbench.rollout.episodes import EvalJob, EvalResult
-from cwbench.rollout.pool import Pool
+from cwbench.rollout.pool import Pool, WorkerError
 from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.segment import Segment
@@ -41,6 +41,7 @@ class Evaluator:
         self._step = 0  # at which the current evaluation began
         self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
         self._missing = 0
+        self.failure = ""  # of a worker, with these episodes
         self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
     def start(self, step: int) -> list[bool]:
@@ -49,9 +50,9 @@ class Evaluator:
         Waits for the previous evaluation: workers collect first, so evaluations would pile up, and
         the weights of the previous one would be overwritten.
         """
-        self._wait()
+        self.wait()
         positions = range(self.position + 1)
-        self._step, self._missing = step, self.runs * len(positions)
+        self._step = step
         policies = self._share([self.position] if self.one_policy else positions)
         for position in positions:
             for run, segment in enumerate(self.segments):
@@ -75,7 +76,7 @@ class Evaluator:
             returns[run, number] = result.mean_return
             self.counts[run].selection_steps += result.steps
 
-        self._wait()
+        self.wait()
         self._share(heads)
         for number, head in enumerate(heads):
             for run, segment in enumerate(self.segments):
@@ -89,18 +90,25 @@ class Evaluator:
                     head=head,
                     episodes=episodes,
                 )
-        self.pool.finish_evaluations()
+        self.wait()
         return returns
 
-    def _wait(self) -> None:
-        while self._missing:
+    @property
+    def idle(self) -> bool:
+        """Whether all results have arrived. WorkerError if some never will."""
+        if self.failure:
+            raise WorkerError(self.failure)
+        return not self._missing
+
+    def wait(self) -> None:
+        while not self.idle:
             self.pool.receive()
 
     def _share(self, positions: Sequence[int]) -> Floats:
         """Copy the policies of some positions to shared memory: [policies, R, P]."""
         shape = (len(positions), self.runs, self.layout.size)
         if self._shared is None or self._shared.array.shape != shape:
-            self.close()
+            self._release()
             self._shared = SharedArray(shape)
         for target, position in zip(self._shared.array, positions, strict=True):
             torch.from_numpy(target).copy_(self.policy(position))
@@ -118,17 +126,25 @@ class Evaluator:
             row=policy * self.runs + run,
             **job,
         )
-        self.pool.evaluate(episodes, done)
+        self._missing += 1
+        self.pool.evaluate(episodes, partial(self._arrived, done), self)
+
+    def _arrived(self, done: Callable[[EvalResult], None], result: EvalResult) -> None:
+        self._missing -= 1
+        done(result)
 
     def close(self) -> None:
-        """Release the memory shared with workers."""
+        """Cancel what is in progress, and release the memory shared with workers."""
+        self.pool.cancel(self)
+        self._release()
+
+    def _release(self) -> None:
         if self._shared is not None:
             self._shared.close()
             self._shared = None
 
     def _received(self, run: int, position: int, result: EvalResult) -> None:
         self._results[run, position] = result
-        self._missing -= 1
         if not self._missing:
             for run in range(self.runs):
                 results = [self._results[run, p] for p in range(self.position + 1)]

@@ -73,6 +73,7 @@ class Fleet:
             evaluated=self._evaluated,
         )
         self.abandoned = self._closed = self._due = False  # due: an evaluation
+        self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._begin(check_stop)
 
@@ -191,7 +192,17 @@ class Fleet:
 
     @property
     def finished(self) -> bool:
+        """Whether all steps are done; the end of the task may still have to come."""
         return self._next is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether workers have done what the next turn needs. WorkerError if they never will."""
+        self.publisher.check()
+        evaluated = self.evaluator.idle
+        if self.finished:
+            return evaluated
+        return self.collector.complete and (evaluated or not self._due)
 
     def request(self) -> None:
         """Ask for the next chunk, with the weights last sent out, arrived or not."""
@@ -206,7 +217,6 @@ class Fleet:
         """
         milestone = self._next
         assert milestone is not None
-        # Workers wait for the weights too, but only this process notices a device's failure.
         self.publisher.wait()
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
@@ -219,11 +229,15 @@ class Fleet:
         self._next = next(self._milestones, None)
         self._due = milestone.evaluate and not self.finished
 
-    def finish(self) -> None:
-        """The end of the task: the method's turn, the last evaluation, what children need."""
+    def end_task(self) -> None:
+        """The method's turn at the end of the task; the last evaluation begins."""
         self.method.end_task(self.position)
         self.evaluate()
-        self.pool.finish_evaluations()
+        self.ended = True
+
+    def finish(self) -> None:
+        """After the last evaluation: write what children need."""
+        self.evaluator.wait()
         self._close()
         tensors = snapshot.tensors(self.trainer, self.method)
         for run, folder in enumerate(self.folders):
@@ -349,7 +363,7 @@ class Fleet:
     def snapshot(self) -> None:
         """Save the middle of the segment, so that continuing gives the same numbers."""
         self._evaluate_if_due()
-        self.pool.finish_evaluations()
+        self.evaluator.wait()
         snapshot.save(
             self.state,
             self.trainer,

@@ -28,6 +28,7 @@ def duration(seconds: float) -> str:
 class Quiet:
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
+    def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, steps: int) -> None: ...
     def wait(self, segments: int) -> None: ...
     def __enter__(self) -> "Quiet":
@@ -47,9 +48,16 @@ class Progress(Quiet):
         self.resumed = 0  # steps done before this process began
 
     def begin(self, fleets: Sequence[Fleet]) -> None:
-        self.finished += sum(f.steps * f.runs for f in self.fleets)
-        self.fleets = list(fleets)
+        self.fleets += fleets
         self.resumed += sum(f.step * f.runs for f in fleets)
+
+    def end(self, fleets: Sequence[Fleet]) -> None:
+        """They are done, or will not be."""
+        for fleet in fleets:
+            if fleet in self.fleets:
+                self.fleets.remove(fleet)
+                self.finished += fleet.step * fleet.runs
+                self.total -= (fleet.steps - fleet.step) * fleet.runs
 
     def leave(self, steps: int) -> None:
         """Others did this many of the steps."""

@@ -1,6 +1,6 @@
-"""Takes the fleets of a plan through their tasks, one after another, on this machine."""
+"""Takes the fleets of a plan through their tasks on this machine, several side by side."""
 
-import gc
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
+from cwbench.fleet import sharing as shared
 from cwbench.fleet import snapshot
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
+from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan
@@ -22,6 +24,8 @@ from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
+
+Segments = Sequence[Segment]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Runner:
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
+    side_by_side: int = 1  # fleets that train at the same time, at most
+    room: Callable[[Sequence[Segments]], bool] = lambda fleets: True  # whether they fit together
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
         """Train what is not claimed elsewhere; then wait for the rest and go on with its children.
@@ -45,154 +51,168 @@ class Runner:
         pool.check_stop = stop.check_urgent
         with stop.listening(), Claims() as claims:
             sharing = Sharing(self.store, self.about, claims, outcome, progress)
-            fleets: Sequence[Sequence[Segment]] = plan.fleets
-            while fleets and not outcome.interrupted:
-                sharing.moved = False
-                fleets = list(self._go_through(fleets, sharing, pool, stop))
-                if fleets and not sharing.moved:
-                    sharing.wait(fleets, stop)
-                outcome.interrupted |= bool(stop and fleets)
+            SideBySide(self, plan, sharing, pool, stop).run()
         return outcome
 
-    def _go_through(
-        self, fleets: Sequence[Sequence[Segment]], sharing: Sharing, pool: Pool, stop: StopRequest
-    ) -> Iterator[Sequence[Segment]]:
-        """Train what can be had of each fleet; yields what must be looked at again."""
-        for segments in fleets:
-            if sharing.outcome.interrupted:
-                return
-            ours, others = sharing.sort(segments)
-            self._run_ours(ours, pool, sharing.progress, stop, sharing.outcome)
-            for segment in ours:
-                sharing.claims.release(self.store.folder(segment))
-            if others:
-                yield others
+    def groups(self, training: Training, pool: Pool) -> Iterator[Fleet]:
+        """Build the groups of a training, each for a CUDA stream of its own."""
+        groups = self.grouping(training.segments)
+        for group, number in zip(groups, training.streams, strict=True):
+            setup, stream = group[0].setup, side_by_side(self.device, number)
+            with stream:
+                yield Fleet(
+                    group,
+                    self.methods[setup.method],
+                    store=self.store,
+                    pool=pool,
+                    device=self.device,
+                    dims=self.dims(setup.env),
+                    stream=stream,
+                    compiled=self.compiled,
+                    gradients=self.gradients,
+                    check_stop=training.stop.check,
+                )
 
-    def _run_ours(
-        self,
-        segments: Sequence[Segment],
-        pool: Pool,
-        progress: Progress,
-        stop: StopRequest,
-        outcome: Outcome,
-    ) -> None:
-        """Runs continue from where they are, so those at different steps train apart."""
-        steps: dict[int, list[Segment]] = {}
-        for segment in segments:
-            step = snapshot.step_of(self.store.folder(segment).snapshot)
-            steps.setdefault(step, []).append(segment)
-        for group in steps.values():
-            outcome.interrupted |= bool(stop)
-            if not outcome.interrupted:
-                self._run_fleet(group, pool, progress, stop, outcome)
-
-    def _run_fleet(
-        self,
-        segments: Sequence[Segment],
-        pool: Pool,
-        progress: Progress,
-        stop: StopRequest,
-        outcome: Outcome,
-    ) -> None:
-        fleets: list[Fleet] = []
-        try:
-            for number, group in enumerate(self.grouping(segments)):
-                fleets.append(self._fleet(group, number, pool, stop))
-            progress.begin(fleets)
-            self._drive(fleets, progress, stop)
-            outcome.interrupted = bool(stop) and not all(fleet.finished for fleet in fleets)
-        except Interrupted:
-            outcome.interrupted = True
-            _abandon(fleets, pool)
-            self._mark(segments, "pending", "stopped; continues from its last snapshot")
-        except Exception as error:
-            _abandon(fleets, pool)
-            self._mark(segments, "failed", _last_line(error))
-            for segment in segments:
-                outcome.failed[segment.folder] = _last_line(error)
-            traceback.print_exc()
-        _free(fleets, self.device)
-        for segment in segments:
-            state = self.store.folder(segment).state
-            outcome.trained += state == "done"
-            if state == "diverged":
-                outcome.diverged.append(segment.folder)
-
-    def _fleet(
-        self, segments: Sequence[Segment], number: int, pool: Pool, stop: StopRequest
-    ) -> Fleet:
-        setup, stream = segments[0].setup, side_by_side(self.device, number)
-        with stream:
-            return Fleet(
-                segments,
-                self.methods[setup.method],
-                store=self.store,
-                pool=pool,
-                device=self.device,
-                dims=self.dims(setup.env),
-                stream=stream,
-                compiled=self.compiled,
-                gradients=self.gradients,
-                check_stop=stop.check,
-            )
-
-    def _drive(self, fleets: Sequence[Fleet], progress: Progress, stop: StopRequest) -> None:
-        """Fleets alternate: while one updates, the workers collect for the others.
-
-        On an accelerator updates are only started, and the next chunk is requested at once: workers
-        begin it as soon as its weights have arrived.
-        """
-        active = list(fleets)
-        for fleet in active:
-            fleet.request()
-        while active:
-            for fleet in list(active):
-                with fleet.stream:
-                    goes_on = self._advance(fleet, progress, stop)
-                if not goes_on:
-                    active.remove(fleet)
-
-    def _advance(self, fleet: Fleet, progress: Progress, stop: StopRequest) -> bool:
-        """Learn from a chunk and ask for the next; whether there is one."""
-        fleet.learn()
-        progress.advance(fleet)
-        if fleet.finished:
-            fleet.finish()
-            progress.advance(fleet)
-            return False
-        if stop:
-            fleet.pause()
-            return False
-        if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
-            fleet.snapshot()
-        fleet.request()
-        return True
-
-    def _mark(self, segments: Sequence[Segment], state: str, message: str) -> None:
+    def mark(self, segments: Segments, state: str, message: str) -> None:
         for segment in segments:
             folder = self.store.folder(segment)
             if folder.state in ("running", "pending"):
                 folder.set_status(state, message=message)
 
 
-def _abandon(fleets: Sequence[Fleet], pool: Pool) -> None:
-    """Leave nothing behind that the next fleet could stumble over."""
-    for fleet in fleets:
-        fleet.abandon()
-    pool.reset()
+class SideBySide:
+    """The fleets that train now and those that wait for their parents, for room, or for others.
 
-
-def _free(fleets: Sequence[Fleet], device: torch.device) -> None:
-    """Give back what they hold, before the next ones take as much.
-
-    A trainer and its method refer to each other, so they would stay until Python looks for circles;
-    and torch keeps a device's memory for itself, that of captured updates apart from other.
+    Turns go to whichever fleet has its chunk, so workers collect for some fleets while others
+    update. The order of turns changes no run's numbers.
     """
-    for fleet in fleets:
-        fleet.free()
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+
+    def __init__(
+        self, runner: Runner, plan: Plan, sharing: Sharing, pool: Pool, stop: StopRequest
+    ) -> None:
+        self.runner, self.sharing, self.pool, self.stop = runner, sharing, pool, stop
+        self.outcome = sharing.outcome
+        self.waiting: list[Segments] = list(plan.fleets)
+        self.untried = {segment.id for fleet in plan.fleets for segment in fleet}
+        self.trainings: list[Training] = []  # in the order of their next turns
+        self._look_again = 0.0  # when to look whether a fleet can start
+
+    def run(self) -> None:
+        while self.trainings or (self.waiting and not self.stop):
+            self._start_fleets()
+            if self.trainings:
+                self._give_turn()
+            elif self.waiting and not self.sharing.moved:
+                self.sharing.wait(self.waiting, self.stop)
+        self.outcome.interrupted |= bool(self.waiting)
+        if self.outcome.failed or self.outcome.interrupted:
+            self.pool.reset()
+
+    # Starting
+
+    def _start_fleets(self) -> None:
+        """Start what is ready and fits. Looks again when a fleet ends, and now and then."""
+        if self.stop or (self.trainings and time.monotonic() < self._look_again):
+            return
+        self._look_again = time.monotonic() + shared.WAIT_SECONDS
+        self.sharing.moved = False
+        for segments in list(self.waiting):
+            full = len(self.trainings) >= self.runner.side_by_side
+            if self.stop or full:
+                return
+            if not self._blocked(segments) and self._fits(segments):
+                self._start(segments)
+
+    def _blocked(self, segments: Segments) -> bool:
+        """Whether a parent is being trained here or comes first: a fleet starts as a whole."""
+        parents = {segment.parent.id for segment in segments if segment.parent is not None}
+        return bool(parents & (self.untried | self.sharing.ours))
+
+    def _fits(self, segments: Segments) -> bool:
+        others = [training.segments for training in self.trainings]
+        return not others or self.runner.room([*others, segments])
+
+    def _start(self, segments: Segments) -> None:
+        """Train what can be had of a fleet; the rest waits."""
+        self.untried.difference_update(segment.id for segment in segments)
+        ours, later = self.sharing.sort(segments)
+        now, apart = self._at_one_step(ours)
+        self.sharing.release(apart)
+        index = self.waiting.index(segments)
+        self.waiting[index : index + 1] = [rest for rest in (apart, later) if rest]
+        if now:
+            taken = [number for training in self.trainings for number in training.streams]
+            training = Training(
+                now,
+                lowest_free(taken, len(self.runner.grouping(now))),
+                self.sharing.progress,
+                self.stop,
+                self.runner.snapshot_seconds,
+            )
+            self.trainings.append(training)
+            with self._ending(training):
+                training.start(self.runner.groups(training, self.pool))
+
+    def _at_one_step(self, segments: Segments) -> tuple[list[Segment], list[Segment]]:
+        """Runs continue from where they are, so those at different steps train apart."""
+        steps = [snapshot.step_of(self.runner.store.folder(s).snapshot) for s in segments]
+        pairs = list(zip(segments, steps, strict=True))
+        return [s for s, step in pairs if step == steps[0]], [
+            s for s, step in pairs if step != steps[0]
+        ]
+
+    # Turns
+
+    def _give_turn(self) -> None:
+        """To the first fleet whose workers are done; or wait for a message of a worker."""
+        for training in list(self.trainings):
+            turned = False
+            with self._ending(training):
+                turned = training.take_turn()
+            if turned and training in self.trainings:
+                self.trainings.remove(training)
+                self.trainings.append(training)
+            if turned or training not in self.trainings:
+                return
+        with self._ending(*self.trainings):
+            self.pool.receive()
+
+    # Ending
+
+    @contextlib.contextmanager
+    def _ending(self, *trainings: Training) -> Iterator[None]:
+        """End those of the trainings that are over afterwards. An error ends no others."""
+        try:
+            yield
+        except Interrupted:
+            self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+        except Exception as error:
+            self._abandon(trainings, "failed", _last_line(error))
+            for training in trainings:
+                for segment in training.segments:
+                    self.outcome.failed[segment.folder] = _last_line(error)
+            traceback.print_exc()
+        for training in trainings:
+            if not training.active:
+                self._end(training)
+
+    def _abandon(self, trainings: Sequence[Training], state: str, message: str) -> None:
+        for training in trainings:
+            training.abandon()
+            self.runner.mark(training.segments, state, message)
+
+    def _end(self, training: Training) -> None:
+        self.outcome.interrupted |= bool(self.stop) and not training.finished
+        self.trainings.remove(training)
+        self.sharing.progress.end(training.fleets)
+        training.free(self.runner.device)
+        for segment in training.segments:
+            state = self.runner.store.folder(segment).state
+            self.outcome.trained += state == "done"
+            if state == "diverged":
+                self.outcome.diverged.append(segment.folder)
+        self.sharing.release(training.segments)
+        self._look_again = 0.0
 
 
 def _last_line(error: BaseException) -> str:

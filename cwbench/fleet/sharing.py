@@ -19,6 +19,7 @@ class Progress(Protocol):
 
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
+    def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, steps: int) -> None: ...  # others did this many of the steps
     def wait(self, segments: int) -> None: ...  # for segments that others are training
 
@@ -50,7 +51,8 @@ class Sharing:
     ) -> None:
         self.store, self.about, self.claims = store, about, claims
         self.outcome, self.progress = outcome, progress
-        self.moved = False  # since the last wait
+        self.moved = False  # since the last look
+        self.ours: set[str] = set()  # segments that this process trains now
         self.watched: set[str] = set()  # segments seen in another's hands
         self.waiting: set[str] = set()  # segments still to come, here or elsewhere
 
@@ -62,6 +64,7 @@ class Sharing:
             self.waiting.discard(segment.id)
             if verdict == "ours":
                 ours.append(segment)
+                self.ours.add(segment.id)
             elif verdict == "later":
                 later.append(segment)
                 self.waiting.add(segment.id)
@@ -95,6 +98,12 @@ class Sharing:
             return "later"
         self.outcome.skipped += 1
         return "gone"
+
+    def release(self, segments: Sequence[Segment]) -> None:
+        """This process no longer trains them."""
+        for segment in segments:
+            self.claims.release(self.store.folder(segment))
+            self.ours.discard(segment.id)
 
     def wait(self, fleets: Sequence[Sequence[Segment]], stop: StopRequest) -> None:
         """A while, or until asked to stop."""

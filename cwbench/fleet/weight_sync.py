@@ -41,6 +41,11 @@ class WeightPublisher:
         if self._event is not None:
             self._event.record()
 
+    def check(self) -> None:
+        """Raises if the device has failed: then workers would wait for ever."""
+        if self._event is not None:
+            self._event.query()
+
     def wait(self) -> None:
         if self._event is not None:
             self._event.synchronize()

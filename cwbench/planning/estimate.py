@@ -277,6 +277,10 @@ class Memory:
     def fits(self, fleet: Sequence[Segment]) -> bool:
         return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))
 
+    def hold(self, fleets: Sequence[Sequence[Segment]]) -> bool:
+        """Whether these fit at the same time."""
+        return sum(map(self.needed, fleets)) <= self.free
+
     def _spills(self, fleet: Sequence[Segment]) -> bool:
         """Whether one run fits a device with its replay in the host's memory (`hostmemory`)."""
         if self.costs.device.type == "cpu":

@@ -43,7 +43,7 @@ class Save:
 
 @dataclass(frozen=True)
 class Close:
-    """Forget a fleet."""
+    """Forget a fleet or an evaluation."""
 
     key: int
 
@@ -93,8 +93,10 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Failed:
+    """An error; the worker has forgotten the fleet or evaluation in which it happened."""
+
+    key: int  # 0: neither
     traceback: str
-    evaluation: int | None = None  # its key, if it was one
 
 
 @dataclass(frozen=True)

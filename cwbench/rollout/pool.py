@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing.connection import wait
 from statistics import fmean
+from typing import Protocol
 
 import numpy as np
 
@@ -53,6 +54,12 @@ class WorkerError(RuntimeError):
     """A worker process failed; the message says how, or is its traceback."""
 
 
+class Owner(Protocol):
+    """Whose work a worker does: an error in it concerns nobody else."""
+
+    failure: str  # empty while all is well
+
+
 @dataclass(frozen=True)
 class Assigned:
     """An evaluation in progress."""
@@ -60,6 +67,7 @@ class Assigned:
     worker: int
     job: EvalJob
     done: Callable[[EvalResult], None]
+    owner: Owner | None
 
 
 class Pool:
@@ -67,6 +75,7 @@ class Pool:
 
     A worker that dies, or hangs for `timeout` seconds, is replaced, and what it was doing is done
     again: evaluations from their beginning, chunks from where they began. Results do not change.
+    An error in a fleet's environments is left in the `failure` of its collector or evaluator.
     """
 
     def __init__(
@@ -78,7 +87,7 @@ class Pool:
         self._watchdog.start()
         self._failures = [0] * workers  # in a row, while doing the same work
         self._repeated: list[set[int]] = [set() for _ in range(workers)]  # that work's keys
-        self._keys = itertools.count()
+        self._keys = itertools.count(1)
         self._evaluations: dict[int, Assigned] = {}
         self._queued = [0] * workers  # evaluations in progress, per worker
         self.collectors: dict[int, Collector] = {}
@@ -88,13 +97,30 @@ class Pool:
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.collection_seconds = self.evaluation_seconds = 0.0
 
-    def evaluate(self, job: EvalJob, done: Callable[[EvalResult], None]) -> None:
-        """Start evaluation episodes; `done` is called, from some later wait, with the result."""
+    def evaluate(
+        self, job: EvalJob, done: Callable[[EvalResult], None], owner: Owner | None = None
+    ) -> None:
+        """Start evaluation episodes; `done` is called, from some later wait, with the result.
+
+        An error goes to the owner; without one it is raised by whoever waits.
+        """
         key = next(self._keys)
         worker = self._queued.index(min(self._queued))
         self._queued[worker] += 1
-        self._evaluations[key] = Assigned(worker, job, done)
+        self._evaluations[key] = Assigned(worker, job, done, owner)
         self.send(worker, Evaluate(key, job))
+
+    def cancel(self, owner: Owner) -> None:
+        """Evaluations that nobody waits for any more."""
+        for key, known in list(self._evaluations.items()):
+            if known.owner is owner:
+                self._end_evaluation(key)
+                self.send(known.worker, Close(key))
+
+    def _end_evaluation(self, key: int) -> Assigned:
+        known = self._evaluations.pop(key)
+        self._queued[known.worker] -= 1
+        return known
 
     def finish_evaluations(self) -> None:
         while self._evaluations:
@@ -124,21 +150,30 @@ class Pool:
                 if key in self.collectors:
                     self.collectors[key].episodes[worker] = episodes
             case Saved(key, states):
-                self.collectors[key].states[worker] = states
+                if key in self.collectors:
+                    self.collectors[key].states[worker] = states
             case Evaluated(key, result):
                 self.evaluation_seconds += result.seconds
-                self._queued[worker] -= 1
-                self._evaluations.pop(key).done(result)
-            case Failed(text, evaluation):
-                if evaluation is not None:
-                    self._queued[worker] -= 1
-                    del self._evaluations[evaluation]
-                raise WorkerError(text)
+                if key in self._evaluations:
+                    self._end_evaluation(key).done(result)
+            case Failed(key, text):
+                self._fail(key, text)
             case Emptied():
                 return
         self._repeated[worker].discard(answer.key)
         if not self._repeated[worker]:
             self._failures[worker] = 0
+
+    def _fail(self, key: int, text: str) -> None:
+        """Tell the owner of a fleet or evaluation; that of a closed one no longer cares."""
+        owner: Owner | None = self.collectors.get(key)
+        known = key in self._evaluations
+        if known:
+            owner = self._end_evaluation(key).owner
+        if owner is not None:
+            owner.failure = text
+        elif known or not key:
+            raise WorkerError(text)
 
     def _owed(self, worker: int) -> set[int]:
         """Keys of the fleets and evaluations for which an answer is awaited."""
@@ -148,12 +183,14 @@ class Pool:
 
     def _replace(self, worker: int) -> None:
         """Start a new process in place of a dead one, and give it the same work."""
-        reason = self.workers[worker].end()
+        key, reason = self.workers[worker].key, self.workers[worker].end()
         self.workers[worker] = WorkerProcess(self._make)
         self._failures[worker] += 1
         if self._failures[worker] >= MOST_FAILURES:
-            raise WorkerError(f"worker {worker} failed {MOST_FAILURES} times in a row; it {reason}")
-        warnings.warn(f"worker {worker} {reason}; it is replaced", RuntimeWarning, stacklevel=2)
+            self._failures[worker] = 0
+            self._fail(key, f"worker {worker} failed {MOST_FAILURES} times in a row; it {reason}")
+        else:
+            warnings.warn(f"worker {worker} {reason}; it is replaced", RuntimeWarning, stacklevel=2)
         self._repeated[worker] = self._owed(worker)
         for fleet in self.collectors.values():
             fleet.repeat(worker)
@@ -236,6 +273,7 @@ class Collector:
         self.version = SharedArray((1,), np.int64)  # of the weights
         self.episodes: dict[int, list[Episode]] = {}  # of the last request, by worker
         self.states: dict[int, Mapping[tuple[int, int], LaneState]] = {}  # of lanes, by worker
+        self.failure = ""
         self._collect: Collect | None = None  # the request in progress
         self._saving = False
         self._slots = {(lane.run, lane.lane): slot for slot, lane in enumerate(lanes)}
@@ -285,13 +323,20 @@ class Collector:
     def receive(self) -> tuple[Floats, list[Episode]]:
         """Transitions [lanes, steps, F] of the last request, and the episodes that ended."""
         assert self._collect is not None
-        while len(self.episodes) < len(self._users):
+        while not self.complete:
             self.pool.receive()
         chunk = self.chunks.array[:, : self._collect.steps]
         episodes = _sorted(chain(*self.episodes.values()))
         self._collect = None
         self._remember(chunk, episodes)
         return chunk, episodes
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the last request has arrived. WorkerError if it never will."""
+        if self.failure:
+            raise WorkerError(self.failure)
+        return len(self.episodes) == len(self._users)
 
     def _remember(self, chunk: Floats, episodes: Sequence[Episode]) -> None:
         for episode in episodes:
@@ -307,6 +352,8 @@ class Collector:
             self.pool.send(worker, Save(self.key))
         while len(self.states) < len(self._users):
             self.pool.receive()
+            if self.failure:
+                raise WorkerError(self.failure)
         self._saving = False
         return {lane: state for states in self.states.values() for lane, state in states.items()}
 
@@ -322,7 +369,7 @@ class Collector:
         A chunk in progress is collected again even if it had been received: weights and chunk are
         still the same, and so are the results.
         """
-        if worker not in self._users:
+        if worker not in self._users or self.failure:
             return
         self._open(worker)
         if self._collect is not None:

@@ -26,7 +26,7 @@ class WorkerProcess:
 
     def __init__(self, make: Make) -> None:
         context = multiprocessing.get_context("spawn")  # fork is unsafe once torch has threads
-        self.beats = SharedArray((1,), np.int64)  # the worker counts up while it is well
+        self.beats = SharedArray((2,), np.int64)  # see `Worker`
         self.connection, theirs = context.Pipe()
         self._process = context.Process(
             target=work, args=(theirs, make, self.beats.ref), name="cwbench-worker", daemon=True
@@ -51,6 +51,11 @@ class WorkerProcess:
         if self._silent >= (timeout if beats else max(timeout, STARTUP_SECONDS)):
             self._hung = True
             self.kill()
+
+    @property
+    def key(self) -> int:
+        """Of the fleet or evaluation that it works for, or did last; 0: none yet."""
+        return int(self.beats.array[1])
 
     def kill(self) -> None:
         self._process.kill()

@@ -70,14 +70,19 @@ class Chunk:
 class Worker:
     def __init__(self, connection: Connection, make: Make, beats: NDArray[np.int64]) -> None:
         self.connection, self.make = connection, make
-        self.beats = beats  # [1], counted up at least every few seconds: this worker is well
+        # [2]: counted up at least every few seconds, since this worker is well; and the key of the
+        # fleet or evaluation it is working for.
+        self.beats = beats
         self.envs: dict[EnvConfig, Envs] = {}
         self.fleets: dict[int, OpenFleet] = {}
         self.chunks: dict[int, Chunk] = {}  # to collect, by fleet
         self.evaluations: deque[tuple[int, Evaluation]] = deque()
 
     def serve(self) -> None:
-        """Answer requests until told to stop. Errors are reported, and the worker continues."""
+        """Answer requests until told to stop.
+
+        After an error the fleet or evaluation in which it happened is forgotten; others continue.
+        """
         while True:
             self.beats[0] += 1
             task = self._task()
@@ -91,12 +96,18 @@ class Worker:
                 try:
                     task()
                 except Exception:
-                    self._send(Failed(traceback.format_exc()))
+                    key = int(self.beats[1])
+                    self._forget(key)
+                    self._send(Failed(key, traceback.format_exc()))
+
+    def _work_for(self, key: int) -> None:
+        self.beats[1] = key
 
     def _send(self, answer: Answer) -> None:
         self.connection.send(answer)
 
     def _handle(self, request: Request) -> None:
+        self._work_for(getattr(request, "key", 0))
         match request:
             case Open():
                 self._open(request)
@@ -125,6 +136,7 @@ class Worker:
 
     def _collect(self, key: int) -> None:
         start = time.monotonic()
+        self._work_for(key)
         chunk = self.chunks.pop(key)
         fleet, episodes = chunk.fleet, list[Episode]()
         for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
@@ -135,12 +147,8 @@ class Worker:
     def _advance(self) -> None:
         """One step of the oldest evaluation."""
         key, evaluation = self.evaluations[0]
-        try:
-            result = evaluation.advance()
-        except Exception:
-            self.evaluations.popleft()
-            self._send(Failed(traceback.format_exc(), key))
-            return
+        self._work_for(key)
+        result = evaluation.advance()
         if result is not None:
             self.evaluations.popleft()
             self._send(Evaluated(key, result))
@@ -170,10 +178,16 @@ class Worker:
         self._send(Emptied())
 
     def _close(self, key: int) -> None:
+        if fleet := self._forget(key):
+            for lane in fleet.lanes:
+                if lane.env is not None:
+                    lane.envs.give(lane.task, lane.env)
+
+    def _forget(self, key: int) -> OpenFleet | None:
+        """A fleet or an evaluation, with its environments: one may be in the middle of a step."""
         self.chunks.pop(key, None)
-        for lane in self.fleets.pop(key).lanes:
-            if lane.env is not None:
-                lane.envs.give(lane.task, lane.env)
+        self.evaluations = deque(item for item in self.evaluations if item[0] != key)
+        return self.fleets.pop(key, None)
 
 
 def work(connection: Connection, make: Make, beats: ArrayRef) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cwbench.fleet import stop
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.fleet.evaluation import Evaluator
+from cwbench.rollout.pool import Collector
 from cwbench.store.results import load_runs
 
 BLOCKED = """
@@ -73,13 +74,13 @@ def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
 ) -> None:
     """Even without any grace a snapshot is taken: only updates are cut short."""
     monkeypatch.setitem(stop.GRACE_SECONDS, signal.SIGINT, 0.0)
-    finish = Pool.finish_evaluations
+    wait = Evaluator.wait
 
-    def interrupted(self: Pool) -> None:
+    def interrupted(self: Evaluator) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        finish(self)
-        monkeypatch.setattr(Pool, "finish_evaluations", finish)
+        wait(self)
+        monkeypatch.setattr(Evaluator, "wait", wait)
 
-    monkeypatch.setattr(Pool, "finish_evaluations", interrupted)
+    monkeypatch.setattr(Evaluator, "wait", interrupted)
     store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
     assert store.folder(plan.segments[0]).snapshot.exists()

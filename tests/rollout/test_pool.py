@@ -137,7 +137,7 @@ def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
 
 
 class Late(WeightPublisher):
-    """Weights on their way until somebody waits for them: meanwhile others lie there."""
+    """Weights on their way until somebody asks for them: meanwhile others lie there."""
 
     on_its_way: Tensor | None = None
 
@@ -145,6 +145,9 @@ class Late(WeightPublisher):
         self._weights.fill_(9.0)
         self.on_its_way = x.clone()
         self.version += 1
+
+    def check(self) -> None:
+        self.wait()
 
     def wait(self) -> None:
         if self.on_its_way is not None:

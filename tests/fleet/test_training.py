@@ -1,0 +1,114 @@
+"""Fleets side by side in one process: the same numbers, and each its own fate."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.progress import Quiet
+from cwbench.fleet.training import lowest_free
+from cwbench.methods.ewc import EWC
+from cwbench.planning.plan import Plan
+from cwbench.store import checkpoint
+from cwbench.store.results import Store, load_runs
+
+METHODS = ("finetuning", "ewc", "recall")
+TASKS = ("reach-0-1", "reach-2-1000")
+
+
+def weights(store: Store, plan: Plan) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Everything that segments leave to their children."""
+    for segment in plan.segments:
+        for name, tensor in checkpoint.load(store.folder(segment).end)[0].items():
+            yield segment.folder, name, tensor
+
+
+@pytest.fixture(scope="module")
+def alone(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Store, Plan]:
+    """Three methods, one fleet after another."""
+    root = tmp_path_factory.mktemp("alone")
+    store, plan, outcome = toy_run(root, *METHODS, tasks=TASKS, side_by_side=1)
+    assert outcome.good and outcome.trained == 6
+    return root, store, plan
+
+
+def assert_same(store: Store, plan: Plan, root: Path, alone: tuple[Path, Store, Plan]) -> None:
+    for found, expected in zip(weights(store, plan), weights(*alone[1:]), strict=True):
+        assert found[:2] == expected[:2]
+        assert torch.equal(found[2], expected[2]), found[:2]
+    assert load_runs(root).evals.equals(load_runs(alone[0]).evals)
+
+
+@pytest.fixture
+def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many fleets trained whenever one began."""
+    now, counts = list[Fleet](), list[int]()
+
+    def begin(self: Quiet, fleets: list[Fleet]) -> None:
+        now.extend(fleets)
+        counts.append(len(now))
+
+    def end(self: Quiet, fleets: list[Fleet]) -> None:
+        for fleet in fleets:
+            now.remove(fleet)
+
+    monkeypatch.setattr(Quiet, "begin", begin)
+    monkeypatch.setattr(Quiet, "end", end)
+    return counts
+
+
+def test_fleets_side_by_side_give_the_same_weights(
+    alone: Any, toy_run: Any, tmp_path: Path, most_at_once: list[int]
+) -> None:
+    store, plan, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
+    assert outcome.good and outcome.trained == 6
+    assert max(most_at_once) == 3
+    assert_same(store, plan, tmp_path, alone)
+
+
+def test_an_interrupt_pauses_all_fleets_and_all_continue(
+    alone: Any, toy_run: Any, tmp_path: Path
+) -> None:
+    _, _, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3, stop_after=8)
+    assert outcome.interrupted and not outcome.failed
+    found = load_runs(tmp_path)
+    assert set(found.runs["state"]) == {"pending"} and found.runs["step"].between(1, 59).all()
+    store, plan, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
+    assert outcome.good
+    assert_same(store, plan, tmp_path, alone)
+
+
+def test_an_error_in_a_method_ends_its_own_fleet_only(
+    alone: Any, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def broken(self: EWC, position: int) -> None:
+        raise RuntimeError("a fault of this method")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EWC, "on_task_end", broken)
+        store, plan, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
+    assert list(outcome.failed.values()) == ["a fault of this method"]
+    assert outcome.trained == 4 and outcome.skipped == 1
+    states = {segment.setup.method: store.folder(segment).state for segment in plan.segments}
+    assert states == {"finetuning": "done", "ewc": "pending", "recall": "done"}
+    toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
+    assert_same(store, plan, tmp_path, alone)
+
+
+def test_an_error_in_an_environment_ends_its_own_fleet_only(
+    toy_run: Any, tmp_path: Path, capsys: Any
+) -> None:
+    """Two fleets of one folder: the task of one cannot be built."""
+    both = ("finetuning", "ewc")
+    toy_run(tmp_path, "finetuning", tasks=("reach-0-1",))
+    _, _, outcome = toy_run(tmp_path, *both, tasks=("reach-0-1", "reach-2-x"), side_by_side=2)
+    assert outcome.trained == 1  # EWC's first task, while fine-tuning's second fails
+    assert len(outcome.failed) == 2
+
+
+def test_streams_are_reused() -> None:
+    assert lowest_free([0, 2, 3], 3) == [1, 4, 5]
+    assert lowest_free([], 2) == [0, 1]
