@@ -15,6 +15,12 @@ class PackNetConfig(MethodConfig):
     retrain_updates: int | None = option(
         None, "Updates after pruning; none means a tenth of the steps per task.", minimum=0
     )
+    retrain_log_every: int = option(
+        0,
+        "Evaluate all tasks every so many of these updates, into retraining.csv; 0: never.",
+        minimum=0,
+        added=True,
+    )
 
 
 class PackNet(Method[PackNetConfig]):
@@ -55,9 +61,13 @@ class PackNet(Method[PackNetConfig]):
         # Moments would go on moving weights whose gradient is now masked.
         self.trainer.reset_optimizer()
         updates = self.config.retrain_updates
-        self.trainer.retrain(
-            self.trainer.schedule.steps_per_task // 10 if updates is None else updates
-        )
+        if updates is None:
+            updates = self.trainer.schedule.steps_per_task // 10
+        every = self.config.retrain_log_every
+        for start in range(0, updates, every or max(updates, 1)):
+            if every:
+                self.trainer.log_retraining(start)
+            self.trainer.retrain(min(every or updates, updates - start))
 
     def policy_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor as the task left it: weights that a later one trains were zero then."""

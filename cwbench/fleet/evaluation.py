@@ -35,7 +35,7 @@ class Evaluator:
     ) -> None:
         self.pool, self.segments, self.counts = pool, segments, counts
         self.layout, self.policy, self.one_policy = layout, policy, one_policy
-        self.evaluated = evaluated
+        self.evaluated = self._receiver = evaluated
         self.runs, self.position = len(segments), segments[0].position
         self.setup = segments[0].setup
         self._step = 0  # at which the current evaluation began
@@ -44,13 +44,15 @@ class Evaluator:
         self.failure = ""  # of a worker, with these episodes
         self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
-    def start(self, step: int) -> list[bool]:
+    def start(self, step: int, evaluated: Evaluated | None = None) -> list[bool]:
         """Evaluate every task seen, with the current weights; whether each run's are finite.
 
+        `evaluated` receives the results in place of the one given to all evaluations.
         Waits for the previous evaluation: workers collect first, so evaluations would pile up, and
         the weights of the previous one would be overwritten.
         """
         self.wait()
+        self._receiver = evaluated or self.evaluated
         positions = range(self.position + 1)
         self._step = step
         policies = self._share([self.position] if self.one_policy else positions)
@@ -148,4 +150,4 @@ class Evaluator:
         if not self._missing:
             for run in range(self.runs):
                 results = [self._results[run, p] for p in range(self.position + 1)]
-                self.evaluated(self._step, run, results)
+                self._receiver(self._step, run, results)

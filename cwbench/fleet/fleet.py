@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -25,7 +26,7 @@ from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
-from cwbench.store.results import EVAL_COLUMNS, Store
+from cwbench.store.results import EVAL_COLUMNS, RETRAINING, RETRAINING_COLUMNS, Store
 
 
 class Fleet:
@@ -116,6 +117,7 @@ class Fleet:
             self._replay(),
             inherited=inherited,
             try_heads=self._try_heads,
+            log_retraining=self._log_retraining,
             check_stop=check_stop,
         )
         self.method.load_state(method_state)
@@ -231,6 +233,8 @@ class Fleet:
 
     def end_task(self) -> None:
         """The method's turn at the end of the task; the last evaluation begins."""
+        for folder in self.folders:
+            folder.truncate(RETRAINING, 0)  # of an attempt that was interrupted
         self.method.end_task(self.position)
         self.evaluate()
         self.ended = True
@@ -295,6 +299,22 @@ class Fleet:
 
     def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         return self.evaluator.try_heads(position, heads, episodes).to(self.trainer.device)
+
+    def _log_retraining(self, updates: int) -> None:
+        """Evaluate every task after some of the updates that a method makes at a task's end."""
+        self.evaluator.start(self.step + updates, partial(self._retraining_evaluated, updates))
+        self.evaluator.wait()
+
+    def _retraining_evaluated(
+        self, updates: int, _: int, run: int, results: Sequence[EvalResult]
+    ) -> None:
+        episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
+        rows = [
+            (updates, position, tasks[position], episodes, result.successes, result.mean_return)
+            for position, result in enumerate(results)
+        ]
+        self.folders[run].append(RETRAINING, RETRAINING_COLUMNS, rows)
+        self.state.runs[run].counts.eval_steps += sum(result.steps for result in results)
 
     def _evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""

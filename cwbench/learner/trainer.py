@@ -82,6 +82,7 @@ class Trainer:
         self.method: Hooks
         self.replay: Replay
         self.try_heads: TryHeads
+        self.log_retraining: Callable[[int], None]
         self.check_stop: Callable[[], None]
 
     def begin(
@@ -91,14 +92,17 @@ class Trainer:
         *,
         inherited: Mapping[str, Tensor] | None = None,
         try_heads: TryHeads = no_episodes,
+        log_retraining: Callable[[int], None] = lambda updates: None,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         """Get ready to train a task: from the state its parent ended with, or from fresh weights.
 
+        `log_retraining` evaluates between updates without steps and is given their number;
         `check_stop` is called between updates and may raise.
         """
         self.method, self.replay = method, replay
         self.try_heads, self.check_stop = try_heads, check_stop
+        self.log_retraining = log_retraining
         self.start(inherited)
 
     # Parameters

@@ -102,7 +102,7 @@ class Rehearsal(Trainer):
         return torch.zeros(self.runs, len(heads), device=self.device)
 
     def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
-        self.retraining = updates
+        self.retraining += updates
 
     def count_retraining(self) -> int:
         """Updates that the method will make at the end of this task; the last thing to ask."""

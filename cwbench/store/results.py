@@ -25,6 +25,9 @@ from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.spec.statistics import TRAIN_COLUMNS
 
 EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
+# Evaluations during updates that a method makes at a task's end.
+RETRAINING = "retraining.csv"
+RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 # Columns that a file of any version has; others may be missing from older files.
 REQUIRED = {"evals": EVAL_COLUMNS, "train": ("step", "updates")}
 STATES = ("pending", "running", "done", "failed", "diverged")

@@ -1,8 +1,10 @@
 """PackNet: shares of the layers, known thresholds, and functions that never change."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from torch import Tensor
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.packnet import PackNet, PackNetConfig, prune
 from cwbench.spec.config import SACConfig, ScheduleConfig
+from cwbench.store import checkpoint
+from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS
 
 Make = Callable[..., Trainer]
 RETRAIN = 5
@@ -139,3 +143,24 @@ def test_the_last_task_keeps_everything(three_tasks: Callable[[], list[Any]]) ->
     assert [trainer.retrain_updates for trainer in trainers] == [RETRAIN, RETRAIN, 0]
     full, seen = trainers[2].actor_params, trainers[2].method.policy_weights(2)
     assert all(torch.equal(full[name], seen[name]) for name in full)
+
+
+def test_success_during_retraining_is_logged_and_changes_nothing(
+    toy_run: Any, tmp_path: Path
+) -> None:
+    """Before the first of twelve updates and after every five; weights are those without a log."""
+    ends = {}
+    for every in (0, 5):
+        options = {"retrain_updates": 12, "retrain_log_every": every}
+        store, plan, _ = toy_run(
+            tmp_path / str(every), "packnet", tasks=("reach-0-1", "reach-2-1"), options=options
+        )
+        first = store.folder(plan.segments[0])
+        ends[every] = checkpoint.load(first.end)[0]
+        log = first.path / RETRAINING
+        assert log.exists() == bool(every)
+        assert first.status()["resources"]["retrain_updates"] == 12
+    rows = pd.read_csv(log)
+    assert rows["updates"].tolist() == [0, 5, 10]
+    assert tuple(rows.columns) == RETRAINING_COLUMNS
+    assert all(torch.equal(x, ends[5][name]) for name, x in ends[0].items())
