@@ -87,6 +87,9 @@ BASES: dict[str, Entry] = {
     "continual-backprop": Entry("continual_backprop:ContinualBackprop", "CBP", "plasticity"),
     "redo": Entry("redo:ReDo", "ReDo", "plasticity"),
     "progress-compress": Entry("progress_compress:ProgressCompress", "P&C", "distillation"),
+    "vcl": Entry("vcl:VCL", "VCL", "regularisation"),
+    "cka-rl": Entry("cka_rl:CKARL", "CKA-RL", "parameters"),
+    "csp": Entry("csp:CSP", "CSP", "parameters"),
 }
 VARIANTS: dict[str, Entry] = {
     # As re-implemented in RECALL's release, without its mistakes.
@@ -103,6 +106,8 @@ VARIANTS: dict[str, Entry] = {
     "recall-pd": _variant("recall", popart=False),
     # The release's command for pairs of tasks.
     "recall-pairs": _variant("recall", lambda_=0.01, critic_head_layers=0, best_return=False),
+    # What the release composes on Meta-World, with the pool of its launcher.
+    "cka-rl-release": _variant("cka-rl", scope="heads", pool=20, reset="critic"),
     # Everything the release does differently from its paper and that is a switch here.
     "recall-release": _variant(
         "recall", old_weight="num_old", popart_stats="normalized", distill_states=10_000

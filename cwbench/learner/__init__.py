@@ -5,7 +5,7 @@ from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Params, Policy
 from cwbench.learner.replay import Batch
-from cwbench.learner.runaxis import like, per_run_sum, sum_over
+from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.options import option
@@ -21,6 +21,7 @@ __all__ = [
     "Policy",
     "Tasks",
     "Trainer",
+    "clip_global_norm",
     "like",
     "option",
     "per_run_sum",

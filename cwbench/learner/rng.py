@@ -56,6 +56,13 @@ def to_normal(bits: Tensor) -> Tensor:
     return (-2 * radius.log()).sqrt() * angle.cos()
 
 
+def to_normal_pairs(bits: Tensor) -> Tensor:
+    """Two standard normal numbers from each 64 bits: [R, n] -> [R, 2n]."""
+    radius = (-2 * ((_shift(bits, 32).float() + 0.5) * 2.0**-32).log()).sqrt()
+    angle = (bits & 0xFFFFFFFF).float() * (2 * math.pi * 2.0**-32)
+    return torch.cat([radius * angle.cos(), radius * angle.sin()], -1)
+
+
 def to_index_bits(bits: Tensor) -> Tensor:
     """38 bits; times a size below 2**25 this still fits 63 bits (see `Streams.index`)."""
     return _shift(bits, 26)
@@ -87,8 +94,11 @@ class Streams:
         self.update = 0  # number of the update that draws now
         self._start = 0
         self._draws: dict[str, _Draw] = {}
-        # On an accelerator the offset in the block is a tensor: a captured update advances it.
+        self._kept_keys: dict[tuple[str, str], Tensor] = {}
+        # On an accelerator the offset in the block is a tensor: a captured update advances it, and
+        # the number of the update too.
         self._slot = torch.zeros(1, dtype=torch.int64, device=device)
+        self._number = torch.zeros(1, dtype=torch.int64, device=device)
 
     def seek(self, update: int) -> None:
         """Draw for this update next."""
@@ -99,6 +109,7 @@ class Streams:
                 draw.filled = False
         if self.device.type != "cpu":
             self._slot.fill_(update - self._start)
+        self._number.fill_(update)
 
     @property
     def left(self) -> int:
@@ -114,6 +125,7 @@ class Streams:
     def advance(self) -> None:
         """Part of a captured update: read the next one's numbers afterwards."""
         self._slot.add_(1)
+        self._number.add_(1)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """[R, *shape], standard normal."""
@@ -122,6 +134,12 @@ class Streams:
     def uniform(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """[R, *shape], uniform in [0, 1)."""
         return self._take(name, shape, to_uniform)
+
+    def large_normal(self, name: str, count: int) -> Tensor:
+        """[R, count], standard normal, made in each update: a block of fifty would be too large."""
+        pairs = -(-count // 2)
+        counters = torch.arange(pairs, device=self.device) + self._number * pairs
+        return to_normal_pairs(hash_bits(self._named_keys("large", name), counters))[:, :count]
 
     def index(self, name: str, count: int, size: Tensor) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
@@ -132,8 +150,24 @@ class Streams:
 
         Not made in blocks: a block of fifty large draws would be memory for nothing.
         """
-        bits = hash_bits(self._keys("once", name), torch.arange(count, device=self.device))
-        return _shift(to_index_bits(bits) * size, 38)
+        return _shift(to_index_bits(self._once(name, count)) * size, 38)
+
+    def normal_once(self, name: str, count: int) -> Tensor:
+        """[R, count], standard normal, outside updates."""
+        return to_normal(self._once(name, count))
+
+    def uniform_once(self, name: str, count: int) -> Tensor:
+        """[R, count], uniform in [0, 1), outside updates."""
+        return to_uniform(self._once(name, count))
+
+    def _once(self, name: str, count: int) -> Tensor:
+        return hash_bits(self._keys("once", name), torch.arange(count, device=self.device))
+
+    def _named_keys(self, purpose: str, name: str) -> Tensor:
+        """As `_keys`, made once: a captured update copies nothing to a device."""
+        if (purpose, name) not in self._kept_keys:
+            self._kept_keys[purpose, name] = self._keys(purpose, name)
+        return self._kept_keys[purpose, name]
 
     def _keys(self, purpose: str, name: str) -> Tensor:
         keys = [_signed(key(seed, purpose, self.position, name)) for seed in self.seeds]

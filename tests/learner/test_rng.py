@@ -90,3 +90,31 @@ def test_a_single_draw_depends_on_seed_position_and_name_and_on_no_update() -> N
     assert not any(torch.equal(draw, expected[1]) for draw in different)
     counts = torch.bincount(other.index_once("i", 70_000, torch.tensor(7))[0], minlength=7)
     assert len(counts) == 7 and stats.chisquare(counts.numpy()).pvalue > 1e-3
+
+
+def test_large_draws_depend_on_seed_and_update_alone() -> None:
+    device = torch.device("cpu")
+    fleet, alone = Streams([3, 5], 1, device), Streams([5], 1, device)
+    seen = []
+    for update in (0, 7, 120):
+        fleet.seek(update)
+        alone.seek(update)
+        seen.append(fleet.large_normal("x", 1001))
+        assert torch.equal(seen[-1][1:], alone.large_normal("x", 1001))
+    assert len({float(x[0, 0]) for x in seen} | {float(x[1, 0]) for x in seen}) == 6
+
+
+def test_large_draws_are_standard_normal() -> None:
+    x = Streams([0], 0, torch.device("cpu")).large_normal("x", 200_000)[0]
+    assert float(x.mean()) == pytest.approx(0, abs=0.01)
+    assert float(x.std()) == pytest.approx(1, abs=0.01)
+    assert float((x[:100_000] * x[100_000:]).mean()) == pytest.approx(0, abs=0.015)  # the pairs
+
+
+def test_draws_outside_updates_have_their_names() -> None:
+    streams = Streams([0, 1], 0, torch.device("cpu"))
+    uniform = streams.uniform_once("a", 1000)
+    assert torch.equal(uniform, streams.uniform_once("a", 1000))
+    assert not torch.equal(uniform, streams.uniform_once("b", 1000))
+    assert 0 <= float(uniform.min()) and float(uniform.max()) < 1
+    assert float(streams.normal_once("a", 10_000).std()) == pytest.approx(1, abs=0.03)

@@ -1,0 +1,178 @@
+"""CSP: continual subspace of policies (Gaya et al., ICLR 2023)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cwbench.learner import Batch, MethodConfig, Trainer, like, option
+from cwbench.methods._reparametrised import Reparametrised, Weights, join, split, weighted_sum
+
+BIAS = "critic.0.bias"  # where the critics' input of coefficients enters: bias + coefficients U
+TINY = 2.0**-25  # half a step of the grid of uniform numbers, so that none is zero
+
+
+@dataclass(frozen=True)
+class CSPConfig(MethodConfig):
+    gain: float = option(
+        0.1, "A new anchor stays if it raises the return by more than this share.", minimum=0
+    )
+    candidates: int = option(
+        512,
+        "Policies with and without the new anchor that critics compare.",
+        minimum=1,
+        rehearsal=1,
+    )
+    candidate_states: int = option(256, "Transitions that they are compared on.", minimum=1)
+    episodes: int = option(3, "Episodes that decide between the best of each.", minimum=1)
+
+
+class CSP(Reparametrised[CSPConfig]):
+    """Act with convex combinations of anchor actors; add an anchor only where that pays."""
+
+    config_class = CSPConfig
+    state_names: ClassVar[tuple[str, ...]] = (
+        *Reparametrised.state_names,
+        "anchors",
+        "alive",
+        "best",
+        "averaged",
+    )
+
+    def __init__(self, config: CSPConfig, trainer: Trainer) -> None:
+        super().__init__(config, trainer)
+        self.anchors = torch.zeros(trainer.runs, 0, 0)  # [R, n, P], frozen; zero where dropped
+        self.alive = torch.zeros(trainer.runs, 0)  # [R, n], 1 or 0
+        self.best = torch.zeros(trainer.runs, 0, 0)  # [R, finished tasks, n], coefficients
+        self.averaged: dict[str, Tensor] = {}  # the target critics' bias and U
+        self.mix: Tensor  # [R, n + 1], coefficients in this update
+
+    def _actor(self) -> dict[str, Tensor]:
+        names = self.trainer.group("actor")
+        return {name: self.current(self.trainer.params, name) for name in names}
+
+    # Task boundaries
+
+    def on_task_start(self, position: int) -> None:
+        if not position:  # one anchor: plain training
+            return
+        self.trainer.reset(["critic"])
+        mean = self.point(self.alive / self.alive.sum(1, keepdim=True))
+        critic = {BIAS: self.current(self.trainer.params, BIAS), "U": self._fresh_inputs(position)}
+        self.start_phi({**mean, **critic})
+        self.averaged = {name: x.clone() for name, x in critic.items()}
+
+    def _fresh_inputs(self, position: int) -> Tensor:
+        """Weights of n + 1 more inputs of the critics, as the layer's others: [R, 2, n + 1, D]."""
+        twins, inputs, width = self.current(self.trainer.params, "critic.0.weight").shape[1:]
+        limit = math.sqrt(6 / (inputs + position + 1 + width))
+        shape = (twins, position + 1, width)
+        numbers = self.trainer.streams.uniform_once("csp-inputs", math.prod(shape))
+        return ((2 * numbers - 1) * limit).view(-1, *shape)
+
+    @torch.no_grad()
+    def on_task_end(self, position: int) -> None:
+        if position:
+            with_new, without = (self._search(new) for new in (1.0, 0.0))
+        super().on_task_end(position)
+        anchor = join(self._actor().values()).unsqueeze(1)
+        one = torch.ones_like(anchor[:, :, 0])
+        if not position:
+            self.anchors, self.alive, self.best = anchor, one, one.unsqueeze(1)
+            return
+        self.phi, self.averaged = {}, {}
+        self.anchors = torch.cat([self.anchors, anchor], 1)
+        self.best = torch.nn.functional.pad(self.best, (0, 1, 0, 1))
+        grows = self._grows(self._score(with_new), self._score(without))
+        self.best[:, -1] = torch.where(grows, with_new, without)
+        self.alive = torch.cat([self.alive, grows.float()], 1)
+        self.anchors[:, -1] = torch.where(grows, self.anchors[:, -1], 0.0)
+        self.write(self.trainer.params, self.point(self.best[:, -1]))
+
+    def _search(self, new: float) -> Tensor:
+        """The coefficients that the first critic likes best: [R, n + 1]."""
+        count, size = self.config.candidates, self.alive.shape[1] + 1
+        draws = self.trainer.streams.uniform_once("csp-search", count * size)
+        batch = self.trainer.replay.sample_once(self.config.candidate_states, "csp-states")
+        best = torch.zeros_like(draws[:, :size])
+        best_value = torch.full_like(draws[:, :1], -torch.inf)
+        for draw in torch.split(draws, size, 1):
+            mix = self.coefficients(draw, torch.full_like(draw[:, :1], new))
+            value = self._value(mix, batch)
+            best = torch.where(value > best_value, mix, best)
+            best_value = torch.maximum(value, best_value)
+        return best
+
+    def _value(self, mix: Tensor, batch: Batch) -> Tensor:
+        """[R, 1]"""
+        self.write(self.trainer.params, {BIAS: biased(self.phi, mix)})
+        q = self.trainer.q(self.trainer.params, batch.obs, batch.action, batch.tasks)
+        return q[:, 0].mean(1, keepdim=True)
+
+    def _score(self, mix: Tensor) -> Tensor:
+        """Mean return of a policy of the subspace on the task that ends: [R, 1]."""
+        self.best[:, -1] = mix
+        here = self.trainer.position
+        return self.trainer.try_heads(here, [here], self.config.episodes)
+
+    def _grows(self, score: Tensor, without: Tensor) -> Tensor:
+        """The factor 1 + gain of the paper, written so that it holds for negative returns too."""
+        return score > without + self.config.gain * without.abs()
+
+    # Points of the subspace
+
+    def point(self, coefficients: Tensor) -> Weights:
+        """The sum of anchors, weighted: [R, n] -> an actor."""
+        return split(weighted_sum(coefficients, self.anchors), self._actor())
+
+    def coefficients(self, draw: Tensor, new: Tensor) -> Tensor:
+        """Uniform on the simplex of living anchors, the new one with [R, 1] 1 or 0: [R, n + 1]."""
+        spread = -(draw + TINY).log() * torch.cat([self.alive, new], 1)
+        return spread / spread.sum(1, keepdim=True)
+
+    def _growing_point(self, mix: Tensor) -> Weights:
+        """The same with the anchor that is being trained: [R, n + 1] -> an actor."""
+        old, new = self.point(mix[:, :-1]), mix[:, -1]
+        return {name: x + like(new, x) * self.phi[name] for name, x in old.items()}
+
+    def _draw(self, numbers: Tensor) -> Tensor:
+        """Coefficients from [R, n + 2] uniform numbers: half of them without the new anchor."""
+        return self.coefficients(numbers[:, 1:], (numbers[:, :1] < 0.5).float())
+
+    def acting(self, position: int) -> Weights:
+        if position < self.best.shape[1]:
+            return self.point(self.best[:, position])
+        if not self.phi:
+            return {}
+        draw = f"csp-{self.trainer.updates}"
+        numbers = self.trainer.streams.uniform_once(draw, self.alive.shape[1] + 2)
+        return self._growing_point(self._draw(numbers))
+
+    # One update
+
+    def centre(self) -> Weights:
+        """The new anchor itself."""
+        return {name: self.phi[name] for name in (*self.trainer.group("actor"), BIAS)}
+
+    def weights(self) -> Weights:
+        self.mix = self._draw(self.trainer.streams.uniform("csp", (self.alive.shape[1] + 2,)))
+        self.write(self.trainer.target, {BIAS: biased(self.averaged, self.mix)})
+        return {**self._growing_point(self.mix), BIAS: biased(self.phi, self.mix)}
+
+    def pull_back(self, grads: Weights) -> Weights:
+        new, bias = self.mix[:, -1], grads[BIAS]
+        actor = {name: like(new, x) * x for name, x in grads.items() if name != BIAS}
+        return {**actor, BIAS: bias, "U": self.mix[:, None, :, None] * bias.unsqueeze(2)}
+
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        super().adjust_gradients(grads)
+        for name, x in self.averaged.items():
+            x.lerp_(self.phi[name], 1 - self.trainer.sac.polyak)
+
+
+def biased(tensors: Mapping[str, Tensor], mix: Tensor) -> Tensor:
+    """The critics' first bias for some coefficients [R, n]: [R, 2, D]."""
+    return tensors[BIAS] + weighted_sum(mix, tensors["U"].movedim(2, 1))
