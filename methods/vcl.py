@@ -119,8 +119,9 @@ class VCL(Reparametrised[VCLConfig]):
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         super().adjust_gradients(grads)
         if self.prior:  # LayerNorm has no posterior: it is frozen after the first task
-            for name in ("actor.norm.scale", "actor.norm.shift"):
-                self.current(grads, name).zero_()
+            for name in self.trainer.group("actor"):
+                if ".norm." in name:
+                    self.current(grads, name).zero_()
 
 
 def divergence(

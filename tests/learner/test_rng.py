@@ -1,5 +1,6 @@
 """Streams: SplitMix64's published numbers, their distributions, and independence of order."""
 
+import pytest
 import torch
 from scipy import stats
 
@@ -116,5 +117,5 @@ def test_draws_outside_updates_have_their_names() -> None:
     uniform = streams.uniform_once("a", 1000)
     assert torch.equal(uniform, streams.uniform_once("a", 1000))
     assert not torch.equal(uniform, streams.uniform_once("b", 1000))
-    assert 0 <= float(uniform.min()) and float(uniform.max()) < 1
+    assert float(uniform.min()) >= 0 and float(uniform.max()) < 1
     assert float(streams.normal_once("a", 10_000).std()) == pytest.approx(1, abs=0.03)
