@@ -1,4 +1,4 @@
-"""Adam with one count of steps for all parameters.
+"""Adam with one count of steps for all parameters that move together.
 
 torch.optim.Adam counts for each parameter; on a CPU that and its bookkeeping cost as much as the
 arithmetic of a small network. The arithmetic here is torch's own fused kernel.
@@ -60,39 +60,59 @@ def _split(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 class Adam:
-    """Moments of every parameter, under its name."""
+    """Moments of every parameter, under its name.
 
-    def __init__(self, params: Mapping[str, Tensor], *, lr: float, eps: float) -> None:
+    `parts` are names that move together; by default all do.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Tensor],
+        *,
+        lr: float,
+        eps: float,
+        parts: Sequence[Sequence[str]] = (),
+    ) -> None:
         self.params, self.lr, self.eps = dict(params), lr, eps
         self.mean = {name: torch.zeros_like(p) for name, p in params.items()}
         self.square = {name: torch.zeros_like(p) for name, p in params.items()}
         device = next(iter(params.values())).device
-        # A tensor, because a captured update reads it; of this type, because torch's kernel does.
-        self.steps = torch.zeros((), dtype=torch.float32, device=device)
-        self._pieces = {
-            name: _split([x.detach() for x in getattr(self, name).values()])
-            for name in ("params", "mean", "square")
-        }
+        self.parts = [list(part) for part in parts or (self.params,)]
+        # Tensors, because a captured update reads them; of this type, because torch's kernel does.
+        self.steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in self.parts]
+        self._pieces = [
+            [
+                _split([table[name].detach() for name in part])
+                for table in (self.params, self.mean, self.square)
+            ]
+            for part in self.parts
+        ]
 
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor]) -> None:
-        self.steps += 1
-        grad_pieces = _split([grads[name] for name in self.params])
-        torch._fused_adam_(
-            self._pieces["params"],
-            grad_pieces,
-            self._pieces["mean"],
-            self._pieces["square"],
-            [],
-            [self.steps] * len(grad_pieces),
-            lr=self.lr,
-            beta1=BETAS[0],
-            beta2=BETAS[1],
-            weight_decay=0.0,
-            eps=self.eps,
-            amsgrad=False,
-            maximize=False,
-        )
+        """Move the parts that have gradients."""
+        for part, steps, (params, mean, square) in zip(
+            self.parts, self.steps, self._pieces, strict=True
+        ):
+            if part[0] not in grads:
+                continue
+            steps += 1
+            grad_pieces = _split([grads[name] for name in part])
+            torch._fused_adam_(
+                params,
+                grad_pieces,
+                mean,
+                square,
+                [],
+                [steps] * len(grad_pieces),
+                lr=self.lr,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                weight_decay=0.0,
+                eps=self.eps,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def fused_step(
         self,
@@ -106,32 +126,36 @@ class Adam:
 
         Each tensor is read and written once; apart, the three take twice as long on a GPU.
         """
-        compiled(_descend, self.steps.device.type)(
-            {name: p.detach() for name, p in self.params.items()},
-            grads,
-            self.mean,
-            self.square,
-            self.steps,
-            target,
-            groups,
-            clip=clip,
-            polyak=polyak,
-            lr=self.lr,
-            eps=self.eps,
-        )
+        params = {name: p.detach() for name, p in self.params.items()}
+        for part, steps in zip(self.parts, self.steps, strict=True):
+            if part[0] in grads:
+                compiled(_descend, steps.device.type)(
+                    params,
+                    grads,
+                    self.mean,
+                    self.square,
+                    steps,
+                    target,
+                    [names for names in groups if names[0] in part],
+                    clip=clip,
+                    polyak=polyak,
+                    lr=self.lr,
+                    eps=self.eps,
+                )
 
     def state(self, runs: int) -> dict[str, Tensor]:
         """Under flat names, with a run axis: a run's file gets a copy of the count."""
         state = {}
-        for name in self.params:
-            state[f"{name}.exp_avg"] = self.mean[name]
-            state[f"{name}.exp_avg_sq"] = self.square[name]
-            state[f"{name}.step"] = self.steps.expand(runs)
+        for part, steps in zip(self.parts, self.steps, strict=True):
+            for name in part:
+                state[f"{name}.exp_avg"] = self.mean[name]
+                state[f"{name}.exp_avg_sq"] = self.square[name]
+                state[f"{name}.step"] = steps.expand(runs)
         return state
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        for name in self.params:
-            if f"{name}.step" in state:
+        for part, steps in zip(self.parts, self.steps, strict=True):
+            for name in (name for name in part if f"{name}.step" in state):
                 self.mean[name].copy_(state[f"{name}.exp_avg"])
                 self.square[name].copy_(state[f"{name}.exp_avg_sq"])
-                self.steps.copy_(state[f"{name}.step"][0])
+                steps.copy_(state[f"{name}.step"][0])

@@ -121,7 +121,8 @@ class Trainer:
             for name, tensor in net.init_head(self.seeds, position).items()
         }
         one = torch.ones(self.runs, 1)
-        return head | {"log_alpha": one, "value.mean": 0 * one, "value.std": one.clone()}
+        log_alpha = one * self.sac.initial_log_alpha
+        return head | {"log_alpha": log_alpha, "value.mean": 0 * one, "value.std": one.clone()}
 
     def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
         """Load the parent's parameters, or fresh ones, with a fresh head for each new task."""
@@ -171,7 +172,12 @@ class Trainer:
     # Optimiser
 
     def reset_optimizer(self) -> None:
-        self.optimizer = Adam(self.params, lr=self.sac.lr, eps=self.sac.adam_eps)
+        # What an update without the actor moves, and the rest, count their steps apart.
+        parts: list[list[str]] = []
+        if self.sac.actor_every > 1:
+            critic = self.group("critic")
+            parts = [critic, [name for name in self.params if name not in critic]]
+        self.optimizer = Adam(self.params, lr=self.sac.lr, eps=self.sac.adam_eps, parts=parts)
         self.recapture()
 
     # One update
@@ -182,9 +188,12 @@ class Trainer:
             self.check_stop()
             self.streams.seek(self.updates)
             start = time.monotonic()
-            count = self.captured.replay(self._next_pause(end)) if self.captured else 0
+            moves_actor = (self.updates + 1) % self.sac.actor_every == 0
+            captured = self.captured if moves_actor else self.captured_critic
+            count = captured.replay(self._next_pause(end)) if captured else 0
             if not count:
-                (self.update if self._process_updates else self.checked_update)()
+                update = self.update if moves_actor else self.critic_update
+                update() if self._process_updates else self._checked(update)
                 count = 1
             if self._process_updates <= WARM_UP:  # these wait for compilation and capture
                 self.warm_up_seconds += time.monotonic() - start
@@ -201,7 +210,9 @@ class Trainer:
             self.method.at_interval()
 
     def _next_pause(self, end: int) -> int:
-        """Updates until `end`, or until the method's next turn if that is earlier."""
+        """Updates until `end`, or until another kind of update or the method's turn."""
+        if self.sac.actor_every > 1:
+            return 1
         left, interval = end - self.updates, self.method.interval
         return min(left, interval - self.updates % interval) if interval else left
 
@@ -230,26 +241,53 @@ class Trainer:
         """Discard a captured update: a tensor that it reads or writes has been replaced."""
         cuda = self.device.type == "cuda"
         self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
+        self.captured_critic = CapturedUpdate(self.critic_update, self.streams) if cuda else None
 
-    def checked_update(self) -> None:
+    def _checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first of a process."""
         method = self.method
         self.method = CheckedHooks(method, self.runs)
         try:
-            self.update()
+            update()
         finally:
             self.method = method
 
     def update(self) -> None:
+        """Move critics, actor and temperature."""
+        self._update(GROUPS)
+
+    def critic_update(self) -> None:
+        """Move the critics only: with `actor_every` n, n - 1 of n updates are such."""
+        self._update(("critic",))
+
+    def _update(self, groups: Collection[str]) -> None:
         batch = self.method.sample_batch(self.sac.batch_size)
-        computed = self.sac_gradients(batch)
-        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
-        self._add_gradients(penalty, computed.grads)
+        computed, penalty = self._gradients(batch)
         self.record(computed.losses, penalty)
-        self.method.adjust_gradients(computed.grads)
-        self.apply(computed.grads)
+        self.apply(self._only(groups, computed.grads))
+        if "actor" in groups:
+            self._repeat_actor(batch)
         with torch.no_grad():
             self.method.after_update(batch, computed.targets)
+
+    def _gradients(self, batch: Batch, draw: str = "") -> tuple[SACGradients, Tensor]:
+        """SAC's gradients with the method's changes, and its penalty [R]."""
+        computed = self.sac_gradients(batch, draw)
+        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+        self._add_gradients(penalty, computed.grads)
+        self.method.adjust_gradients(computed.grads)
+        return computed, penalty
+
+    def _repeat_actor(self, batch: Batch) -> None:
+        """Make up for the updates in which the actor did not move, on the same batch."""
+        for repeat in range(1, self.sac.actor_every):
+            computed, _ = self._gradients(batch, f"repeat-{repeat}-")
+            self.apply(self._only(("actor", "log_alpha"), computed.grads))
+
+    def _only(self, groups: Collection[str], grads: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        if len(groups) == len(GROUPS):
+            return grads
+        return {name: grad for name, grad in grads.items() if name.split(".")[0] in groups}
 
     @torch.no_grad()
     def sac_gradients(self, batch: Batch, draw: str = "") -> SACGradients:
@@ -304,8 +342,9 @@ class Trainer:
 
     @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:
+        """Move the parameters that have gradients, and the targets with the critics."""
         clip, polyak = self.sac.clip_norm, self.sac.polyak
-        groups = [self.group(name) for name in GROUPS]
+        groups = [names for group in GROUPS if (names := self.group(group))[0] in grads]
         if self.compiled and self.device.type == "cuda":
             self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
             return
@@ -313,6 +352,8 @@ class Trainer:
             for names in groups:
                 clip_global_norm([grads[name] for name in names], clip)
         self.optimizer.step(grads)
+        if next(iter(self.target)) not in grads:
+            return
         online = [self.params[name].detach() for name in self.target]
         torch._foreach_lerp_(list(self.target.values()), online, 1 - polyak)
 

@@ -13,10 +13,8 @@ N = TypeVar("N", int, float)
 # How SAC's gradients are computed: by learner/gradients.py, or by autograd from learner/losses.py.
 Gradients = Literal["manual", "autograd"]
 
-Reset = Literal[
-    "none", "actor", "critic", "heads", "actor,critic", "actor,heads", "critic,heads",
-    "actor,critic,heads",
-]  # fmt: skip
+RESETS = ("actor", "critic", "heads")
+ALWAYS_RESET = ("alpha", "replay", "optimizer")
 
 
 Activation = Literal["leaky-relu", "relu", "tanh"]
@@ -28,11 +26,14 @@ LogStd = Literal["clip", "tanh"]
 class MethodConfig:
     """Options of a method; those here are every method's."""
 
-    reset: Reset = option(
+    reset: str = option(
         "none",
-        "Start tasks with fresh shared layers of these networks, and with a fresh head even where "
-        "the method would copy one. Replay and optimiser are always fresh.",
+        "What starts afresh at each task: the shared layers of actor or critic, heads even where "
+        "the method would copy one. Alpha, replay and optimizer always do.",
         added=True,
+        parts=RESETS,
+        implied=ALWAYS_RESET,
+        metavar="PART,...",
     )
 
     def record(self) -> dict[str, Any]:
@@ -61,6 +62,16 @@ class SACConfig:
         None, "Largest gradient norm, for actor, critics and alpha each; 0: no limit.", minimum=0
     )
     buffer_size: int = option(1_000_000, "Transitions kept of the current task.", minimum=1)
+    actor_every: int = option(
+        1,
+        "Move actor and temperature only in every n-th update, then n times on its batch.",
+        minimum=1,
+        maximum=1000,
+        added=True,
+    )
+    initial_log_alpha: float = option(
+        1.0, "Logarithm of the temperature at a task's start.", minimum=-50, maximum=50, added=True
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,8 @@ def option(
     rehearsal: Any = None,
     added: bool = False,
     metavar: str | None = None,
+    parts: Sequence[str] = (),
+    implied: Sequence[str] = (),
 ) -> Any:
     """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
@@ -30,6 +32,8 @@ def option(
     reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
     time but no memory. An option `added` to a class with published results is left out of records
     while it has its default, so that their ids stay. `metavar` names the value in help texts.
+    The value of an option with `parts` is `none` or some of them, separated by commas; naming an
+    `implied` one changes nothing.
     """
     metadata = {
         "help": help,
@@ -38,6 +42,8 @@ def option(
         "rehearsal": rehearsal,
         "added": added,
         "metavar": metavar,
+        "parts": tuple(parts),
+        "implied": tuple(implied),
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -100,6 +106,8 @@ def checked(cls: type, name: str, value: Any) -> Any:
         return value
     if get_origin(hint) is tuple:
         return tuple(value)
+    if field.metadata["parts"] and isinstance(value, str):
+        return _parts(value, field.metadata["parts"], field.metadata["implied"])
     kind, words = KINDS.get(hint, (hint, f"a {getattr(hint, '__name__', hint)}"))
     if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
         raise UserError(f"{value!r} is not {words}")
@@ -108,6 +116,15 @@ def checked(cls: type, name: str, value: Any) -> Any:
         bounds["maximum"] = LARGEST[hint] if bounds["maximum"] is None else bounds["maximum"]
         check_range(value, **bounds)
     return float(value) if hint is float else value
+
+
+def _parts(text: str, known: Sequence[str], implied: Sequence[str]) -> str:
+    """The parts named, in the order of `known`, so that equal values are equal texts."""
+    named = {part.strip() for part in text.split(",")}
+    for part in named - {*known, *implied}:
+        if part != "none" or len(named) > 1:
+            raise UserError(f"{part!r} is not one of {', '.join([*known, *implied])}")
+    return ",".join(part for part in known if part in named) or "none"
 
 
 def check_range(

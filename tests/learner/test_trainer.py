@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
+from cwbench.learner.networks import Params
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
@@ -296,3 +297,42 @@ def test_nothing_is_worth_anything_after_a_terminal_state() -> None:
     tasks = Tasks.single(0, 1, 2, cpu)
     q = trainer.q(trainer.params, states[None], torch.zeros(1, 2, 1), tasks).detach()
     assert_close(q, torch.tensor([gamma, 1.0]).expand(1, 2, 2), atol=0.1, rtol=0)
+
+
+def test_a_delayed_actor_moves_in_every_second_update_and_then_twice(make_trainer: Make) -> None:
+    sac = SACConfig(batch_size=16, actor_every=2)
+    trainer, alone = make_trainer([0, 1], sac=sac), make_trainer([1], sac=sac)
+
+    def moved(name: str) -> bool:
+        before = trainer.params[name].detach().clone()
+        trainer.train(1)
+        return not torch.equal(trainer.params[name], before)
+
+    assert [moved("actor.1.weight") for _ in range(4)] == [False, True, False, True]
+    assert [moved("log_alpha") for _ in range(2)] == [False, True]
+    assert moved("critic.1.weight")
+    assert [float(steps) for steps in trainer.optimizer.steps] == [7, 6]
+    alone.train(7)
+    for name, x in alone.state().items():
+        assert torch.equal(trainer.state()[name][1:], x), name
+
+
+def test_a_delayed_actors_first_move_is_that_of_the_same_batch(
+    make_trainer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The critics' first update is that of plain SAC; the actor's first has plain gradients."""
+    plain = make_trainer([0], sac=SACConfig(batch_size=16))
+    delayed = make_trainer([0], sac=SACConfig(batch_size=16, actor_every=2))
+    for trainer in (plain, delayed):
+        trainer.train(1)
+    assert torch.equal(plain.params["critic.1.weight"], delayed.params["critic.1.weight"])
+    applied: list[Params] = []
+    monkeypatch.setattr(delayed, "apply", applied.append)
+    delayed.train(1)
+    assert ["critic.1.weight" in grads for grads in applied] == [True, False]
+    assert all("actor.1.weight" in grads for grads in applied)
+
+
+def test_the_temperature_starts_where_asked(make_trainer: Make) -> None:
+    trainer = make_trainer([0], sac=SACConfig(batch_size=16, initial_log_alpha=-2.0))
+    assert trainer.params["log_alpha"].eq(-2).all()
