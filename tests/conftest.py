@@ -14,6 +14,7 @@ from torch import Tensor
 from cwbench.experiment import build
 from cwbench.experiment.execution import Execution
 from cwbench.experiment.session import Session, Silent
+from cwbench.fleet import stop
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.sharing import Outcome
 from cwbench.learner.method import Method
@@ -28,6 +29,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
+from cwbench.store import files
 from cwbench.store.results import Store
 
 TOY_TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -55,6 +57,14 @@ def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.set_up_torch`
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_sync() -> Iterator[None]:
+    """Many small files are written; waiting for the disk would take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "sync", lambda path: None)
+        yield
 
 
 @pytest.fixture
@@ -181,7 +191,10 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         )
         session.record(experiments)
         plan = session.plan(runs)
-        outcome = session.train(plan, "toy", toy_pool)
+        with pytest.MonkeyPatch.context() as patch:
+            # On a busy machine a chunk may take longer than people would wait.
+            patch.setitem(stop.GRACE_SECONDS, signal.SIGINT, 60.0)
+            outcome = session.train(plan, "toy", toy_pool)
         return session.store, plan, outcome
 
     return run

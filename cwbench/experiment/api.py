@@ -174,7 +174,7 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
     failures = []
     for segment in plan.fleets.segments:
         status = store.folder(segment).status()
-        if status["state"] in ("failed", "diverged"):
+        if status["state"] in ("failed", "diverged", "damaged"):
             failures.append(f"{segment.folder} {status['state']}: {status['message']}")
     if not failures:
         raise KeyboardInterrupt("training is paused; the same call continues")

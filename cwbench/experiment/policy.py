@@ -105,7 +105,7 @@ def _position(tasks: tuple[str, ...], task: str | int | None) -> int:
 
 def _segment(run: Run, index: int, method: MethodClass | None) -> tuple[Segment, MethodClass]:
     """A finished segment from its record, and the class of its method."""
-    from cwbench.store.results import read_json
+    from cwbench.store.files import read_json
 
     record = read_json(run.segment_folder(index) / "segment.json")
     method_class = method or run.methods.get(record["method"]) or _installed(record)

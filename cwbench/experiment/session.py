@@ -22,6 +22,7 @@ from cwbench.experiment.execution import Execution, Launching, planned_device, s
 from cwbench.experiment.launching import check_launching, make_launcher
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
+from cwbench.store.files import Damaged
 from cwbench.store.results import Store
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ class Session:
         from cwbench.planning.plan import TooLarge, make_plan
 
         def snapshot_step(segment: Segment) -> int:
-            return snapshot.step_of(self.store.folder(segment).snapshot)
+            try:
+                return snapshot.step_of(self.store.folder(segment).snapshot)
+            except Damaged:  # training says so, and goes on with the others
+                return 0
 
         most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
         memory = self._memory(most)
@@ -275,7 +279,7 @@ class Session:
         """What other processes left of a plan."""
         states = {s.folder: self.store.folder(s).status() for fleet in plan.fleets for s in fleet}
         for folder, status in states.items():
-            if status["state"] in ("failed", "diverged"):
+            if status["state"] in ("failed", "diverged", "damaged"):
                 self.listener.warn(f"{status['state']}: {folder}: {status['message']}")
         done = sum(status["state"] == "done" for status in states.values())
         if left := len(states) - done:

@@ -25,7 +25,7 @@ from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, miles
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.spec.transition import Dims
-from cwbench.store import checkpoint
+from cwbench.store import checkpoint, files
 from cwbench.store.results import EVAL_COLUMNS, RETRAINING, RETRAINING_COLUMNS, Store
 
 
@@ -251,7 +251,8 @@ class Fleet:
                 limit = self.method.rows_per_task(self.position + 1)
                 old_replay.keep(folder, self.trainer.replay, self.position, run, limit)
             checkpoint.save(folder.end, checkpoint.one_run(tensors, run), {"step": self.step})
-            self._set_status(run, "done")
+            self._set_status(run, "done", checksums=folder.seal())
+            files.sync(folder.path)
             snapshot.discard(folder.snapshot)
 
     def _store_chunk(self, chunk: Tensor) -> None:
@@ -355,7 +356,7 @@ class Fleet:
             folder.append("train.csv", TRAIN_COLUMNS, [row])
             count.episodes, count.successes, count.returns = 0, 0, 0.0
 
-    def _set_status(self, run: int, state: str, message: str = "") -> None:
+    def _set_status(self, run: int, state: str, message: str = "", **further: Any) -> None:
         count = self.state.runs[run].counts
         if state == "diverged":
             message = f"weights are not finite at step {self.step}"
@@ -376,6 +377,7 @@ class Fleet:
                 "replay_bytes": self.trainer.replay.bytes // self.runs,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
+            **further,
         )
 
     # Pausing

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.spec.segment import Segment
+from cwbench.store import files
 from cwbench.store.results import SegmentFolder, Store
 
 
@@ -21,7 +21,7 @@ def keep(
         rows = replay.shuffled(position)[run, :limit]
         arrays = {name: values[rows.to(values.device)] for name, values in arrays.items()}
     for name, values in arrays.items():
-        np.save(folder.replay / f"{name}.npy", values.cpu().numpy(), allow_pickle=False)
+        files.write_array(folder.replay / f"{name}.npy", values.cpu().numpy())
 
 
 def load(
@@ -38,7 +38,7 @@ def load(
     for segment in distinct.values():
         folder = store.folder(segment).replay
         arrays = {
-            file.stem: torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))[:limit]
+            file.stem: torch.from_numpy(files.read_array(file))[:limit]
             for file in sorted(folder.glob("*.npy"))
         }
         if "transitions" not in arrays:

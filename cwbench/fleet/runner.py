@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from cwbench.fleet import sharing as shared
-from cwbench.fleet import snapshot
 from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
@@ -154,12 +154,17 @@ class SideBySide:
                 training.start(self.runner.groups(training, self.pool))
 
     def _at_one_step(self, segments: Segments) -> tuple[list[Segment], list[Segment]]:
-        """Runs continue from where they are, so those at different steps train apart."""
-        steps = [snapshot.step_of(self.runner.store.folder(s).snapshot) for s in segments]
-        pairs = list(zip(segments, steps, strict=True))
-        return [s for s, step in pairs if step == steps[0]], [
-            s for s, step in pairs if step != steps[0]
-        ]
+        """Runs continue from where they are, so those at different steps train apart.
+
+        What damage keeps from training fails here, alone.
+        """
+        steps, damaged = sort_by_step(self.runner.store, segments)
+        for segment, error in damaged.items():
+            self.runner.mark([segment], "failed", str(error))
+            self.outcome.failed[segment.folder] = str(error)
+        self.sharing.release(list(damaged))
+        now, *others = steps.values() or [[]]
+        return now, [segment for group in others for segment in group]
 
     # Turns
 

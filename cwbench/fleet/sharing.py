@@ -80,6 +80,9 @@ class Sharing:
         if state == "done":
             self.outcome.elsewhere += 1
             return "gone"
+        if state == "damaged":
+            self.outcome.failed[segment.folder] = folder.status()["message"]
+            return "gone"
         if self.claims.elsewhere(folder):
             self.watched.add(segment.id)
             return "later"

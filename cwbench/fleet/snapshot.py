@@ -8,7 +8,7 @@ own snapshot and may continue in another fleet.
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import LaneState
-from cwbench.store import checkpoint
+from cwbench.store import checkpoint, files
+from cwbench.store.integrity import TABLES, snapshot_parts, table_lengths
 from cwbench.store.results import SegmentFolder
 
-TABLES = ("evals.csv", "train.csv")
 LaneStates = Mapping[tuple[int, int], LaneState]  # by run and lane
 
 
@@ -59,11 +59,16 @@ def save(
     }
     for run, (folder, run_state) in enumerate(zip(folders, state.runs, strict=True)):
         folder.snapshot.parent.mkdir(exist_ok=True)
-        run_state.snapshot_files += _save_transitions(
+        run_state.snapshot_files |= _save_transitions(
             trainer.replay, run, state.saved_steps, folder.snapshot.parent
         )
         saved = checkpoint.one_run(content, run) | _lane_tensors(lanes, run)
-        checkpoint.save(folder.snapshot, saved, common | _run_record(run_state, folder))
+        record = common | _run_record(run_state, folder)
+        files.sync(
+            folder.snapshot.parent
+        )  # the transitions' names, before the state counts on them
+        checkpoint.save(folder.snapshot, saved, record)
+        files.sync(folder.snapshot.parent)
     state.saved_steps = dict(trainer.replay.added)
 
 
@@ -74,7 +79,16 @@ def _run_record(run: RunState, folder: SegmentFolder) -> dict[str, Any]:
         "diverged": run.diverged,
         "parts": run.snapshot_files,
         "files": {name: folder.length(name) for name in TABLES},
+        "table_checksums": {name: _synced(folder.path / name) for name in TABLES},
     }
+
+
+def _synced(table: Path) -> str | None:
+    """Bring a table to the disk, before the state counts on its rows; its checksum."""
+    if not table.exists():
+        return None
+    files.sync(table)
+    return files.checksum(table)
 
 
 def _lane_tensors(lanes: LaneStates, run: int) -> dict[str, Tensor]:
@@ -88,14 +102,15 @@ def _lane_tensors(lanes: LaneStates, run: int) -> dict[str, Tensor]:
 
 def _save_transitions(
     replay: Replay, run: int, saved_steps: Mapping[int, int], folder: Path
-) -> list[str]:
-    """Write the transitions that are not on disk yet; the names of the new files."""
-    names = []
+) -> dict[str, str | None]:
+    """Write the transitions that are not on disk yet; names and checksums of the new files."""
+    names: dict[str, str | None] = {}
     for position in replay.live:
         first, rows = replay.since(position, run, saved_steps.get(position, 0))
         if len(rows):
-            names.append(f"replay-{position}-{first}.npy")
-            np.save(folder / names[-1], rows.cpu().numpy(), allow_pickle=False)
+            file = folder / f"replay-{position}-{first}.npy"
+            files.write_array(file, rows.cpu().numpy())
+            names[file.name] = files.checksum(file)
     return names
 
 
@@ -115,10 +130,12 @@ def restore(
     state.step = records[0]["step"]
     state.earlier_seconds = max(record["seconds"] for record in records)
     for run, (folder, record) in enumerate(zip(folders, records, strict=True)):
-        for name, length in record["files"].items():
+        for name, length in table_lengths(record, folder.snapshot).items():
             folder.truncate(name, length)
         _restore_run(state.runs[run], record)
-        _restore_transitions(trainer.replay, run, record["parts"], folder.snapshot.parent)
+        state.runs[run].snapshot_files = snapshot_parts(record, folder.snapshot)
+        parts = state.runs[run].snapshot_files
+        _restore_transitions(trainer.replay, run, parts, folder.snapshot.parent)
     for position, added in records[0]["added"].items():
         trainer.replay.set_added(int(position), added)
     state.saved_steps = dict(trainer.replay.added)
@@ -142,12 +159,11 @@ def _restore_trainer(
 def _restore_run(run: RunState, record: Mapping[str, Any]) -> None:
     vars(run.counts).update(record["counts"])
     run.last_success, run.diverged = record["last_success"], record["diverged"]
-    run.snapshot_files = list(record["parts"])
 
 
-def _restore_transitions(replay: Replay, run: int, names: Sequence[str], folder: Path) -> None:
+def _restore_transitions(replay: Replay, run: int, names: Iterable[str], folder: Path) -> None:
     for name in names:
-        rows = np.load(folder / name, allow_pickle=False)
+        rows = np.array(files.read_array(folder / name))
         position, first = map(int, name.removesuffix(".npy").split("-")[1:])
         replay.put_back(position, run, first, torch.from_numpy(rows))
 
@@ -158,7 +174,12 @@ def _without_lanes(content: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def step_of(path: Path) -> int:
     """The step of a snapshot, 0 where there is none: runs at the same step can share a fleet."""
-    return int(checkpoint.load_record(path)["step"]) if path.exists() else 0
+    if not files.is_file(path):
+        return 0
+    step = checkpoint.load_record(path).get("step")
+    if not isinstance(step, int):
+        raise files.Damaged(path, f"step is {step!r:.40}")
+    return step
 
 
 def discard(path: Path) -> None:

@@ -25,7 +25,8 @@ class RunState:
     counts: Counts = field(default_factory=Counts)
     diverged: bool = False
     last_success: float = float("nan")  # success rate on the current task
-    snapshot_files: list[str] = field(default_factory=list)  # its transitions on disk
+    # Its transitions on disk: files and their checksums, None in snapshots of version 0.2.
+    snapshot_files: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass

@@ -17,7 +17,8 @@ from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
 from cwbench.spec.segment import SCHEMA, Segment, digest
-from cwbench.store.results import Store, write_json
+from cwbench.store.files import write_json
+from cwbench.store.results import Store
 
 KEYS = {"schema", "methods", "segments", "protocol", "command"}
 

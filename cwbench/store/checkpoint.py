@@ -1,19 +1,24 @@
-"""Files of tensors with a record: one file each, replaced in one step, never pickle."""
+"""Files of tensors with a record and a checksum: replaced in one step, never pickle."""
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from cwbench.store import files
+from cwbench.store.files import Damaged
+
 
 def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file by a new one, after the new one has been read back."""
     content = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
     # Safetensors refuses tensors that share memory, as slices of a fleet may.
     seen: set[int] = set()
@@ -22,20 +27,58 @@ def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -
         if pointer in seen or x.untyped_storage().nbytes() != x.nbytes:
             content[name] = x.clone()
         seen.add(pointer)
-    save_file(content, temporary, metadata={"record": json.dumps(record)})
-    temporary.replace(path)
+    # One entry: the order of several would differ from file to file.
+    text = json.dumps({**record, "checksum": _sum(content, record)})
+    with files.replacing(path) as temporary:
+        save_file(content, temporary, metadata={"record": text})
+        load(temporary)
 
 
 def load_record(path: Path) -> dict[str, Any]:
-    with safe_open(path, "pt") as file:
-        record: dict[str, Any] = json.loads((file.metadata() or {})["record"])
-        return record
+    """The record alone, without a look at the tensors."""
+    with _opened(path) as file:
+        return _record(path, file)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    with safe_open(path, "pt") as file:
+    """Tensors and record; Damaged if they are not what was saved."""
+    with _opened(path) as file:
+        record = _record(path, file)
         names = file.keys()  # the file itself cannot be iterated over
-        return {name: file.get_tensor(name) for name in names}, load_record(path)
+        tensors = {name: file.get_tensor(name) for name in names}
+    if record.pop("checksum", None) not in (None, _sum(tensors, record)):
+        raise Damaged(path, "its checksum differs from the recorded one")
+    return tensors, record
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    if not files.is_file(path):
+        raise Damaged(path, "missing")
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
+    except (SafetensorError, OSError, RuntimeError) as error:
+        raise Damaged(path, f"not a file of tensors: {str(error).splitlines()[0]}") from None
+
+
+def _record(path: Path, file: Any) -> dict[str, Any]:
+    try:
+        record = json.loads((file.metadata() or {}).get("record", ""))
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise Damaged(path, "without a record")
+    return record
+
+
+def _sum(tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> str:
+    """CRC-32 of a record and of tensors with names, types and shapes."""
+    value = zlib.crc32(json.dumps(record).encode())
+    for name, x in sorted(tensors.items()):
+        value = zlib.crc32(f"{name} {x.dtype} {tuple(x.shape)}".encode(), value)
+        value = zlib.crc32(np.ascontiguousarray(x.numpy()).data, value)
+    return f"crc32:{value:08x}"
 
 
 def one_run(tensors: Mapping[str, Tensor], run: int) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.store import checkpoint, claims
+from cwbench.store.integrity import snapshot_parts
 from cwbench.store.results import SegmentFolder, read_experiments, read_segments
 
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
@@ -73,7 +74,7 @@ def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[
         if done or not folder.snapshot.exists():
             yield _leftover(place, "snapshot")
         else:
-            parts = set(checkpoint.load_record(folder.snapshot)["parts"])
+            parts = snapshot_parts(checkpoint.load_record(folder.snapshot), folder.snapshot)
             for file in sorted(place.glob("replay-*.npy")):
                 if file.name not in parts:
                     yield _leftover(file, "part of a lost snapshot")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.store.results import Store, read_experiments, read_json, read_segments
+from cwbench.store.files import read_json
+from cwbench.store.results import Store, read_experiments, read_segments
 
 ARCHIVE = ".tar.gz"
 RECORDS = ("segment.json", "status.json")

@@ -9,7 +9,7 @@ Counts are stored, not rates. A finished segment is never rewritten.
 
 import contextlib
 import csv
-import json
+import io
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +21,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.spec.statistics import TRAIN_COLUMNS
+from cwbench.store import files
+from cwbench.store.files import Damaged, read_json, write_json
 
 EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
 # Evaluations during updates that a method makes at a task's end.
@@ -31,18 +34,27 @@ RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 # Columns that a file of any version has; others may be missing from older files.
 REQUIRED = {"evals": EVAL_COLUMNS, "train": ("step", "updates")}
 STATES = ("pending", "running", "done", "failed", "diverged")
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file in one step, so that a reader or a crash never sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+# What a done segment keeps, and replay/.
+FINAL_FILES = ("segment.json", "evals.csv", "train.csv", RETRAINING, "end.safetensors")
+# What records must hold, with its type.
+STATUS_KEYS = {"state": str}
+STATUS_TYPES = {"step": int, "message": str, "checksums": dict, "sessions": list, "resources": dict}
+_GROUPS = ("method_options", "sac", "network", "env", "schedule")
+SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
+    "schema": int,
+    "id": str,
+    "method": str,
+    "seed": int,
+    "tasks": list,
+    "joint": bool,
+}
+EXPERIMENT_KEYS = {"schema": int, "name": str, "runs": list}
+RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), str) | {
+    "seed": int,
+    "tasks": list,
+    "segments": list,
+    "steps": list,
+}
 
 
 @dataclass(frozen=True)
@@ -72,18 +84,44 @@ class SegmentFolder:
 
     @property
     def state(self) -> str:
-        return str(self.status().get("state", "pending"))
+        """One of STATES, or `damaged`."""
+        return str(self.status()["state"])
 
     def status(self) -> dict[str, Any]:
+        """What is known of its training; with state `damaged` where that cannot be read."""
+        try:
+            return self.intact_status()
+        except Damaged as error:
+            return {"state": "damaged", "step": 0, "message": str(error)}
+
+    def intact_status(self) -> dict[str, Any]:
+        """What is known of its training; Damaged if it is not what was written."""
+        file = self.path / "status.json"
         with contextlib.suppress(FileNotFoundError):
-            return read_json(self.path / "status.json")
+            record = read_json(file)
+            if record.pop("checksum", None) not in (None, digest(record)):
+                raise Damaged(file, "its checksum differs from the recorded one")
+            optional = {key: kind for key, kind in STATUS_TYPES.items() if key in record}
+            return checked(record, STATUS_KEYS | optional, file)
         return {"state": "pending", "step": 0}
 
     def set_status(self, state: str, **content: Any) -> None:
         """Replace the state; numbers that are not given stay as they were."""
         assert state in STATES
         now = {"state": state, "message": "", "updated": time.time(), **content}
-        write_json(self.path / "status.json", self.status() | now)
+        record = self.intact_status() | now
+        write_json(self.path / "status.json", record | {"checksum": digest(record)})
+
+    def seal(self) -> dict[str, str]:
+        """Bring everything to the disk, before the segment is called done; the files' checksums."""
+        kept = [self.path / name for name in FINAL_FILES]
+        kept = [file for file in (*kept, *sorted(self.replay.glob("*.npy"))) if file.exists()]
+        for file in kept:
+            files.sync(file)
+        for folder in (self.replay, self.path, self.path.parent, self.path.parent.parent):
+            if folder.exists():
+                files.sync(folder)
+        return {str(file.relative_to(self.path)): files.checksum(file) for file in kept}
 
     def create(self, segment: Segment, about: Mapping[str, Any]) -> None:
         """Write the record first, so that a folder without one is never a segment."""
@@ -96,26 +134,33 @@ class SegmentFolder:
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Add rows to evals.csv or train.csv; a file keeps the columns it was begun with."""
         file = self.path / name
-        header = _header(file)
-        with file.open("a", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(
-                stream, header or columns, extrasaction="ignore", lineterminator="\n"
-            )
-            if not header:
-                writer.writeheader()
-            writer.writerows(dict(zip(columns, row, strict=True)) for row in rows)
+        header, before = _header(file), self.length(name)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, header or columns, extrasaction="ignore", lineterminator="\n")
+        if not header:
+            writer.writeheader()
+        writer.writerows(dict(zip(columns, row, strict=True)) for row in rows)
+        try:
+            with file.open("a", newline="", encoding="utf-8") as stream:
+                stream.write(text.getvalue())
+        except OSError:  # a full disk: no half a line stays
+            with contextlib.suppress(OSError):
+                os.truncate(file, before)
+            raise
 
     def truncate(self, name: str, length: int) -> None:
         """Cut a file back to what it held when a snapshot was taken."""
-        file = self.path / name
+        file, found = self.path / name, self.length(name)
+        if found < length:
+            raise Damaged(file, f"{found} bytes, expected at least {length}")
         if length == 0:
             file.unlink(missing_ok=True)
-        elif file.exists():
+        elif found > length:
             os.truncate(file, length)
 
     def length(self, name: str) -> int:
         file = self.path / name
-        return file.stat().st_size if file.exists() else 0
+        return file.stat().st_size if files.is_file(file) else 0
 
 
 @dataclass(frozen=True)
@@ -141,7 +186,7 @@ class Store:
             *self.root.glob("experiments/*.json"),
             *self.root.glob("segments/*/segment.json"),
         ]:
-            with contextlib.suppress(json.JSONDecodeError):
+            with contextlib.suppress(Damaged, TypeError):
                 if read_json(file).get("schema", 0) > SCHEMA:
                     return file
         return None
@@ -184,12 +229,7 @@ def load_runs(root: str | Path) -> Runs:
     segments = {record["id"]: record for record in read_segments(root, problems)}
     tables = {
         name: {
-            key: _table(
-                root / "segments" / record["folder"] / f"{name}.csv",
-                columns,
-                REQUIRED[name],
-                problems,
-            )
+            key: _segment_table(root, record, name, columns, problems)
             for key, record in segments.items()
         }
         for name, columns in (("evals", EVAL_COLUMNS), ("train", TRAIN_COLUMNS))
@@ -209,42 +249,74 @@ def load_runs(root: str | Path) -> Runs:
 
 
 def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Records of the segments on disk, with their folder and status."""
+    """Records of the segments on disk, with their folder and status; what is damaged is listed."""
     for file in sorted(root.glob("segments/*/segment.json")):
-        try:
-            record = _checked(read_json(file), ("schema", "id", "tasks", "env", "schedule"))
-            status = _checked(SegmentFolder(file.parent).status(), ("state",))
-            yield {**record, "folder": file.parent.name, "status": status}
-        except (ValueError, OSError) as error:
-            problems.append(f"{file.relative_to(root)}: {error}")
+        with listing(root, problems):
+            record = segment_record(root, file)
+            yield record | {
+                "folder": file.parent.name,
+                "status": _listed_status(file, root, problems),
+            }
+
+
+def segment_record(root: Path, file: Path) -> dict[str, Any]:
+    files.check_inside(root, file)
+    record = checked(read_json(file), SEGMENT_KEYS, file)
+    checked(record["schedule"], {"steps_per_task": int}, file)
+    return record
+
+
+def _listed_status(file: Path, root: Path, problems: list[str]) -> dict[str, Any]:
+    """A segment's status; `damaged` where it, or the record it belongs to, is not as written."""
+    with listing(root, problems):
+        status = SegmentFolder(file.parent).intact_status()
+        files.check(file, status.get("checksums", {}).get(file.name))
+        return status
+    return {"state": "damaged", "step": 0}
 
 
 def read_experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     """What commands asked for."""
     for file in sorted(root.glob("experiments/*.json")):
-        try:
-            experiment = _checked(read_json(file), ("schema", "name", "runs"))
+        with listing(root, problems):
+            files.check_inside(root, file)
+            experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:
-                _checked(run, RUN_KEYS)
+                _check_run(run, file)
             yield experiment
-        except (ValueError, OSError) as error:
-            problems.append(f"{file.relative_to(root)}: {error}")
 
 
-RUN_KEYS = (
-    *("sequence", "method", "label", "setup", "protocol", "seed"),
-    *("tasks", "segments", "steps"),
-)
+def _check_run(run: Any, file: Path) -> None:
+    checked(run, RUN_KEYS, file)
+    for key, kind in (("tasks", str), ("segments", str), ("steps", int)):
+        if not run[key] or not all(isinstance(item, kind) for item in run[key]):
+            raise Damaged(file, f"{key} is {run[key]!r:.40}")
+    if len(run["segments"]) != len(run["steps"]) or len(run["segments"]) > len(run["tasks"]):
+        raise Damaged(file, f"{len(run['segments'])} segments for {len(run['tasks'])} tasks")
 
 
-def _checked(record: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+@contextlib.contextmanager
+def listing(root: Path, problems: list[str]) -> Iterator[None]:
+    """List what cannot be read inside the block, by the name of its file, and go on after it."""
+    try:
+        yield
+    except Damaged as error:
+        where = error.path.relative_to(root) if error.path.is_relative_to(root) else error.path
+        problems.append(f"{where}: {error.reason}")
+    except (UserError, OSError) as error:
+        problems.append(str(error))
+
+
+def checked(record: Any, keys: Mapping[str, type], where: Path) -> dict[str, Any]:
     """The record, if it holds these keys and no later version wrote it."""
     if not isinstance(record, dict):
-        raise ValueError(f"expected a record, found {type(record).__name__}")
+        raise Damaged(where, f"expected a record, found {type(record).__name__}")
     if missing := [key for key in keys if key not in record]:
-        raise ValueError(f"without {', '.join(missing)}")
+        raise Damaged(where, f"without {', '.join(missing)}")
+    if wrong := [key for key, kind in keys.items() if not isinstance(record[key], kind)]:
+        raise Damaged(where, f"{wrong[0]} is {record[wrong[0]]!r:.40}")
     if record.get("schema", SCHEMA) > SCHEMA:
-        raise ValueError(f"schema {record['schema']} is newer than {SCHEMA}")
+        raise UserError(f"{where}: schema {record['schema']} is newer than {SCHEMA}")
     return record
 
 
@@ -280,6 +352,21 @@ def _header(file: Path) -> list[str]:
 
 
 Columns = dict[str, NDArray[Any]]
+
+
+def _segment_table(
+    root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
+) -> Columns:
+    """A segment's evals or train; without rows if the file is not what it was when it was done."""
+    folder, status = root / "segments" / record["folder"], record["status"]
+    file = folder / f"{name}.csv"
+    with listing(root, problems):
+        files.check(file, status.get("checksums", {}).get(file.name))
+        if status["state"] != "damaged":
+            return _table(file, columns, REQUIRED[name], problems)
+    return _parse([], columns)
+
+
 _WHOLE = {"step", "eval_position", "episodes", "updates"}
 _NUMBERS = {*EVAL_COLUMNS, *TRAIN_COLUMNS} - {"eval_task"}
 
@@ -291,7 +378,7 @@ def _table(
 
     Lines that cannot be read are listed as problems, not guessed at.
     """
-    if not file.exists():
+    if not files.is_file(file):
         return _parse([], columns)
     where = f"{file.parent.name}/{file.name}"
     header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")

@@ -1,0 +1,47 @@
+"""What segments start from, checked before a fleet is built: one damaged file fails one run."""
+
+from collections.abc import Iterator, Sequence
+
+from cwbench.fleet import snapshot
+from cwbench.spec.segment import Segment
+from cwbench.store.files import Damaged
+from cwbench.store.integrity import check_end, check_snapshot
+from cwbench.store.results import Store
+
+
+def sort_by_step(
+    store: Store, segments: Sequence[Segment]
+) -> tuple[dict[int, list[Segment]], dict[Segment, Damaged]]:
+    """Segments by the step they continue from, and those that damage keeps from training."""
+    steps: dict[int, list[Segment]] = {}
+    damaged: dict[Segment, Damaged] = {}
+    checked: dict[str, Damaged | None] = {}  # ancestors, which several runs may share
+    for segment in segments:
+        folder = store.folder(segment)
+        errors = (_check_ancestor(store, one, checked) for one in _ancestors(segment))
+        try:
+            if error := next(filter(None, errors), None):
+                raise error
+            check_snapshot(folder)
+            steps.setdefault(snapshot.step_of(folder.snapshot), []).append(segment)
+        except Damaged as found:
+            damaged[segment] = found
+    return steps, damaged
+
+
+def _ancestors(segment: Segment) -> Iterator[Segment]:
+    while segment.parent is not None:
+        segment = segment.parent
+        yield segment
+
+
+def _check_ancestor(
+    store: Store, segment: Segment, checked: dict[str, Damaged | None]
+) -> Damaged | None:
+    if segment.id not in checked:
+        checked[segment.id] = None
+        try:
+            check_end(store.folder(segment))
+        except Damaged as error:
+            checked[segment.id] = error
+    return checked[segment.id]

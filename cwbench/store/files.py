@@ -1,0 +1,164 @@
+"""Files that survive crashes, power cuts and damage, and names that stay inside a folder.
+
+A file is written under a temporary name, synced and renamed, so it is there whole or not at all.
+What counts on a file is written after that file has been synced.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.spec.errors import UserError
+
+REPAIR = "`cwbench repair RESULTS` sets it aside"
+# One part of a path, as this program writes them: no separator, no control character, not hidden.
+NAME = re.compile(r"[^\s./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}")
+BLOCK = 1 << 20
+
+
+class Damaged(UserError):
+    """A file of a results folder that does not hold what was written to it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", REPAIR)
+        self.path, self.reason = path, reason
+
+
+# Writing
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file to write; it takes the place of `path` when the block ends well."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    try:
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every system syncs folders
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a file in one step, so that a reader or a crash never sees half of it."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
+# Reading
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file; Damaged if something else is in its place."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise Damaged(path, str(error.strerror)) from None
+    if not stat.S_ISREG(mode):
+        raise Damaged(path, "not a file")
+    return True
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a regular file. Damaged, never blocked, where it cannot be read."""
+    if not is_file(path):
+        raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Damaged(path, str(error.strerror)) from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    content = read_bytes(path)
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        raise Damaged(path, "empty" if not content else "not JSON") from None
+    if not isinstance(record, dict):
+        raise Damaged(path, f"expected a record, found {type(record).__name__}")
+    return record
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """An array whose data stay on the disk until they are used."""
+    if not is_file(path):
+        raise Damaged(path, "missing")
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError, TypeError) as error:
+        raise Damaged(path, f"not an array: {str(error).splitlines()[0]}") from None
+    return array
+
+
+# Checksums
+
+
+def checksum(path: Path, length: int | None = None) -> str:
+    """CRC-32 of a file, or of its first bytes: against damage, not against forgery."""
+    value, left = 0, length
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK if left is None else min(BLOCK, left)):
+            value = zlib.crc32(block, value)
+            left = None if left is None else left - len(block)
+    return f"crc32:{value:08x}"
+
+
+def check(path: Path, expected: str | None, length: int | None = None) -> None:
+    """Damaged unless a file has the checksum recorded for it. None: none was recorded."""
+    if expected is None:
+        return
+    if not is_file(path):
+        raise Damaged(path, "missing")
+    if length is not None and path.stat().st_size < length:
+        raise Damaged(path, f"{path.stat().st_size} bytes, expected at least {length}")
+    if checksum(path, length) != expected:
+        raise Damaged(path, "its checksum differs from the recorded one")
+
+
+# Names
+
+
+def checked_name(name: str, what: str) -> str:
+    """A name from a record that may become part of a path; UserError for any other."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise UserError(f"{what} {str(name)[:80]!r} cannot be a file's name")
+    return name
+
+
+def check_inside(root: Path, path: Path) -> Path:
+    """The path, if it is in the folder `root` after all links have been followed."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise UserError(f"{path} leads out of {root}", "replace the link by what it points to")
+    return path

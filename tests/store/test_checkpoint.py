@@ -1,0 +1,62 @@
+"""Files of tensors: what was saved is what is read, or an error names the file."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cwbench.store import checkpoint
+from cwbench.store.files import Damaged
+
+TENSORS = {"w": torch.arange(6.0).view(2, 3), "n": torch.tensor([3]), "b": torch.tensor([True])}
+
+
+def test_what_is_saved_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "end.safetensors"
+    checkpoint.save(file, TENSORS, {"step": 7, "last": float("inf")})
+    tensors, record = checkpoint.load(file)
+    assert record == {"step": 7, "last": float("inf")} and tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+    assert checkpoint.load_record(file)["step"] == 7
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "end.safetensors"
+    checkpoint.save(file, TENSORS, {"step": 7})
+    good, noticed = file.read_bytes(), 0
+    for bit in range(8 * len(good)):
+        flipped = bytearray(good)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(flipped)
+        try:
+            tensors, record = checkpoint.load(file)
+        except Damaged as error:
+            noticed += str(file) in str(error)
+            continue
+        # Spaces of the header, or the name under which the checksum is found.
+        assert record["step"] == 7
+        assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+    assert noticed > 7 * len(good)
+
+
+def test_files_of_earlier_versions_have_no_checksum(tmp_path: Path) -> None:
+    file = tmp_path / "end.safetensors"
+    save_file(TENSORS, file, metadata={"record": '{"step": 7}'})
+    assert checkpoint.load(file)[1] == {"step": 7}
+
+
+def test_a_file_that_cannot_be_read_back_does_not_replace_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "state.safetensors"
+    checkpoint.save(file, TENSORS, {"step": 1})
+
+    def spoil(content: object, path: Path, metadata: dict[str, str]) -> None:
+        save_file(TENSORS, path, metadata=metadata)
+        path.write_bytes(path.read_bytes()[:-1])
+
+    monkeypatch.setattr(checkpoint, "save_file", spoil)
+    with pytest.raises(Damaged):
+        checkpoint.save(file, TENSORS, {"step": 2})
+    assert checkpoint.load(file)[1] == {"step": 1} and list(tmp_path.iterdir()) == [file]

@@ -1,0 +1,88 @@
+"""Files that are there whole or not at all, and names that stay inside a folder."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cwbench.spec.errors import UserError
+from cwbench.store import files
+from cwbench.store.files import Damaged
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "status.json"
+    files.write_json(file, {"state": "done"})
+    with pytest.raises(OSError, match="disk full"), files.replacing(file) as temporary:
+        temporary.write_text("half")
+        raise OSError("disk full")
+    assert files.read_json(file) == {"state": "done"}
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_content_is_synced_before_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+
+    def sync(path: Path) -> None:
+        synced.append(path.read_text())
+        assert not (tmp_path / "status.json").exists()
+
+    monkeypatch.setattr(files, "sync", sync)
+    files.write_json(tmp_path / "status.json", {"a": 1})
+    assert synced == ['{\n "a": 1\n}\n']
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "list.json").write_text("[]")
+    for file in sorted(tmp_path.iterdir()):
+        with pytest.raises(Damaged, match=file.name):
+            files.read_json(file)
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "rows.npy"
+    files.write_array(file, np.arange(12, dtype=np.float32))
+    good, expected = file.read_bytes(), files.checksum(file)
+    files.check(file, expected)
+    for bit in range(8 * len(good)):
+        flipped = bytearray(good)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(flipped)
+        with pytest.raises(Damaged, match="checksum"):
+            files.check(file, expected)
+
+
+def test_a_checksum_of_the_beginning_ignores_what_was_added(tmp_path: Path) -> None:
+    file = tmp_path / "evals.csv"
+    file.write_text("step\n10\n")
+    length, expected = file.stat().st_size, files.checksum(file)
+    file.write_text("step\n10\n20\n")
+    files.check(file, expected, length)
+    file.write_text("step\n")
+    with pytest.raises(Damaged, match="5 bytes, expected at least 8"):
+        files.check(file, expected, length)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ".hidden", "", "a\nb", "a\0b", "x" * 300, "\\"])
+def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match="cannot be a file's name"):
+        files.checked_name(name, "task")
+
+
+def test_links_that_lead_out_are_refused(tmp_path: Path) -> None:
+    root, victim = tmp_path / "results", tmp_path / "home"
+    (root / "inner").mkdir(parents=True)
+    victim.mkdir()
+    (root / "out").symlink_to(victim)
+    (root / "in").symlink_to(root / "inner")
+    files.check_inside(root, root / "in" / "x")
+    with pytest.raises(UserError, match="leads out of"):
+        files.check_inside(root, root / "out" / "x")

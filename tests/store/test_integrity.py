@@ -1,0 +1,120 @@
+"""Damage is found by checksums and named; the rest goes on."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.store import checkpoint
+from cwbench.store.files import Damaged
+from cwbench.store.integrity import check_end, check_snapshot, damages, full_check
+from cwbench.store.results import SegmentFolder, load_runs
+
+
+def flip(file: Path, bit: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[bit // 8 % len(content)] ^= 1 << bit % 8
+    file.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def trained(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Two runs of a method that keeps its data: first tasks done, second ones interrupted."""
+    root = tmp_path_factory.mktemp("trained")
+    _, plan, _ = toy_run(root, "perfect-memory", seeds=(0, 1), stop_after=14)
+    return root, [segment.folder for segment in plan.segments]
+
+
+@pytest.fixture
+def folders(trained: tuple[Path, list[str]], tmp_path: Path) -> list[SegmentFolder]:
+    shutil.copytree(trained[0], tmp_path, dirs_exist_ok=True)
+    return [SegmentFolder(tmp_path / "segments" / name) for name in trained[1]]
+
+
+def test_every_file_of_a_done_segment_is_guarded(folders: list[SegmentFolder]) -> None:
+    done = folders[0]
+    check_end(done)
+    names = sorted(done.intact_status()["checksums"])
+    assert names == ["end.safetensors", "evals.csv", "replay/transitions.npy", "segment.json",
+                     "train.csv"]  # fmt: skip
+    for name in names:
+        flip(done.path / name, 1001)
+        with pytest.raises(Damaged, match=name):
+            check_end(done)
+        flip(done.path / name, 1001)
+    (done.replay / "transitions.npy").unlink()
+    check_end(done)  # as `cwbench clean` leaves it
+
+
+def test_every_file_of_a_snapshot_is_guarded(folders: list[SegmentFolder]) -> None:
+    paused = folders[1]
+    check_snapshot(paused)
+    inside = sorted(paused.snapshot.parent.iterdir())
+    assert len(inside) == 2
+    for file in (*inside, paused.path / "evals.csv", paused.path / "train.csv"):
+        good = file.read_bytes()
+        flip(file, 8 * len(good) - 77)
+        with pytest.raises(Damaged, match=file.name):
+            check_snapshot(paused)
+        file.write_bytes(good[:-1])
+        with pytest.raises(Damaged, match=file.name):
+            check_snapshot(paused)
+        file.write_bytes(good)
+    paused.append("evals.csv", ("step",), [(70,)])  # rows after the snapshot are cut off anyway
+    check_snapshot(paused)
+
+
+def test_a_snapshot_names_only_files_of_its_own(folders: list[SegmentFolder]) -> None:
+    paused, victim = folders[1], folders[1].path.parent / "victim.txt"
+    victim.write_text("precious")
+    tensors, record = checkpoint.load(paused.snapshot)
+    for wrong in (
+        {"files": {"../victim.txt": 0}},
+        {"files": {"evals.csv": -1}},
+        {"parts": ["../../victim.txt"]},
+        {"parts": 3},
+    ):
+        checkpoint.save(paused.snapshot, tensors, record | wrong)
+        with pytest.raises(Damaged, match=r"state\.safetensors"):
+            check_snapshot(paused)
+    assert victim.read_text() == "precious"
+
+
+def test_a_changed_success_rate_is_left_out_and_named(folders: list[SegmentFolder]) -> None:
+    root, file = folders[0].path.parent.parent, folders[0].path / "evals.csv"
+    before = load_runs(root)
+    flip(file, 8 * (file.read_text().index(",2,") + 1))  # 2 episodes -> 3
+    after = load_runs(root)
+    assert not before.problems and len(after.problems) == 1
+    assert f"segments/{folders[0].path.name}/evals.csv: its checksum" in after.problems[0]
+    assert set(before.evals["segment"]) - set(after.evals["segment"]) == {
+        folders[0].path.name[-12:]
+    }
+
+
+def test_a_whole_folder_is_checked(folders: list[SegmentFolder]) -> None:
+    root = folders[0].path.parent.parent
+    assert not list(damages(root, full_check))
+    flip(folders[0].end, 8 * 2000)
+    (folders[1].path / "status.json").write_text("")
+    (folders[3].path / "segment.json").write_bytes(b"\xff")
+    found = {damage.segment: damage.file.split("/")[-1] for damage in damages(root, full_check)}
+    assert found == {
+        folders[0].path.name: "end.safetensors",
+        folders[1].path.name: "status.json",
+        folders[3].path.name: "segment.json",
+    }
+
+
+def test_one_damaged_file_fails_one_run(
+    toy_run: Any, folders: list[SegmentFolder], tmp_path: Path
+) -> None:
+    flip(folders[1].snapshot, 8 * 5000)  # the second task of seed 0
+    _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0, 1))
+    [(name, message)] = outcome.failed.items()
+    assert name == folders[1].path.name and "state.safetensors" in message
+    assert (outcome.trained, outcome.skipped) == (2, 1)  # the other seed's; a child waits
+    (folders[1].path / "status.json").write_text("")
+    _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0, 1))
+    assert "status.json: empty" in outcome.failed[name] and "repair" in outcome.failed[name]
