@@ -94,20 +94,6 @@ def iqm(scores: Array) -> Array:
         return np.asarray(np.where(kept, scores, 0.0).sum(-1) / kept.sum(-1))
 
 
-def iqm_estimate(
-    scores: Array, rng: np.random.Generator, resamples: int = RESAMPLES, level: float = LEVEL
-) -> Estimate:
-    """IQM over all runs of [S, R] with intervals; seeds are resampled."""
-
-    def statistic(picks: NDArray[np.int64]) -> Array:
-        return iqm(np.moveaxis(scores[:, picks], 0, 1).reshape(len(picks), -1))
-
-    seeds = scores.shape[1]
-    return estimate_of_picks(
-        statistic, seeds, rng=rng, resamples=resamples, level=level, bounds=(0, 1)
-    )
-
-
 def profile(scores: Array, thresholds: Array) -> Array:
     """Share of runs whose score exceeds each threshold: the performance profile."""
     known = scores[~np.isnan(scores)]

@@ -43,6 +43,13 @@ METRICS = {
     "area_gain": Metric("Gain in Area", "Area gain", 1, (-1, 1)),
     "negative_transfer": Metric("Negative Transfer", "Neg. transfer", -1, (-1, 1)),
 }
+# Statistics of training that are drawn.
+STATISTICS = {
+    "critic_loss": "critic loss",
+    "q": "Q value",
+    "actor_loss": "actor loss",
+    "mean_return": "return of training episodes",
+}
 HEADLINE = ("average_performance", "forgetting", "forward_transfer")
 
 

@@ -58,6 +58,7 @@ class Scores:
     protocol: Protocol
     resamples: int = RESAMPLES
     _references: dict[str, Reference] = field(default_factory=dict)
+    _scores: dict[tuple[str, ...], Score] = field(default_factory=dict)
 
     @cached_property
     def window(self) -> int:
@@ -85,6 +86,12 @@ class Scores:
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one."""
+        key = (metric, *(group.key for group in groups))
+        if key not in self._scores:  # tables, figures and the page ask for the same ones
+            self._scores[key] = self._score(groups, metric)
+        return self._scores[key]
+
+    def _score(self, groups: Sequence[Group], metric: str) -> Score:
         if metric not in ALSO_JOINT and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:

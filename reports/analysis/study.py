@@ -20,7 +20,7 @@ from cwbench.store.results import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
-LOGGED = ("critic_loss", "q", "actor_loss", "mean_return")  # statistics of training
+LOGGED = tuple(names.STATISTICS)  # statistics of training
 COUNTS = ("step", "episodes", "successes", "eval_position")
 
 

@@ -30,13 +30,6 @@ from cwbench.reports.tables.model import score_cell
 
 Array = NDArray[np.float64]
 FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
-# Statistics of training that get figures of their own.
-STATISTICS = {
-    "critic_loss": "critic loss",
-    "q": "Q value",
-    "actor_loss": "actor loss",
-    "mean_return": "return of training episodes",
-}
 
 
 def step_unit(group: Group) -> tuple[float, str]:
@@ -240,7 +233,7 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         drawn = partial(curves, options=study.options)
         yield f"{family}-average", partial(drawn, setups, average_runs, "average success")
         yield f"{family}-current", partial(drawn, setups, current_runs, "training success")
-        for name, label in STATISTICS.items():
+        for name, label in names.STATISTICS.items():
             runs_of = partial(logged_runs, name)
             figure = partial(drawn, setups, runs_of, label, bounds=(-np.inf, np.inf))
             yield f"{family}-{name.replace('_', '-')}", figure

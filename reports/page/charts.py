@@ -1,141 +1,212 @@
-"""Curves as inline SVG: small, sharp, without matplotlib and readable with scripts switched off."""
+"""The curves of a study: average, per task, training success and logged statistics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names
-from cwbench.reports.analysis.bands import Curve, seed_curve
-from cwbench.reports.analysis.study import DEFAULTS, Group, Options
+from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
+from cwbench.reports.analysis.study import Group, Options, Protocol, Study
+from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, line_plot, span
 
 Array = NDArray[np.float64]
-WIDTH, HEIGHT = 420, 190
-LEFT, RIGHT, TOP, BOTTOM = 34, 8, 8, 24
-POINTS = 120  # per line: more than the eye resolves at this width
+FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other", "single")
+KINDS = {
+    "average": "average success",
+    "tasks": "per task",
+    "current": "training success",
+    **{name.replace("_", "-"): title for name, title in names.STATISTICS.items()},
+}
+# The choice of what is drawn needs no script.
+STYLE = "".join(
+    f".curves:has(.k-{kind}:checked) .kind.{kind} {{ display: block; }}\n" for kind in KINDS
+)
+POINTS = 60_000  # of all lines together: about 1.5 MB
+FEWEST, MOST = 40, 400  # of one line
 
-Line = tuple[int, str, Group]  # place in the palette, title, runs
-
-
-def thin(values: NDArray[Any], points: int = POINTS) -> NDArray[np.int64]:
-    """Indices of at most `points` values, the last one included."""
-    return np.unique(np.linspace(0, len(values) - 1, points).astype(np.int64))
-
-
-def path(x: Array, y: Array) -> str:
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-
-
-def frame(group: Group, height: float, ticks: Sequence[tuple[float, str]]) -> list[str]:
-    """Axes, labels and task boundaries."""
-    bottom = height - BOTTOM
-    out = []
-    for value, text in ticks:
-        out.append(f'<path class="grid" d="M{LEFT} {value:.1f}H{WIDTH - RIGHT}"/>')
-        out.append(f'<text x="{LEFT - 5}" y="{value + 3:.1f}" text-anchor="end">{text}</text>')
-    count, steps = len(group.tasks), group.protocol.steps
-    unit, name = (1e6, "M") if steps * count >= 1e6 else (1e3, "k")
-    every = max(1, -(-count // 6))
-    for boundary in range(count + 1):
-        x = LEFT + (WIDTH - LEFT - RIGHT) * boundary / count
-        if 0 < boundary < count:
-            out.append(f'<path class="switch" d="M{x:.1f} {TOP}V{bottom}"/>')
-        if boundary % every == 0:
-            text = f"{boundary * steps / unit:g}{name if boundary else ''}"
-            anchor = "end" if boundary == count else "middle"
-            out.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="{anchor}">{text}</text>')
-    return out
+Setting = tuple[int, str, Group]  # place in the palette, title, runs
 
 
-def horizontal(group: Group) -> Array:
-    """Pixel of every evaluation."""
-    count = len(group.tasks) * group.protocol.evaluations
-    return LEFT + (WIDTH - LEFT - RIGHT) * np.arange(1, count + 1) / count
+@dataclass(frozen=True)
+class Look:
+    """How curves are drawn on this page."""
+
+    options: Options
+    points: int  # of one line
 
 
-def _band(curve: Curve, x: Array, keep: NDArray[np.int64], scale: float) -> str:
-    keep = keep[~np.isnan(curve.low[keep])]
-    low, high = (TOP + scale * (1 - end[keep]) for end in (curve.low, curve.high))
-    points = f"{path(x[keep], high)} {path(x[keep][::-1], low[::-1])}"
-    return f'<polygon points="{points}"/>' if len(keep) else ""
-
-
-def _run_line(run: Array, x: Array, keep: NDArray[np.int64], scale: float) -> str:
-    keep = keep[~np.isnan(run[keep])]
-    points = path(x[keep], TOP + scale * (1 - run[keep]))
-    return f'<polyline class="run" points="{points}"/>'
-
-
-def seed_lines(lines: Sequence[Line], kind: str, options: Options) -> str:
-    """Mean over seeds and its band, for each setting."""
-    scale = HEIGHT - BOTTOM - TOP
-    ticks = [(TOP + scale * (1 - value), f"{value:g}") for value in (0, 0.5, 1)]
-    out = frame(lines[0][2], HEIGHT, ticks)
-    for slot, title, group in lines:
-        runs = (
-            metrics.average_curve(group.success)
-            if kind == "average"
-            else group.training.reshape(len(group.runs), -1)
-        )
-        curve = seed_curve(runs, group.protocol.evaluations, options.band, options.level)
-        known = np.flatnonzero(~np.isnan(curve.mean))
-        if not len(known):
+def curves_section(study: Study, protocol: Protocol) -> str:
+    """Charts of every sequence but the pairs, family by family."""
+    look = Look(study.options, points_of_a_line(study))
+    parts = []
+    for family in FAMILIES:
+        groups = study.of(protocol, family)
+        if not groups:
             continue
-        keep = known[thin(known)]
-        x, y = horizontal(group)[keep], TOP + scale * (1 - curve.mean[keep])
-        tip = escape(
-            f"{title}: {curve.mean[known[-1]]:.2f} at the last evaluation, {len(runs)} seeds"
-        )
-        parts = [f"<title>{tip}</title>", _band(curve, horizontal(group), keep, scale)]
-        parts += [_run_line(run, horizontal(group), keep, scale) for run in curve.runs]
-        out.append(f'<g class="m{slot}">{"".join(parts)}<polyline points="{path(x, y)}"/></g>')
-    return document(out, HEIGHT, f"{lines[0][2].sequence}: {kind} success")
+        title = names.FAMILIES[family]
+        parts.append(_family(main_setups(groups), f"{protocol.key}-{family}", title, look))
+        for method in dict.fromkeys(group.method for group in groups):
+            settings = by_setup([group for group in groups if group.method == method])
+            if len(settings) > 1:
+                key = f"{protocol.key}-{family}-{method}"
+                about = f"{title}, settings of {names.label_title(method, method)}"
+                parts.append(_family(settings, key, about, look))
+    return "".join(parts)
 
 
-def task_lines(lines: Sequence[Line]) -> str:
-    """Success on each task over the run, one strip per position."""
-    group = lines[0][2]
-    strip = 24 if len(group.tasks) <= 6 else 14
-    height = TOP + BOTTOM + (strip + 3) * len(group.tasks)
-    out = frame(group, height, [])
-    for position, task in enumerate(group.tasks):
-        base = TOP + (strip + 3) * (position + 1)
-        out.append(f'<path class="grid" d="M{LEFT} {base}H{WIDTH - RIGHT}"/>')
-        out.append(f'<text class="task" x="{LEFT + 3}" y="{base - 3}">{escape(task)}</text>')
-    for slot, title, group in lines:
-        curves = metrics.task_curves(group.success)
-        parts = [f"<title>{escape(title)}</title>"]
-        for position in range(len(group.tasks)):
-            runs = curves[:, position]
-            known = ~np.isnan(runs).all(0)
-            if known.any():
-                mean = seed_curve(runs, group.protocol.evaluations, "runs").mean
-                keep = np.flatnonzero(known)[thin(mean[known], 60)]
-                base = TOP + (strip + 3) * (position + 1)
-                points = path(horizontal(group)[keep], base - strip * mean[keep])
-                parts.append(f'<polyline points="{points}"/>')
-        out.append(f'<g class="m{slot}">{"".join(parts)}</g>')
-    return document(out, height, f"{group.sequence}: success per task")
+def points_of_a_line(study: Study) -> int:
+    """Every evaluation of a small study; fewer of a large one, whose page must stay small."""
+    lines = sum(len(KINDS) + len(group.tasks) for group in study.groups)
+    return int(np.clip(POINTS / max(lines, 1), FEWEST, MOST))
 
 
-def document(parts: Sequence[str], height: float, label: str) -> str:
+def _family(setups: Setups, key: str, title: str, look: Look) -> str:
+    shown = list(zip(slots(setups), titles(setups), setups.values(), strict=True))
+    sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
+    charts = []
+    kinds = set()
+    for sequence in sequences:
+        lines = [
+            (slot, name, group)
+            for slot, name, groups in shown
+            for group in groups
+            if group.sequence == sequence
+        ]
+        drawn = {kind: draw(lines, look) for kind, draw in KIND_PLOTS.items()}
+        kinds |= {kind for kind, plot in drawn.items() if plot}
+        charts.append(_chart(lines, drawn))
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">'
-        f"{''.join(parts)}</svg>"
+        f'<div class="curves"><h3>{escape(title)}</h3>{_kinds(key, kinds)}'
+        f'{_legend([(slot, name) for slot, name, _ in shown])}<div class="charts">'
+        f"{''.join(charts)}</div></div>"
     )
 
 
-def chart(lines: Sequence[Line], options: Options = DEFAULTS) -> str:
-    """One sequence: average success, training success and success per task, one shown at a time."""
-    kinds = {
-        "average": seed_lines(lines, "average", options),
-        "current": seed_lines(lines, "current", options),
-        "tasks": task_lines(lines),
-    }
+def _kinds(key: str, present: set[str]) -> str:
+    """One kind of curve is shown at a time; the choice is style alone and needs no script."""
+    boxes = "".join(
+        f'<label><input type="radio" name="k-{escape(key)}" class="k-{kind}" value="{kind}" '
+        f"{'checked' if kind == 'average' else ''}>{text}</label>"
+        for kind, text in KINDS.items()
+        if kind in present
+    )
+    return f'<div class="switches" role="radiogroup" aria-label="what is drawn">{boxes}</div>'
+
+
+def _legend(shown: Sequence[tuple[int, str]]) -> str:
+    boxes = "".join(
+        f'<label data-method="{escape(name)}"><input type="checkbox" class="t{slot % COLOURS}" '
+        f'checked><svg viewBox="0 0 30 8" aria-hidden="true"><g class="m{slot % COLOURS}">'
+        f'<polyline points="0,4 30,4"/></g></svg>{escape(name)}</label>'
+        for slot, name in shown
+    )
+    return f'<div class="switches legend" role="group" aria-label="methods">{boxes}</div>'
+
+
+def _chart(lines: Sequence[Setting], drawn: dict[str, str]) -> str:
+    """One sequence; one kind is shown at a time."""
     group = lines[0][2]
-    body = "".join(f'<div class="kind {kind}">{image}</div>' for kind, image in kinds.items())
-    title = escape(names.sequence_title(group.sequence))
+    body = "".join(f'<div class="kind {kind}">{plot}</div>' for kind, plot in drawn.items() if plot)
+    title = names.sequence_title(group.sequence)
     tasks = escape(" → ".join(group.tasks))
-    return f'<figure class="chart"><figcaption><b>{title}</b> {tasks}</figcaption>{body}</figure>'
+    anchor = escape(f"curves-{group.protocol.key}-{group.sequence}")
+    return (
+        f'<figure class="chart" id="{anchor}" data-sequence="{escape(title)}"><figcaption>'
+        f"<b>{escape(title)}</b> {tasks}</figcaption>{body}</figure>"
+    )
+
+
+def steps(group: Group) -> Array:
+    """Environment steps of a run's evaluations."""
+    protocol = group.protocol
+    every = np.arange(1, protocol.evaluations + 1) * protocol.schedule.get("eval_every", 1)
+    inside = np.minimum(every, protocol.steps)
+    whole = inside + protocol.steps * np.arange(len(group.tasks))[:, None]
+    return np.asarray(whole.ravel(), float)
+
+
+def _axes(group: Group, what: str, bounds: Range, height: int = 300) -> Axes:
+    ends = [group.protocol.steps * (place + 1.0) for place in range(len(group.tasks))]
+    return Axes(
+        label=f"{names.sequence_title(group.sequence)}: {what}",
+        x=(0.0, ends[-1]),
+        y=bounds,
+        unit="steps",
+        height=height,
+        spans=tuple(zip(ends, group.tasks, strict=True)),
+    )
+
+
+def _plot(
+    lines: Sequence[Setting],
+    look: Look,
+    *,
+    runs_of: Callable[[Group], Array],
+    what: str,
+    bounds: Range | None = (0.0, 1.0),
+    height: int = 300,
+) -> str:
+    """Mean over seeds and its band for each setting; without bounds, those of the means."""
+    limits = bounds or (-np.inf, np.inf)
+    options, drawn = look.options, []
+    for slot, name, group in lines:
+        runs, each = runs_of(group), group.protocol.evaluations
+        if np.isnan(runs).all():
+            continue
+        curve = seed_curve(runs, each, options.band, options.level, bounds=limits)
+        drawn.append(Line(slot, name, steps(group), curve))
+    if not drawn:
+        return ""
+    axes = _axes(lines[0][2], what, bounds or span([line.curve.mean for line in drawn]), height)
+    return line_plot(drawn, axes, look.points)
+
+
+def _tasks(lines: Sequence[Setting], look: Look) -> str:
+    """Success on each task over the run, one plot per position."""
+    tasks = lines[0][2].tasks
+    height = 110 if len(tasks) <= 6 else 64
+    return "".join(
+        f"<h4>{position + 1}. {escape(task)}</h4>"
+        + _plot(
+            lines,
+            look,
+            runs_of=partial(_task_runs, position),
+            what=f"success on task {position + 1}, {task}",
+            height=height,
+        )
+        for position, task in enumerate(tasks)
+    )
+
+
+def _task_runs(position: int, group: Group) -> Array:
+    return metrics.task_curves(group.success)[:, position]
+
+
+def _average_runs(group: Group) -> Array:
+    return metrics.average_curve(group.success)
+
+
+def _training_runs(group: Group) -> Array:
+    return group.training.reshape(len(group.runs), -1)
+
+
+def _logged_runs(name: str, group: Group) -> Array:
+    return group.logged[name].reshape(len(group.runs), -1)
+
+
+KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
+    "average": partial(_plot, runs_of=_average_runs, what=KINDS["average"]),
+    "tasks": _tasks,
+    "current": partial(_plot, runs_of=_training_runs, what=KINDS["current"]),
+    **{
+        name.replace("_", "-"): partial(
+            _plot, runs_of=partial(_logged_runs, name), what=title, bounds=None
+        )
+        for name, title in names.STATISTICS.items()
+    },
+}

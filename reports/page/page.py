@@ -14,9 +14,10 @@ from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
-from cwbench.reports.analysis.study import Options, Protocol, Study
-from cwbench.reports.page.charts import Line, chart
+from cwbench.reports.analysis.setups import by_setup
+from cwbench.reports.analysis.study import Study
+from cwbench.reports.page.charts import STYLE, curves_section
+from cwbench.reports.page.overview import comparison_section, summary_charts
 from cwbench.reports.page.runs import runs_section
 from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
 from cwbench.reports.tables.model import Block, Cell, Section, Table
@@ -24,8 +25,7 @@ from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
 
 Tables = Sequence[tuple[str, Scores, Table]]
-COLOURS = 8  # that the style sheet has
-KINDS = {"average": "average success", "current": "training success", "tasks": "per task"}
+SCRIPTS = ("charts.js", "tables.js", "page.js")
 
 
 def asset(name: str) -> str:
@@ -69,8 +69,9 @@ def render(
         subtitle=f"{escape(results.resolve().name)}, {now}",
         refresh='<noscript><meta http-equiv="refresh" content="60"></noscript>' if live else "",
         live="yes" if live else "no",
-        style=asset("page.css"),
-        script=asset("page.js"),
+        written=f"{time.time():.0f}",
+        style=asset("page.css") + STYLE,
+        script="\n".join(map(asset, SCRIPTS)),
         percent=f"{100 * share:.0f}",
         cards=_cards(study),
         navigation="".join(link(anchor, title) for title, anchor in anchors.items()),
@@ -112,10 +113,11 @@ def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str
         scores = own[0][1] if own else Scores(study, protocol)
         end = f" ({study.slug(protocol)})" if several else ""
         parts = {
-            "Summary": _about(scores) + _summary(own),
-            "Tables": _whole_tables(own, "headline"),
+            "Summary": summary_charts(scores) + _summary(own) + _about(scores),
+            "Curves": curves_section(study, protocol),
+            "Comparison of methods": comparison_section(scores),
             "Matrices": _matrices(scores),
-            "Curves": _curves(study, protocol),
+            "Tables": _whole_tables(own, "headline"),
             "Details": "".join(
                 _fold(name, table) for name, _, table in own if table.section == "details"
             ),
@@ -193,60 +195,6 @@ def _matrices(scores: Scores) -> str:
             f'<div class="matrices">{images}</div>'
         )
     return "".join(parts)
-
-
-def _curves(study: Study, protocol: Protocol) -> str:
-    """Charts of every sequence but the pairs, family by family."""
-    parts = []
-    for family in ("cw3", "cw6", "cw10", "cw20", "other", "single"):
-        groups = study.of(protocol, family)
-        if not groups:
-            continue
-        setups = main_setups(groups)
-        parts.append(
-            _family_curves(
-                setups, f"{protocol.key}-{family}", names.FAMILIES[family], study.options
-            )
-        )
-        for method in dict.fromkeys(group.method for group in groups):
-            settings = by_setup([group for group in groups if group.method == method])
-            if len(settings) > 1:
-                title = f"{names.FAMILIES[family]}, settings of {names.label_title(method, method)}"
-                parts.append(
-                    _family_curves(
-                        settings, f"{protocol.key}-{family}-{method}", title, study.options
-                    )
-                )
-    return "".join(parts)
-
-
-def _family_curves(setups: Setups, key: str, title: str, options: Options) -> str:
-    places = [slot % COLOURS for slot in slots(setups)]
-    shown = list(zip(places, titles(setups), setups.values(), strict=True))
-    toggles = "".join(
-        f'<label><input type="checkbox" class="t{slot}" checked><svg viewBox="0 0 26 8" '
-        f'aria-hidden="true"><g class="key-{slot}" style="color:var(--m{slot})">'
-        f'<polyline points="0,4 26,4"/></g></svg>{escape(name)}</label>'
-        for slot, name, _ in shown
-    )
-    kinds = "".join(
-        f'<label><input type="radio" name="k-{escape(key)}" class="k-{kind}" '
-        f"{'checked' if kind == 'average' else ''}>{text}</label>"
-        for kind, text in KINDS.items()
-    )
-    charts = []
-    for sequence in dict.fromkeys(g.sequence for groups in setups.values() for g in groups):
-        lines: list[Line] = [
-            (slot, name, group)
-            for slot, name, groups in shown
-            for group in groups
-            if group.sequence == sequence
-        ]
-        charts.append(chart(lines, options))
-    return (
-        f'<div class="curves"><h3>{escape(title)}</h3><div class="switches">{kinds}</div>'
-        f'<div class="switches">{toggles}</div><div class="charts">{"".join(charts)}</div></div>'
-    )
 
 
 def _paper(tables: Tables, lint: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, per_run
-from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.formats import latex, number
 from cwbench.reports.tables.model import Block, Cell, Table
 from cwbench.sequences import CW_TASKS
 
@@ -96,8 +96,9 @@ def whole_table(table: Table, anchor: str) -> str:
         for block in table.blocks
         if block.rows
     )
+    source = f'<template class="latex">{escape(latex(table))}</template>'
     return (
-        f'<div id="{escape(anchor)}"><p class="note">{escape(table.caption)}</p>{blocks}'
+        f'<div id="{escape(anchor)}">{source}<p class="note">{escape(table.caption)}</p>{blocks}'
         f'<p class="note">{escape("; ".join(table.footer.values()))}.</p></div>'
     )
 

@@ -8,7 +8,7 @@ from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables import details, other_papers, paper_comparison
+from cwbench.reports.tables import details, other_papers, paper_comparison, standings
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
@@ -144,9 +144,10 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             "(median of all drops).",
             partial(details.stability_gap, scores, family),
         ),
-        "iqm": (
-            f"Interquartile mean over all runs on {title}; seeds are resampled.",
-            partial(details.interquartile_means, scores, family),
+        "aggregates": (
+            f"Aggregates of average performance over all runs on {title}, and mean ranks of the "
+            "methods on the seeds they share; seeds are resampled.",
+            partial(standings.aggregate_table, scores, family),
         ),
     }
     groups = scores.study.of(scores.protocol, family)

@@ -247,14 +247,6 @@ class Versus:
         )
 
 
-def interquartile_means(scores: Scores, family: str) -> tuple[Block, ...]:
-    """IQM of performance over all runs of a setting."""
-    setups = main_setups(scores.study.of(scores.protocol, family))
-    found = zip(titles(setups), (_iqm(scores, groups) for groups in setups.values()), strict=True)
-    rows = tuple((title, (cell,)) for title, cell in found if cell)
-    return (Block("Average Performance", "Method", ("Interquartile mean",), rows),)
-
-
 def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[Array, list[int]]:
     """[S, R] values of one setting with the seeds of its columns."""
     seeds = sorted({seed for group in groups for seed in group.seeds})
@@ -291,13 +283,3 @@ def _versus(
     need = str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"
     difference = scores.mean(differences[None], count)
     return Versus(difference, flip, Score(better, count, one_seed(count)), need, keys)
-
-
-def _iqm(scores: Scores, groups: Sequence[Group]) -> Cell | None:
-    values, _ = seed_matrix(scores, groups, "average_performance")
-    values = values[:, ~np.isnan(values).any(0)]
-    if not values.size:
-        return None
-    middle = comparison.iqm_estimate(values, np.random.default_rng(SEED), 1000, scores.level)
-    count = values.shape[1]
-    return replace(empty_cell(groups), score=Score(middle, count, one_seed(count)))

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sample_results import small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import main_setups, slots
@@ -79,7 +79,7 @@ def test_training_figures_show_what_was_logged(triplets: Path):
     group = study.of(study.protocols[0], "cw3")[0]
     text = (triplets / "segments" / group.runs[0].folders[1] / "train.csv").read_text()
     header, first, *_ = (line.split(",") for line in text.splitlines())
-    for name in figures.STATISTICS:
+    for name in names.STATISTICS:
         assert group.logged[name][0, 1, 0] == float(first[header.index(name)])
     made = dict(figures.plan(Scores(study, study.protocols[0])))["cw3-q"]()
     curve = made.axes[0].lines[2]

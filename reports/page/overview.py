@@ -1,0 +1,139 @@
+"""The charts that compare methods: summary, transfer, aggregates, ranks, profiles, trade-offs."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from cwbench.reports.analysis import aggregates, comparison, names
+from cwbench.reports.analysis.bands import Curve
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.page.plots import (
+    Axes,
+    Line,
+    Range,
+    Row,
+    Scatter,
+    line_plot,
+    row_plot,
+    scatter_plot,
+    span,
+)
+from cwbench.reports.tables import standings
+from cwbench.reports.tables.details import seed_matrix
+from cwbench.reports.tables.standings import Standing
+
+FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
+POINTS = 101  # of a profile
+
+
+def present(scores: Scores) -> list[str]:
+    return [family for family in FAMILIES if scores.study.of(scores.protocol, family)]
+
+
+def summary_charts(scores: Scores) -> str:
+    """Average performance with intervals, every run a dot: who is best, and how sure that is."""
+    said = [standings.verdict(scores, family) for family in present(scores)]
+    lead = "".join(f'<p class="verdict">{escape(text)}</p>' for text in said if text)
+    charts = "".join(
+        _rows(
+            standings.standings(scores, family, "average_performance"),
+            f"Average performance on {names.FAMILIES[family]}",
+            (0.0, 1.0),
+        )
+        for family in present(scores)
+    )
+    return f'{lead}<div class="forests">{charts}</div>' if charts else ""
+
+
+def comparison_section(scores: Scores) -> str:
+    return "".join(_family(scores, family) for family in present(scores))
+
+
+def _family(scores: Scores, family: str) -> str:
+    rows = [_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
+    plots = [_profile(scores, family), *_tradeoffs(scores, family)]
+    return (
+        f"<h3>{escape(names.FAMILIES[family])}</h3>"
+        f'<div class="forests">{"".join(rows)}</div><div class="charts">{"".join(plots)}</div>'
+    )
+
+
+def _rows(found: Sequence[Standing], title: str, bounds: Range | None = None) -> str:
+    known = [row for row in found if not np.isnan(row.estimate.value)]
+    if not known:
+        return ""
+    ends = [np.array([r.estimate.value, r.estimate.low, r.estimate.high]) for r in known]
+    rows = [
+        Row(
+            row.setting.slot,
+            row.setting.title,
+            row.estimate.value,
+            row.estimate.low,
+            row.estimate.high,
+            tuple(row.runs),
+            f"#s-{row.setting.setup}",
+        )
+        for row in found
+    ]
+    return row_plot(rows, bounds or span(ends), title=title)
+
+
+def _transfer(scores: Scores, family: str) -> str:
+    found = standings.standings(scores, family, "forward_transfer")
+    return _rows(found, "Forward transfer")
+
+
+def _aggregates(scores: Scores, family: str) -> list[str]:
+    return [
+        _rows(standings.aggregate_standings(scores, family, name), title, (0.0, 1.0))
+        for name, (title, _, _) in aggregates.AGGREGATES.items()
+    ]
+
+
+def _ranks(scores: Scores, family: str) -> str:
+    found, joined = standings.rank_standings(scores, family)
+    if not found:
+        return ""
+    chart = _rows(found, "Mean rank (1 is best)", (1.0, float(len(found))))
+    groups = "; ".join(", ".join(group) for group in joined)
+    note = f"Not told apart by their ranks: {groups}." if groups else "All ranks are told apart."
+    return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
+
+
+def _profile(scores: Scores, family: str) -> str:
+    """Share of runs whose average performance exceeds a threshold."""
+    thresholds = np.linspace(0, 1, POINTS)
+    lines = []
+    for setting in standings.settings_of(scores, family):
+        values, _ = seed_matrix(scores, setting.groups, "average_performance")
+        if not np.isnan(values).all():
+            share = comparison.profile(values, thresholds)
+            low, high = comparison.profile_band(values, thresholds, scores.level)
+            curve = Curve(share, low, high, np.empty((0, POINTS)))
+            lines.append(Line(setting.slot, setting.title, thresholds, curve))
+    if not lines:
+        return ""
+    label = "Performance profile: share of runs above a threshold"
+    plot = line_plot(lines, Axes(label, (0.0, 1.0), unit="average performance"), POINTS)
+    return (
+        f'<figure class="chart"><figcaption><b>{label}</b></figcaption>{plot}'
+        '<p class="axis">average performance (across), share of runs above (up)</p></figure>'
+    )
+
+
+def _tradeoffs(scores: Scores, family: str) -> list[str]:
+    transfer = Scatter(
+        "Performance and forward transfer",
+        "forward transfer",
+        "average performance",
+        standings.against_transfer(scores, family),
+    )
+    memory = Scatter(
+        "Performance and memory",
+        "bytes of replay memory and parameters",
+        "average performance",
+        standings.against_memory(scores, family),
+        log=True,
+    )
+    return [scatter_plot(plot) for plot in (transfer, memory) if plot.points]

@@ -1,0 +1,316 @@
+"""Plots as inline SVG in data units: the points drawn are the data, so scripts need no copy.
+
+A plot's inner `svg` has a view box in data units and is stretched to the width of the page; texts
+are placed in per cent of it. Nothing here needs scripts or matplotlib.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import floor, isnan, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis.bands import Curve
+from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.standings import Place
+
+Array = NDArray[np.float64]
+Range = tuple[float, float]
+COLOURS = 8  # that the style sheet has
+NAMED = 6  # tasks that have their names above a plot
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One line with its band. `slot` is its place in the palette."""
+
+    slot: int
+    name: str
+    x: Array
+    curve: Curve
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What a line plot is drawn on."""
+
+    label: str  # for screen readers, and for the file when it is downloaded
+    x: Range
+    y: Range = (0.0, 1.0)
+    unit: str = ""  # of x
+    height: int = 280  # pixels
+    spans: tuple[tuple[float, str], ...] = ()  # end and name of each task
+
+
+@dataclass(frozen=True)
+class Row:
+    """A value with its interval, and what it is the mean of."""
+
+    slot: int
+    name: str
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+    dots: tuple[float, ...] = ()
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    label: str
+    x_title: str
+    y_title: str
+    points: Sequence[Place] = field(default_factory=tuple)
+    log: bool = False  # x on a logarithmic scale, in bytes
+
+
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """Round numbers inside a range."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    unit = 10.0 ** floor(log10(rough))
+    step = next(unit * k for k in (1, 2, 5, 10) if unit * k >= rough * 0.999)
+    return [step * k for k in range(int(np.ceil(low / step)), floor(high / step + 1e-9) + 1)]
+
+
+def short(value: float) -> str:
+    """1500000 -> `1.5M`."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def span(values: Sequence[Array]) -> Range:
+    """A range that holds all values, with a little room; (0, 1) where there are none."""
+    known = np.concatenate([value[np.isfinite(value)] for value in values] or [np.empty(0)])
+    if not len(known):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    room = 0.04 * (high - low) or max(abs(high), 1.0) * 0.1
+    return low - room, high + room
+
+
+def thin(count: int, points: int) -> NDArray[np.int64]:
+    """Indices of at most `points` of `count` values, the last one included."""
+    return np.unique(np.linspace(0, count - 1, min(points, count)).astype(np.int64))
+
+
+def path(x: Array, y: Array) -> str:
+    return " ".join(f"{a:.7g},{b:.1f}" for a, b in zip(x, y, strict=True))
+
+
+def scaled(values: Array, bounds: Range) -> Array:
+    """Values as drawn: 1000 is the height, so that one decimal is always enough."""
+    low, high = bounds
+    return np.asarray(1000 * (values - low) / (high - low))
+
+
+def line_plot(lines: Sequence[Line], axes: Axes, points: int) -> str:
+    """Lines over steps, with bands; at most `points` points a line."""
+    body = "".join(_line(line, axes, points) for line in lines)
+    left, right = axes.x
+    switches = "".join(
+        f'<line class="switch" x1="{end:g}" x2="{end:g}" y1="0" y2="1000"/>'
+        for end, _ in axes.spans[:-1]
+    )
+    spans = ";".join(f"{end:g} {name}" for end, name in axes.spans)
+    return (
+        f'<svg class="plot" role="img" tabindex="0" style="height:{axes.height}px" '
+        f'aria-label="{escape(axes.label)}" data-x="{left:g} {right:g}" '
+        f'data-y="{axes.y[0]:g} {axes.y[1]:g}" data-unit="{escape(axes.unit)}" '
+        f'data-spans="{escape(spans)}">{_y_axis(axes.y)}<g class="xs">{_x_axis(axes)}</g>'
+        f"{_task_names(axes)}"
+        f'<svg class="area" viewBox="{left:g} -1000 {right - left:g} 1000" '
+        f'preserveAspectRatio="none"><g transform="scale(1 -1)">{switches}{body}</g></svg></svg>'
+    )
+
+
+def _line(line: Line, axes: Axes, points: int) -> str:
+    curve = line.curve
+    known = np.flatnonzero(~np.isnan(curve.mean))
+    if not len(known):
+        return ""
+    keep = known[thin(len(known), points)]
+    x, mean = line.x[keep], scaled(curve.mean[keep], axes.y)
+    last = f"{line.name}: {curve.mean[known[-1]]:.3g} at the last evaluation"
+    parts = [f"<title>{escape(last)}</title>", _band(line, axes, keep)]
+    for run in curve.runs:
+        own = keep[~np.isnan(run[keep])]
+        parts.append(
+            f'<polyline class="run" points="{path(line.x[own], scaled(run[own], axes.y))}"/>'
+        )
+    parts.append(f'<polyline class="mean" points="{path(x, mean)}"/>')
+    name = escape(line.name)
+    return f'<g class="m{line.slot % COLOURS}" data-name="{name}">{"".join(parts)}</g>'
+
+
+def _band(line: Line, axes: Axes, keep: NDArray[np.int64]) -> str:
+    keep = keep[~np.isnan(line.curve.low[keep])]
+    if not len(keep):
+        return ""
+    x = line.x[keep]
+    low, high = (scaled(end[keep], axes.y) for end in (line.curve.low, line.curve.high))
+    return f'<polygon points="{path(x, high)} {path(x[::-1], low[::-1])}"/>'
+
+
+def _y_axis(bounds: Range) -> str:
+    out = []
+    for value in ticks(*bounds):
+        place = f"{100 - scaled(np.array(value), bounds) / 10:.2f}%"
+        out.append(f'<line class="grid" x1="0" x2="100%" y1="{place}" y2="{place}"/>')
+        out.append(f'<text class="y" x="-6" y="{place}">{short(value)}</text>')
+    return "".join(out)
+
+
+def _x_axis(axes: Axes) -> str:
+    """Steps at round numbers; charts.js writes them again for a zoomed range."""
+    left, right = axes.x
+    return "".join(
+        f'<text x="{100 * (value - left) / (right - left):.2f}%" y="100%">{short(value)}</text>'
+        for value in ticks(left, right, 6)
+    )
+
+
+def _task_names(axes: Axes) -> str:
+    """Above their stretches, where there is room; the tooltip has them always."""
+    if len(axes.spans) > NAMED or axes.height < 200:
+        return ""
+    starts = [axes.x[0], *(end for end, _ in axes.spans)]
+    width = axes.x[1] - axes.x[0]
+    return "".join(
+        f'<text class="task" x="{50 * (start + end) / width:.2f}%" y="-5">{escape(name)}</text>'
+        for start, (end, name) in zip(starts, axes.spans, strict=False)
+    )
+
+
+# Rows -----------------------------------------------------------------------------------------
+
+
+def row_plot(rows: Sequence[Row], bounds: Range, *, title: str, anchor: str = "") -> str:
+    """A table with a strip per row: value, interval and every seed as a dot."""
+    low, high = bounds
+    marks = ticks(low, high, 5)
+    body = "".join(_row(row, bounds, marks) for row in rows)
+    axis = "".join(
+        f'<text x="{_share(value, bounds):.2f}%" y="12">{value:g}</text>' for value in marks
+    )
+    return (
+        f'<div class="scroll forest"><table id="{escape(anchor)}"><caption>{escape(title)}'
+        f"</caption><tbody>{body}</tbody><tfoot><tr><td></td><td><svg class=strip "
+        f'aria-hidden="true">{axis}</svg></td><td></td></tr></tfoot></table></div>'
+    )
+
+
+def _share(value: float, bounds: Range) -> float:
+    """Per cent of the width."""
+    low, high = bounds
+    return float(np.clip(100 * (value - low) / (high - low), 0, 100))
+
+
+def _row(row: Row, bounds: Range, marks: Sequence[float]) -> str:
+    parts = [
+        f'<line class="grid" x1="{_share(v, bounds):.2f}%" x2="{_share(v, bounds):.2f}%" '
+        'y1="0" y2="100%"/>'
+        for v in marks
+    ]
+    for index, dot in enumerate(row.dots):
+        height = 6 + 12 * (index * 0.618 % 1)  # spread evenly, the same each time
+        parts.append(
+            f'<circle class="seed" cx="{_share(dot, bounds):.2f}%" cy="{height:.1f}" r="3"/>'
+        )
+    if not isnan(row.low):
+        ends = [_share(end, bounds) for end in (row.low, row.high)]
+        parts.append(f'<line class="reach" x1="{ends[0]:.2f}%" x2="{ends[1]:.2f}%" y1=12 y2=12 />')
+    if not isnan(row.value):
+        parts.append(f'<circle cx="{_share(row.value, bounds):.2f}%" cy="12" r="5"/>')
+    name = escape(row.name)
+    head = f'<a href="{escape(row.href)}">{name}</a>' if row.href else name
+    return (
+        f'<tr data-method="{name}"><th scope=row>{head}</th><td><svg class="strip '
+        f'm{row.slot % COLOURS}" aria-hidden="true">{"".join(parts)}</svg></td>'
+        f"<td>{interval_text(row.value, row.low, row.high)}</td></tr>"
+    )
+
+
+def interval_text(value: float, low: float, high: float) -> str:
+    if isnan(value):
+        return "–"
+    ends = "" if isnan(low) else f" <small>[{number(low)}, {number(high)}]</small>"
+    return f"<b>{number(value)}</b>{ends}"
+
+
+# Scatter --------------------------------------------------------------------------------------
+
+
+def scatter_plot(plot: Scatter) -> str:
+    """Points with interval crosses; published ones are grey."""
+    x_values = [value for point in plot.points for value in point.x if not isnan(value)]
+    y_values = [value for point in plot.points for value in point.y if not isnan(value)]
+    if plot.log:
+        x_values = [log10(value) for value in x_values]
+    x_range, y_range = span([np.array(x_values)]), span([np.array([*y_values, 0.0, 1.0])])
+    places = _label_places([_share(point.y[0], y_range) for point in plot.points])
+    body = "".join(
+        _point(point, plot, (x_range, y_range), label)
+        for point, label in zip(plot.points, places, strict=True)
+    )
+    return (
+        f'<figure class="chart scatter"><figcaption><b>{escape(plot.label)}</b></figcaption>'
+        f'<svg class="still" role="img" aria-label="{escape(plot.label)}">{_y_axis(y_range)}'
+        f"{_scatter_ticks(plot, x_range)}{body}</svg>"
+        f'<p class="axis">{escape(plot.x_title)} (across), {escape(plot.y_title)} (up)</p></figure>'
+    )
+
+
+def _label_places(heights: Sequence[float], gap: float = 5.0) -> list[float]:
+    """Per cent of the height where names are written: near their points, not on each other."""
+    places = dict.fromkeys(range(len(heights)), 0.0)
+    last = -gap
+    for index in sorted(places, key=lambda index: heights[index]):
+        last = places[index] = max(heights[index], last + gap)
+    return list(places.values())
+
+
+def _scatter_ticks(plot: Scatter, bounds: Range) -> str:
+    low, high = bounds
+    places = ticks(low, high)
+    if plot.log:
+        decades = range(floor(low), floor(high) + 1)
+        found = [log10(k) + decade for decade in decades for k in (1, 2, 5)]
+        places = [value for value in found if low <= value <= high]
+    return "".join(
+        f'<text class="x" x="{_share(value, bounds):.2f}%" y="100%">'
+        f"{short(10**value) + 'B' if plot.log else f'{value:g}'}</text>"
+        for value in places
+    )
+
+
+def _point(point: Place, plot: Scatter, ranges: tuple[Range, Range], label: float) -> str:
+    x_range, y_range = ranges
+    across = [log10(value) if plot.log else value for value in point.x]
+    x, left, right = (_share(v, x_range) if not isnan(v) else v for v in across)
+    y, low, high = (100 - _share(v, y_range) if not isnan(v) else v for v in point.y)
+    cross = ""
+    if not isnan(left):
+        cross += f'<line x1="{left:.2f}%" x2="{right:.2f}%" y1="{y:.2f}%" y2="{y:.2f}%"/>'
+    if not isnan(low):
+        cross += f'<line x1="{x:.2f}%" x2="{x:.2f}%" y1="{low:.2f}%" y2="{high:.2f}%"/>'
+    own = point.slot >= 0
+    side = ("-9", "end") if x > 60 else ("9", "start")
+    return (
+        f'<g class="{f"m{point.slot % COLOURS}" if own else "published"}" '
+        f'data-method="{escape(point.method)}"><title>{escape(_said(point, plot))}</title>{cross}'
+        f'<circle cx="{x:.2f}%" cy="{y:.2f}%" r="{4 if own else 3}"/>'
+        f'<text x="{x:.2f}%" y="{100 - label:.2f}%" dx="{side[0]}" dy="-3" '
+        f'style="text-anchor:{side[1]}">{escape(point.method)}</text></g>'
+    )
+
+
+def _said(point: Place, plot: Scatter) -> str:
+    across = short(point.x[0]) if plot.log else number(point.x[0])
+    where = f"{plot.x_title} {across}, {plot.y_title} {number(point.y[0])}"
+    return f"{point.method}{'' if point.slot >= 0 else ', published'}: {where}"

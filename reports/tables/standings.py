@@ -1,0 +1,213 @@
+"""Where methods stand on a family of sequences: scores, aggregates, ranks, and what they cost.
+
+Figures and the page draw these; tables print some of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isnan, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import aggregates, names
+from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.scores import Score, Scores, one_seed
+from cwbench.reports.analysis.setups import main_setups, slots, titles
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables.details import seed_matrix
+from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
+from cwbench.reports.tables.paper_numbers import published
+from cwbench.reports.tables.resources import segment_statuses
+
+Array = NDArray[np.float64]
+BYTES = 4  # of a parameter
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A method with its options on a family of sequences."""
+
+    slot: int
+    title: str
+    setup: str
+    groups: list[Group]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    setting: Setting
+    estimate: Estimate
+    runs: Array  # the values of single runs, where there are some
+
+
+@dataclass(frozen=True)
+class Place:
+    """A method in the plane; (value, low, high) each. Slot -1: a published one."""
+
+    slot: int
+    method: str
+    x: tuple[float, float, float]
+    y: tuple[float, float, float]
+
+
+def settings_of(scores: Scores, family: str) -> list[Setting]:
+    setups = main_setups(scores.study.of(scores.protocol, family))
+    found = zip(slots(setups), titles(setups), setups.items(), strict=True)
+    return [Setting(slot, title, setup, groups) for slot, title, (setup, groups) in found]
+
+
+def sequences_of(scores: Scores, family: str) -> list[str]:
+    return list(dict.fromkeys(g.sequence for g in scores.study.of(scores.protocol, family)))
+
+
+def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
+    """Mean over sequences of every setting, and the values of its runs."""
+    count = len(sequences_of(scores, family))
+    found = []
+    for setting in settings_of(scores, family):
+        score = score_cell(scores, setting.groups, metric, count).score
+        values, _ = seed_matrix(scores, setting.groups, metric)
+        runs = values[~np.isnan(values)]
+        found.append(Standing(setting, score.estimate if score else Estimate(nan), runs))
+    return found
+
+
+def verdict(scores: Scores, family: str) -> str:
+    """Who has the highest average performance, and who may be as good."""
+    rows = standings(scores, family, "average_performance")
+    known = [row for row in rows if not isnan(row.estimate.value)]
+    if len(known) < 2:
+        return ""
+    best = max(known, key=lambda row: row.estimate.value)
+    count = len(sequences_of(scores, family))
+    cells = [score_cell(scores, r.setting.groups, "average_performance", count) for r in known]
+    marked = zip(known, mark_bold(cells, 1), strict=True)
+    near = [row.setting.title for row, cell in marked if "bootstrap" in cell.bold and row != best]
+    got = best.estimate
+    interval = "" if isnan(got.low) else f" [{got.low:.2f}, {got.high:.2f}]"
+    others = f"may be as good: {', '.join(near)}" if near else "no other may be as good"
+    return (
+        f"{names.FAMILIES[family]}: {best.setting.title} has the highest average performance, "
+        f"{got.value:.2f}{interval}; {others}."
+    )
+
+
+# Aggregates and ranks -------------------------------------------------------------------------
+
+
+def _whole(scores: Scores, setting: Setting, sequences: int) -> tuple[Array, list[int]] | None:
+    """[S, R] of the seeds finished on all sequences; None where a sequence or a seed is missing."""
+    if len(setting.groups) < sequences:
+        return None
+    values, seeds = seed_matrix(scores, setting.groups, "average_performance")
+    ended = np.asarray(~np.isnan(values).any(0))
+    kept = [seed for seed, whole in zip(seeds, ended, strict=True) if whole]
+    return (values[:, ended], kept) if kept else None
+
+
+def aggregate_standings(scores: Scores, family: str, name: str) -> list[Standing]:
+    count = len(sequences_of(scores, family))
+    found = []
+    for setting in settings_of(scores, family):
+        if whole := _whole(scores, setting, count):
+            estimate = aggregates.aggregate(whole[0], name, scores.level)
+            found.append(Standing(setting, estimate, np.empty(0)))
+    return found
+
+
+def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tuple[str, ...]]]:
+    """Mean ranks on the seeds that all settings share, best first, and who is not told apart."""
+    count = len(sequences_of(scores, family))
+    known = [(s, whole) for s in settings_of(scores, family) if (whole := _whole(scores, s, count))]
+    table = aggregates.shared([whole for _, whole in known])
+    if len(known) < 2 or not table.size:
+        return [], []
+    found = [
+        Standing(setting, estimate, np.empty(0))
+        for (setting, _), estimate in zip(
+            known, aggregates.rank_estimates(table, scores.level), strict=True
+        )
+    ]
+    groups = aggregates.cliques(table, scores.level) if table.shape[2] > 1 else []
+    joined = [tuple(known[index][0].title for index in group) for group in groups]
+    return sorted(found, key=lambda standing: standing.estimate.value), joined
+
+
+def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
+    """A row per method: every aggregate of performance over all runs, and the mean rank."""
+    columns = tuple(title for title, _, _ in aggregates.AGGREGATES.values())
+    rows = tuple(_aggregate_rows(scores, family))
+    return (Block("Average Performance", "Method", (*columns, "Mean rank"), rows),)
+
+
+def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Cell, ...]]]:
+    columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
+    columns.append(rank_standings(scores, family)[0])
+    for setting in settings_of(scores, family):
+        cells = []
+        for column in columns:
+            own = [s.estimate for s in column if s.setting.setup == setting.setup]
+            seeds = min(len(group.finished) for group in setting.groups)
+            score = Score(own[0], seeds, one_seed(seeds)) if own else None
+            cells.append(replace(empty_cell(setting.groups), score=score))
+        yield setting.title, tuple(cells)
+
+
+# Trade-offs -----------------------------------------------------------------------------------
+
+
+def triple(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
+
+
+def against_transfer(scores: Scores, family: str) -> list[Place]:
+    """Forward transfer across, average performance up; published means in grey."""
+    across = standings(scores, family, "forward_transfer")
+    up = standings(scores, family, "average_performance")
+    found = [
+        Place(a.setting.slot, a.setting.title, triple(a.estimate), triple(b.estimate))
+        for a, b in zip(across, up, strict=True)
+        if not isnan(a.estimate.value) and not isnan(b.estimate.value)
+    ]
+    return found + published_places(scores, family) if found else []
+
+
+def against_memory(scores: Scores, family: str) -> list[Place]:
+    """Bytes kept across (largest replay memory and parameters), average performance up."""
+    found = []
+    for row in standings(scores, family, "average_performance"):
+        size = memory(scores, row.setting)
+        if size and not isnan(row.estimate.value):
+            place = (float(size), nan, nan)
+            found.append(Place(row.setting.slot, row.setting.title, place, triple(row.estimate)))
+    return found
+
+
+def memory(scores: Scores, setting: Setting) -> int:
+    """Bytes of the largest replay memory and of the parameters of a run; 0 if not recorded."""
+    statuses = segment_statuses(scores.study.segments, setting.groups)
+    known = [status.get("resources") or {} for _, status in statuses]
+    replay = max((int(one.get("replay_bytes", 0)) for one in known), default=0)
+    return replay + BYTES * max((int(one.get("parameters", 0)) for one in known), default=0)
+
+
+def published_places(scores: Scores, family: str) -> list[Place]:
+    """The paper's means over the sequences at hand, of methods that have them all."""
+    rows = [sequence.removeprefix(f"{family}-") for sequence in sequences_of(scores, family)]
+    cells = {
+        (cell.column, cell.metric, cell.row): cell.value
+        for cell in published()
+        if cell.table in (family, "cw10-cw20")
+    }
+    found = []
+    for method in dict.fromkeys(method for method, _, _ in cells):
+        x, y = (
+            [cells.get((method, metric, row), nan) for row in rows]
+            for metric in ("forward_transfer", "average_performance")
+        )
+        if rows and not np.isnan([*x, *y]).any():
+            x_mean, y_mean = float(np.mean(x)), float(np.mean(y))
+            title = names.method_title(method)
+            found.append(Place(-1, title, (x_mean, nan, nan), (y_mean, nan, nan)))
+    return found

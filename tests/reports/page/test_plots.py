@@ -1,0 +1,56 @@
+"""What is drawn are the data, in data units."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cwbench.reports.analysis.bands import Curve
+from cwbench.reports.page import plots
+
+NAN = float("nan")
+
+
+def points(svg: str, kind: str) -> list[list[float]]:
+    [found] = re.findall(rf'<{kind}[^>]*points="([^"]*)"', svg)
+    return [[float(number) for number in pair.split(",")] for pair in found.split()]
+
+
+def test_a_line_plot_holds_steps_and_thousandths_of_its_range():
+    curve = Curve(
+        np.array([0.0, 0.5, NAN]),
+        np.array([NAN, 0.25, NAN]),
+        np.array([NAN, 1.0, NAN]),
+        np.empty((0, 3)),
+    )
+    line = plots.Line(3, "A & B", np.array([10.0, 20.0, 30.0]), curve)
+    svg = plots.line_plot([line], plots.Axes("label", (0, 30), (-0.5, 1.5)), points=10)
+    assert points(svg, "polyline") == [[10, 250], [20, 500]]
+    assert points(svg, "polygon") == [[20, 750], [20, 375]]  # upper ends, then lower ones
+    assert 'data-name="A &amp; B"' in svg and 'class="m3"' in svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "expected"),
+    [(0, 1, 4, [0, 0.5, 1]), (0, 3e6, 6, [0, 5e5, 1e6, 1.5e6, 2e6, 2.5e6, 3e6]), (2, 2, 4, [2])],
+)
+def test_ticks_are_round_numbers(low: float, high: float, count: int, expected: list[float]):
+    assert plots.ticks(low, high, count) == pytest.approx(expected)
+
+
+def test_thinning_keeps_the_last_value():
+    assert plots.thin(5, 10).tolist() == [0, 1, 2, 3, 4]
+    assert plots.thin(1000, 50)[-1] == 999 and len(plots.thin(1000, 50)) == 50
+
+
+def test_names_of_points_do_not_lie_on_each_other():
+    places = plots._label_places([50.0, 51.0, 10.0, 50.5])
+    assert places[2] == 10 and min(np.diff(sorted(places))) >= 5
+
+
+def test_a_row_shows_its_value_and_every_seed():
+    row = plots.Row(0, "RECALL", 0.5, 0.4, 0.75, dots=(0.25, 1.0))
+    text = plots.row_plot([row], (0.0, 1.0), title="t")
+    assert re.findall(r'class="seed" cx="([\d.]+)%', text) == ["25.00", "100.00"]
+    assert 'x1="40.00%" x2="75.00%"' in text
+    assert "<b>0.50</b> <small>[0.40, 0.75]</small>" in text
