@@ -86,6 +86,7 @@ BASES: dict[str, Entry] = {
     "parseval": Entry("parseval:Parseval", "Parseval", "plasticity"),
     "continual-backprop": Entry("continual_backprop:ContinualBackprop", "CBP", "plasticity"),
     "redo": Entry("redo:ReDo", "ReDo", "plasticity"),
+    "reset-distill": Entry("reset_distill:ResetDistill", "R&D", "distillation"),
     "progress-compress": Entry("progress_compress:ProgressCompress", "P&C", "distillation"),
     "vcl": Entry("vcl:VCL", "VCL", "regularisation"),
     "cka-rl": Entry("cka_rl:CKARL", "CKA-RL", "parameters"),

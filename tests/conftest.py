@@ -46,6 +46,7 @@ TOY_OPTIONS: dict[str, dict[str, Any]] = {
     "redo": {"every": 7, "tau": 0.9, "samples": 8},
     "continual-backprop": {"every": 3, "maturity": 6, "replacement_rate": 0.02, "samples": 8},
     "er": {"memory": 50, "memory_batch": 8},
+    "reset-distill": {"distill_updates": 10, "memory_size": 20, "expert_steps": 30},
     "progress-compress": {"distill_updates": 10, "importance_samples": 20},
     "cka-rl": {"pool": 2},
     "csp": {"candidates": 4, "candidate_states": 8, "episodes": 1},

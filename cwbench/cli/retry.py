@@ -129,9 +129,7 @@ def _rebuild_run(
     _, entry = load_method(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
-    made = segments_of_run(
-        setup, run["seed"], tasks, needs_length=method.needs_length, joint=method.trains_jointly
-    )
+    made = segments_of_run(setup, run["seed"], tasks, **method.kind_of_segments())
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
         raise UserError("its method has changed since")
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method

@@ -201,8 +201,7 @@ def make_run(
     from cwbench.planning.plan import Run
 
     method, tasks = entry.method, sequence.tasks
-    how = {"needs_length": method.needs_length, "joint": method.trains_jointly}
-    segments = segments_of_run(setup, seed, tasks, **how)
+    segments = segments_of_run(setup, seed, tasks, **method.kind_of_segments())
     return Run(sequence.name, tasks, label, protocol, tuple(segments))
 
 

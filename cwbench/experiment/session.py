@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cwbench.experiment import provenance
+from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import check_launching, make_launcher
 from cwbench.spec.errors import UserError
@@ -82,6 +83,12 @@ class Session:
     groups: Grouping | None = None  # how a fleet is split; None: as the device likes it
     fits: Fits | None = None  # whether a fleet fits into memory; None: measure
 
+    @cached_property
+    def method_classes(self) -> Methods:
+        """The methods, and those that train experts for them."""
+        names = {method.experts for method in self.methods.values()} - {None, *self.methods}
+        return {**self.methods, **{name: load_method(name)[1].method for name in names if name}}
+
     # What is asked for, and what it takes
 
     def plan(self, runs: Sequence[Run], segments: Sequence[Segment] = ()) -> Plan:
@@ -90,7 +97,7 @@ class Session:
         Another machine's memory is known to that machine: it splits what does not fit.
         """
         from cwbench.fleet import snapshot
-        from cwbench.planning.plan import TooLarge, make_plan
+        from cwbench.planning.plan import TooLarge, make_plan, with_experts
 
         def snapshot_step(segment: Segment) -> int:
             try:
@@ -98,6 +105,7 @@ class Session:
             except Damaged:  # training says so, and goes on with the others
                 return 0
 
+        runs = with_experts(runs)
         most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
         memory = self._memory(most)
         if self.here and self.fits is None:
@@ -148,7 +156,7 @@ class Session:
     def costs(self) -> Costs:
         from cwbench.planning.estimate import Costs
 
-        return Costs(self.methods, self.device, compiled=bool(self.execution.compile))
+        return Costs(self.method_classes, self.device, compiled=bool(self.execution.compile))
 
     @property
     def _devices(self) -> int:
@@ -181,15 +189,17 @@ class Session:
 
     def record(self, experiments: Mapping[str, Sequence[Run]]) -> None:
         """Write down which runs belong together, under which names."""
+        from cwbench.planning.plan import with_experts
+
         for name, runs in experiments.items():
             described = self.provenance(runs[0].protocol)
             self.store.add_experiment(
-                {"name": name, "runs": [run.record() for run in runs]}
+                {"name": name, "runs": [run.record() for run in with_experts(runs)]}
                 | {key: described[key] for key in ("command", "created")}
             )
 
     def _preset(self, segment: Segment) -> dict[str, Any]:
-        return dict(self.methods[segment.setup.method].preset)
+        return dict(self.method_classes[segment.setup.method].preset)
 
     def provenance(self, protocol: str) -> dict[str, Any]:
         return provenance.describe(
@@ -229,7 +239,7 @@ class Session:
         described = self.provenance(protocol)
         return Runner(
             self.store,
-            self.methods,
+            self.method_classes,
             self.device,
             envs.dims,
             grouping=self.grouping,
@@ -262,7 +272,7 @@ class Session:
         from cwbench.launch.jobs import write_jobs
 
         asked = {"protocol": protocol, "command": self.command}
-        jobs = write_jobs(plan, self.store, method_names(self.methods), asked)
+        jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = self.execution.arguments()
         tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
         try:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cwbench.fleet import old_replay, snapshot
+from cwbench.fleet import experts, old_replay, snapshot
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.state import FleetState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
@@ -121,6 +121,8 @@ class Fleet:
             check_stop=check_stop,
         )
         self.method.load_state(method_state)
+        if self.method.experts:
+            self.method.use_expert(experts.actors(self.store, self.segments))
         lane_states: snapshot.LaneStates = {}
         if all(folder.snapshot.exists() for folder in self.folders):
             lane_states = snapshot.restore(
@@ -134,9 +136,10 @@ class Fleet:
             for folder in self.folders:
                 folder.truncate("evals.csv", 0)
                 folder.truncate("train.csv", 0)
+            self._follow_experts()
             self.method.begin_task(self.position)
             self.trainer.reset_optimizer()
-        todo = milestones(self.setup.schedule, self.steps)
+        todo = milestones(self.setup.schedule, self.steps, self.method.expert_steps)
         self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
         self._next: Milestone | None = next(self._milestones)
         self.collector = Collector(
@@ -160,6 +163,13 @@ class Fleet:
             now = {"step": self.step, "steps": self.steps, "sessions": [*earlier, self.step]}
             folder.set_status("running", **now, **began)
 
+    def _follow_experts(self) -> None:
+        """Begin where experts have learned the task, if the method has them."""
+        if self.method.expert_steps is not None:
+            self.state.step = self.steps - self.method.expert_steps
+            for segment in self.segments:
+                experts.copy_tables(self.store, segment)
+
     def _lanes(self) -> list[LaneSpec]:
         explore = self.method.exploration(self.position)
         return [
@@ -178,7 +188,8 @@ class Fleet:
 
     def _replay(self) -> Replay:
         horizon = self.setup.env.horizon
-        share = max(longest_share(self.steps, len(lane), horizon) for lane in self.lane_positions)
+        steps = self.method.expert_steps or self.steps
+        share = max(longest_share(steps, len(lane), horizon) for lane in self.lane_positions)
         capacity = min(self.setup.sac.buffer_size, share)
         live = sorted({position for lane in self.lane_positions for position in lane})
         old = {}
@@ -293,7 +304,8 @@ class Fleet:
     def evaluate(self) -> None:
         """Start the evaluation of every task seen; results are written when all are there."""
         self._due = False
-        self._write_training_row()
+        if self.method.expert_steps is None:  # else it is the expert's table
+            self._write_training_row()
         finite = self.evaluator.start(self.step)
         for run, good in zip(self.state.runs, finite, strict=True):
             run.diverged |= not good

@@ -89,8 +89,9 @@ class Sharing:
         if segment.id in self.watched and state in ("failed", "diverged"):
             self.outcome.failed[segment.folder] = folder.status().get("message", state)
             return "gone"
-        if segment.parent is not None and not self.store.folder(segment.parent).done:
-            return self._orphan(segment.parent)
+        for parent in segment.parents:
+            if not self.store.folder(parent).done:
+                return self._orphan(parent)
         folder.create(segment, self.about(segment))
         return "ours" if self.claims.take(folder) else "later"
 

@@ -43,7 +43,7 @@ def write_jobs(
     home: dict[str, Job] = {}  # segment -> its job
     for fleet in plan.fleets:
         name = digest({"segments": [segment.id for segment in fleet]})
-        parents = {s.parent.id for s in fleet if s.parent is not None}
+        parents = {parent.id for segment in fleet for parent in segment.parents}
         after = {home[key].file: home[key] for key in sorted(parents) if key in home}
         level = 1 + max((job.level for job in after.values()), default=-1)
         job = Job(folder / f"{name}.json", fleet, level, tuple(after))

@@ -38,10 +38,19 @@ class Method(Generic[C]):
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
     interval: int = 0  # updates between two calls of `at_interval`; 0: never
     trains_jointly: ClassVar[bool] = False  # whether all tasks are learned at once
+    # A method whose single-task segments learn each task first. This method then makes no updates
+    # but its own in `on_task_end`; the expert acts for `expert_steps` steps, to show it states.
+    experts: ClassVar[str | None] = None
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         self.trainer = trainer
         self.assign([config] * trainer.runs)
+
+    @classmethod
+    def kind_of_segments(cls) -> dict[str, Any]:
+        """What `segments_of_run` must know about a method."""
+        joint, experts = cls.trains_jointly, cls.experts
+        return {"needs_length": cls.needs_length, "joint": joint, "experts": experts}
 
     def assign(self, configs: Sequence[C]) -> None:
         """Give each run its own options; they differ at most in those declared `per_run`."""
@@ -105,6 +114,14 @@ class Method(Generic[C]):
 
     def on_task_end(self, position: int) -> None:
         """After the last step, before the evaluation at the boundary."""
+
+    @property
+    def expert_steps(self) -> int | None:
+        """A number where the method has `experts`."""
+        return None
+
+    def use_expert(self, expert: Mapping[str, Tensor]) -> None:
+        """Take the actor, with one head, that has learned the current task."""
 
     def exploration(self, position: int) -> Exploration:
         """Uniform actions for the schedule's start steps."""

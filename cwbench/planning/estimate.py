@@ -78,7 +78,8 @@ def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -
     first, size = segments[0], segments[0].setup.sac.buffer_size
     lanes = method.lanes(first.position)
     horizon = first.setup.env.horizon
-    share = max(longest_share(first.steps, len(lane), horizon) for lane in lanes)
+    steps = method.expert_steps or first.steps
+    share = max(longest_share(steps, len(lane), horizon) for lane in lanes)
     live = {position for lane in lanes for position in lane}
     own = len(segments) * len(live) * min(size, share) * row_bytes(dims)
     ancestors = set()
@@ -215,21 +216,22 @@ def _estimate_fleet(
     method_class, dims = costs.method(first)
     method = method_class(first.setup.options, bare_trainer(fleet, dims))
     lanes = len(method.lanes(first.position))
-    updates = count_updates(schedule, first.steps)
-    episodes = count_evaluations(schedule, first.steps) * schedule.eval_episodes
+    own_steps, when = method.expert_steps or first.steps, (first.steps, method.expert_steps)
+    updates = count_updates(schedule, *when)
+    episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
     evals = episodes * horizon * len(first.tasks)
     seconds = None
     if measure:
         times = costs.times(fleet)
         updates += round(times.retraining)
-        steps = lanes * first.steps + evals + times.selection * horizon
+        steps = lanes * own_steps + evals + times.selection * horizon
         slow = fmean(envs.step_cost(segment.tasks[-1], first.setup.env) for segment in fleet)
         seconds = updates * times.update
         seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
     actor, critic = parameter_counts(first, dims)
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return Estimate(
-        steps=runs * first.steps,
+        steps=runs * own_steps,
         eval_steps=runs * evals,
         updates=runs * updates,
         host_bytes=0,

@@ -80,10 +80,11 @@ def make_plan(
     groups: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
-            shape = (len(segment.tasks), digest(segment.setup.fleet_key()), segment.length)
+            depth = len(segment.tasks) + (segment.expert is not None)
+            shape = (depth, digest(segment.setup.fleet_key()), segment.length)
             groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     _check_parents([distinct[key] for key in distinct if key not in done], done, store)
-    # Parents come before children because shorter prefixes sort first.
+    # Parents come before children because shorter prefixes sort first, after their experts.
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, devices)]
     return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
@@ -92,12 +93,24 @@ def make_plan(
 def _check_parents(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:
     """A results folder merged without weights serves reports, not training."""
     for segment in missing:
-        parent = segment.parent
-        if parent and parent.id in done and not store.folder(parent).end.exists():
-            raise UserError(
-                f"{parent.folder} is done, but its weights are not in {store.root}",
-                "use another results folder, or merge with --weights",
-            )
+        for parent in segment.parents:
+            if parent.id in done and not store.folder(parent).end.exists():
+                raise UserError(
+                    f"{parent.folder} is done, but its weights are not in {store.root}",
+                    "use another results folder, or merge with --weights",
+                )
+
+
+def with_experts(runs: Sequence[Run]) -> list[Run]:
+    """The runs, and those of single tasks that train experts for them, each once."""
+    experts: dict[str, Run] = {}
+    for run in runs:
+        for expert in (segment.expert for segment in run.segments):
+            if expert is not None:
+                name, label = f"single-{expert.tasks[0]}", expert.setup.method
+                experts[expert.id] = Run(name, expert.tasks, label, run.protocol, (expert,))
+    asked = {run.segments[-1].id for run in runs}
+    return [*runs, *(run for key, run in experts.items() if key not in asked)]
 
 
 def _split(

@@ -57,6 +57,7 @@ class Rehearsal(Trainer):
         self.retraining = 0  # updates that the method asked for at the last task's end
         self.selection_episodes = 0  # episodes that it asked for at this task's start
         self.begin(method, self._random_replay([0]), try_heads=self._try_heads)
+        self.method.use_expert(self._fresh_expert())
         annotations = self._earlier_tasks(0 if first.joint else first.position)
         self.replay = self._last_replay(annotations)
         self.method.on_task_start(first.position)
@@ -93,6 +94,12 @@ class Rehearsal(Trainer):
         for position in live:
             replay.add(position, rows.expand(self.runs, *rows.shape))
         return replay
+
+    def _fresh_expert(self) -> dict[str, Tensor]:
+        """An actor with one head, as a single task would leave it."""
+        names = [name for name in self.group("actor") if name not in self.trunk_names("actor")]
+        heads = {name: self.params[name].narrow(self.task_axis(name), 0, 1) for name in names}
+        return {name: x.detach().clone() for name, x in (self.actor_params | heads).items()}
 
     def _random_rows(self) -> Tensor:
         return torch.randn(ROWS, self.dims.width)

@@ -1,7 +1,7 @@
 """Option groups that every method shares, and the protocols that set them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cwbench.spec.errors import UserError
@@ -176,6 +176,10 @@ class EnvConfig:
         """What `record` wrote, without the suite's name."""
         return from_record(cls, record)
 
+    def only(self, task: str) -> "EnvConfig":
+        """What a run of this task alone would have, with observations and actions of this size."""
+        return self
+
 
 @dataclass(frozen=True)
 class MetaWorldConfig(EnvConfig):
@@ -214,6 +218,10 @@ class GymnasiumConfig(EnvConfig):
     def read(cls, record: Mapping[str, Any]) -> "GymnasiumConfig":
         tasks = tuple(map(Task.from_record, record["tasks"]))
         return from_record(cls, {**record, "tasks": tasks})
+
+    def only(self, task: str) -> "GymnasiumConfig":
+        [found] = [one for one in self.tasks if one.name == task]
+        return replace(self, tasks=(found,), horizon=found.horizon or 0)
 
 
 ENV_CONFIGS: dict[str, type[EnvConfig]] = {

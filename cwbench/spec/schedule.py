@@ -15,13 +15,23 @@ class Milestone:
     evaluate: bool
 
 
-def milestones(schedule: ScheduleConfig, steps: int) -> Iterator[Milestone]:
+def milestones(
+    schedule: ScheduleConfig, steps: int, expert_steps: int | None = None
+) -> Iterator[Milestone]:
     """All milestones of a segment, in order; the last one is its end and always evaluates.
+
+    Where an expert has learned the task before, it acts for the last `expert_steps` steps, and
+    nothing is learned meanwhile.
 
     The reference updates after its 0-based step t when t >= update_after and t % update_every == 0,
     i.e. when t + 1 steps are done: 999,000 updates in a million steps.
     """
     every, evals = schedule.update_every, schedule.eval_every
+    if expert_steps is not None:
+        for step in range(steps - expert_steps + every, steps, every):
+            yield Milestone(step, 0, False)
+        yield Milestone(steps, 0, True)
+        return
     points = {*range(1, steps + 1, every), *range(evals, steps + 1, evals), steps}
     for step in sorted(points):
         last = step - 1
@@ -33,12 +43,12 @@ def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
     return min(max(schedule.update_every, 1), steps)
 
 
-def count_updates(schedule: ScheduleConfig, steps: int) -> int:
-    return sum(milestone.updates for milestone in milestones(schedule, steps))
+def count_updates(schedule: ScheduleConfig, steps: int, expert_steps: int | None = None) -> int:
+    return sum(milestone.updates for milestone in milestones(schedule, steps, expert_steps))
 
 
-def count_evaluations(schedule: ScheduleConfig, steps: int) -> int:
-    return sum(milestone.evaluate for milestone in milestones(schedule, steps))
+def count_evaluations(schedule: ScheduleConfig, steps: int, expert_steps: int | None = None) -> int:
+    return sum(milestone.evaluate for milestone in milestones(schedule, steps, expert_steps))
 
 
 def longest_share(steps: int, tasks: int, horizon: int) -> int:

@@ -88,6 +88,7 @@ class Segment:
     tasks: tuple[str, ...]
     length: int | None = None  # the whole sequence's, for methods whose training depends on it
     joint: bool = False  # all tasks at once, for methods that learn so
+    experts: str | None = None  # a method whose single-task segments learned the tasks before
 
     @property
     def position(self) -> int:
@@ -99,6 +100,25 @@ class Segment:
             return None
         return replace(self, tasks=self.tasks[:-1])
 
+    @cached_property
+    def expert(self) -> "Segment | None":
+        """The single-task segment that learned this segment's task, for methods that need one."""
+        if self.experts is None:
+            return None
+        setup = replace(
+            self.setup,
+            method=self.experts,
+            options=MethodConfig(),
+            source=None,
+            env=self.setup.env.only(self.tasks[-1]),
+        )
+        return Segment(setup, self.seed, self.tasks[-1:])
+
+    @property
+    def parents(self) -> "list[Segment]":
+        """What must be done before this segment begins."""
+        return [segment for segment in (self.parent, self.expert) if segment is not None]
+
     @property
     def steps(self) -> int:
         """Environment steps of training."""
@@ -106,7 +126,7 @@ class Segment:
 
     def record(self) -> dict[str, Any]:
         """Everything that decides the numbers a segment produces, and nothing else."""
-        return {
+        record = {
             "schema": SCHEMA,
             **self.setup.record(),
             "seed": self.seed,
@@ -114,6 +134,7 @@ class Segment:
             "length": self.length,
             "joint": self.joint,
         }
+        return record | ({"experts": self.experts} if self.experts else {})
 
     @staticmethod
     def from_record(record: Mapping[str, Any], options_class: type[MethodConfig]) -> "Segment":
@@ -124,6 +145,7 @@ class Segment:
             tuple(record["tasks"]),
             record["length"],
             record["joint"],
+            record.get("experts"),
         )
 
     @cached_property
@@ -137,10 +159,18 @@ class Segment:
 
 
 def segments_of_run(
-    setup: Setup, seed: int, tasks: tuple[str, ...], *, needs_length: bool, joint: bool
+    setup: Setup,
+    seed: int,
+    tasks: tuple[str, ...],
+    *,
+    needs_length: bool,
+    joint: bool,
+    experts: str | None = None,
 ) -> list[Segment]:
     """The segments of one run of a sequence, first task first."""
     if joint:
         return [Segment(setup, seed, tasks, joint=True)]
     length = len(tasks) if needs_length else None
-    return [Segment(setup, seed, tasks[: end + 1], length) for end in range(len(tasks))]
+    return [
+        Segment(setup, seed, tasks[: end + 1], length, experts=experts) for end in range(len(tasks))
+    ]

@@ -127,8 +127,9 @@ class SegmentFolder:
         """Write the record first, so that a folder without one is never a segment."""
         self.path.mkdir(parents=True, exist_ok=True)
         if not (self.path / "segment.json").exists():
-            parent = segment.parent.id if segment.parent else None
-            content = {"id": segment.id, **segment.record(), "parent": parent, **about}
+            ids = {"parent": segment.parent.id if segment.parent else None}
+            ids |= {"expert": segment.expert.id} if segment.expert else {}
+            content = {"id": segment.id, **segment.record(), **ids, **about}
             write_json(self.path / "segment.json", content)
 
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

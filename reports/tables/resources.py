@@ -56,6 +56,8 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
 def segment_statuses(
     segments: Mapping[str, Mapping[str, Any]], groups: Sequence[Group]
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """Id and status of every distinct segment on disk of these groups."""
+    """Id and status of every distinct segment on disk of these groups, experts included."""
     ids = {key for group in groups for run in group.runs for key in run.segments}
+    known = [segments[key] for key in ids if key in segments]
+    ids |= {str(record["expert"]) for record in known if isinstance(record.get("expert"), str)}
     return [(key, segments[key]["status"]) for key in sorted(ids) if key in segments]

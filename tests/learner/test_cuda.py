@@ -150,7 +150,7 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     """
     kind = METHODS[name].method
     setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
-    tasks = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
+    tasks = kind.kind_of_segments()
     segments = [
         segments_of_run(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)
     ]

@@ -211,7 +211,7 @@ def rehearsal(name: str, tasks: int, device: torch.device, **how: Any) -> Rehear
     kind = METHODS[name].method
     small = {"width": 16, "batch_size": 8}
     setup = make_setup(name, METHODS[name], "paper", small)
-    rules = {"needs_length": kind.needs_length, "joint": kind.trains_jointly}
+    rules = kind.kind_of_segments()
     fleet = [segments_of_run(setup, seed, CW_TASKS[:tasks], **rules)[-1] for seed in (0, 1)]
     return Rehearsal(fleet, kind, (12, 4), device, **how)
 

@@ -89,7 +89,7 @@ def test_a_restored_method_continues_with_the_same_bits(make_trainer: MakeTraine
 @pytest.mark.parametrize("reset", ["actor", "actor,heads"])
 def test_what_is_reset_is_trained_from_there(make_trainer: MakeTrainer, reset: str) -> None:
     trainer = make_trainer([0], position=1)
-    method = Identity(MethodConfig(reset=reset), trainer)  # type: ignore[arg-type]
+    method = Identity(MethodConfig(reset=reset), trainer)
     method.begin_task(1)
     fresh = trainer.fresh_trunk("actor", "@1")
     for name, x in fresh.items():
