@@ -39,6 +39,7 @@ REPORTS = {
     "tables": {"analysis"},
     "figures": {"analysis", "tables"},
     "page": {"analysis", "tables", "figures"},
+    "board": {"analysis", "tables"},
 }
 # package -> folders that may import it
 ONLY_IN = {

@@ -23,6 +23,7 @@ COMMANDS = {
     "clean": ("cwbench.cli.clean", "Remove snapshots and replay that nothing needs any more."),
     "merge": ("cwbench.cli.merge", "Add the results of several folders to one."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
+    "board": ("cwbench.cli.board", "Check contributed results and show them on one site."),
     "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
     "methods": ("cwbench.cli.lists", "List the methods."),
     "sequences": ("cwbench.cli.lists", "List the named sequences."),

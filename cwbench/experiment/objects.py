@@ -80,17 +80,20 @@ def _checked(sequence: sequences.Sequence) -> sequences.Sequence:
 
 
 def source_hash(cls: type) -> str:
-    """Part of a segment's id, so that a changed method is trained again.
+    """Part of a segment's id, so that a changed method is trained again."""
+    return hashlib.sha256(source_code(cls)).hexdigest()[:12]
 
-    The content of the class's file; for a class of a notebook or of the script being run, the
-    source of the class and of what it uses from there.
+
+def source_code(cls: type) -> bytes:
+    """The content of the class's file.
+
+    For a class of a notebook or of the script being run, the source of the class and of what it
+    uses from there.
     """
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if file and cls.__module__ != "__main__":
-        content = Path(file).read_bytes()
-    else:
-        content = "\n".join(Source(cls.__module__).collect(cls)).encode()
-    return hashlib.sha256(content).hexdigest()[:12]
+        return Path(file).read_bytes()
+    return "\n".join(Source(cls.__module__).collect(cls)).encode()
 
 
 class Source:

@@ -197,6 +197,16 @@ class Session:
                 {"name": name, "runs": [run.record() for run in with_experts(runs)]}
                 | {key: described[key] for key in ("command", "created")}
             )
+            self._keep_sources(runs)
+
+    def _keep_sources(self, runs: Sequence[Run]) -> None:
+        """Results of a method from outside the package come with its code."""
+        from cwbench.experiment.objects import source_code
+
+        used = {(s.setup.method, s.setup.source) for run in runs for s in run.segments}
+        for method, source in used:
+            if source:
+                self.store.add_source(source, source_code(self.methods[method]))
 
     def _preset(self, segment: Segment) -> dict[str, Any]:
         return dict(self.method_classes[segment.setup.method].preset)

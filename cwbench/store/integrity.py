@@ -69,7 +69,7 @@ def check_end(folder: SegmentFolder) -> None:
         file = folder.path / name
         if file.exists() or not name.startswith("replay/"):
             files.check(file, checksum)
-    if not files.is_file(folder.end):
+    if not (files.is_file(folder.end) or folder.records_only):
         raise Damaged(folder.end, "missing")
 
 
@@ -99,7 +99,7 @@ Check = Callable[[SegmentFolder], None]
 def read_check(folder: SegmentFolder) -> None:
     """Whether records, tables and states can be read at all; looks at no tensor."""
     state = folder.intact_status()["state"]
-    if state == "done" and not files.is_file(folder.end):
+    if state == "done" and not (files.is_file(folder.end) or folder.records_only):
         raise Damaged(folder.end, "missing")
     for file in (folder.end, folder.snapshot):
         if files.is_file(file):
@@ -111,7 +111,8 @@ def full_check(folder: SegmentFolder) -> None:
     read_check(folder)
     if folder.done:
         check_end(folder)
-        checkpoint.load(folder.end)
+        if not folder.records_only:
+            checkpoint.load(folder.end)
     else:
         check_snapshot(folder)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.store.files import read_json
-from cwbench.store.results import Store, read_experiments, read_segments
+from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
 
 ARCHIVE = ".tar.gz"
 RECORDS = ("segment.json", "status.json")
@@ -155,10 +155,23 @@ def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> N
             shutil.copy2(file, half)
         elif weights and file.name == "replay":
             shutil.copytree(file, half / file.name)
+    if not weights:
+        _mark(half)
     half.rename(target)
     merged.added += 1
 
 
+def _mark(segment: Path) -> None:
+    """Say in its status that it has no weights; checksums of files left behind go."""
+    folder = SegmentFolder(segment)
+    status = folder.intact_status()
+    checksums = status.get("checksums", {})
+    kept = {name: value for name, value in checksums.items() if (segment / name).exists()}
+    folder.set_status(**status | {"checksums": kept, "records_only": True})
+
+
 def _add_experiments(source: Path, target: Path, merged: Merged) -> None:
+    for code in sorted(source.glob("sources/*.py")):
+        Store(target).add_source(code.stem, code.read_bytes())
     for experiment in read_experiments(source, merged.problems):
         Store(target).add_experiment({k: v for k, v in experiment.items() if k != "schema"})

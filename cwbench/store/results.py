@@ -83,6 +83,11 @@ class SegmentFolder:
         return self.state == "done"
 
     @property
+    def records_only(self) -> bool:
+        """Whether it was copied without its weights, by `cwbench merge`."""
+        return bool(self.status().get("records_only"))
+
+    @property
     def state(self) -> str:
         """One of STATES, or `damaged`."""
         return str(self.status()["state"])
@@ -180,6 +185,13 @@ class Store:
         name = digest({"runs": content["runs"], "name": content["name"]})
         if not (folder / f"{name}.json").exists():
             write_json(folder / f"{name}.json", {"schema": SCHEMA, **content})
+
+    def add_source(self, name: str, code: bytes) -> None:
+        """Keep the code of a method from outside the package, under the hash that records name."""
+        file = self.root / "sources" / f"{name}.py"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(code)
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""

@@ -10,6 +10,7 @@ from sample_results import small, write_results
 
 from cwbench.cli import cli
 from cwbench.spec.errors import UserError
+from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import merge
 from cwbench.store.results import load_runs
 
@@ -56,6 +57,7 @@ def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "records" / "segments").iterdir()] == [first.name]
     names = {p.name for p in (tmp_path / "records" / "segments" / first.name).iterdir()}
     assert names == {"segment.json", "status.json", "evals.csv", "train.csv"}
+    assert not [d for d in damages(tmp_path / "records", full_check) if d.segment == first.name]
     merge([source], tmp_path / "all", weights=True)
     copy = tmp_path / "all" / "segments" / first.name / "end.safetensors"
     assert copy.read_bytes() == b"weights"

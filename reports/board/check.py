@@ -1,0 +1,88 @@
+"""Whether a results folder from somewhere else can go on the board. Runs none of its code."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cwbench.reports.analysis.study import Study
+from cwbench.spec.config import PROTOCOLS, ScheduleConfig
+from cwbench.spec.options import resolve
+from cwbench.spec.segment import digest
+from cwbench.store import files
+from cwbench.store.integrity import checksums_of, damages
+from cwbench.store.results import SegmentFolder, read_segments
+
+# What a segment's id is a hash of.
+HASHED = (
+    *("schema", "method", "source", "method_options", "sac", "network", "env", "schedule"),
+    *("seed", "tasks", "length", "joint"),
+)
+
+
+def faults(study: Study, results: Path) -> list[str]:
+    """Everything that speaks against showing these results, one line each; empty if nothing."""
+    found = list(study.problems)
+    for record in read_segments(results, []):  # the study lists what cannot be read
+        name = f"segments/{record['folder']}"
+        found += [f"{name}: {fault}" for fault in _record_faults(record, results)]
+    damaged = [f"{one.file}: {one.reason}" for one in damages(results, _check_tables)]
+    return [*dict.fromkeys([*found, *damaged, *_row_faults(study)])]
+
+
+def _check_tables(folder: SegmentFolder) -> None:
+    """A contribution needs no weights; what is there must be what was written."""
+    for name, checksum in checksums_of(folder).items():
+        if (folder.path / name).exists():
+            files.check(folder.path / name, checksum)
+
+
+def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
+    if missing := [key for key in HASHED if key not in record]:
+        yield f"the record has no {', '.join(missing)}"
+        return
+    if digest({key: record[key] for key in HASHED}) != record["id"]:
+        yield "the record was changed: its id is another one"
+    if record["status"]["state"] not in ("done", "diverged"):
+        yield f"not finished ({record['status']['state']})"
+    if not record.get("versions", {}).get("commit"):
+        yield "the record names no commit or source of cwbench"
+    yield from _protocol_faults(record)
+    yield from _source_faults(record, results)
+
+
+def _protocol_faults(record: Mapping[str, Any]) -> Iterator[str]:
+    """A protocol's name stands for its schedule; only what it leaves open may differ."""
+    name = record.get("protocol")
+    if name not in PROTOCOLS:
+        yield f"unknown protocol {name!r}"
+        return
+    wanted = asdict(resolve(ScheduleConfig, PROTOCOLS[name]))
+    for key, value in wanted.items():
+        if record["schedule"].get(key, value) != value:
+            yield f"{key} is {record['schedule'][key]}, protocol {name} has {value}"
+
+
+def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
+    """A method from outside the package must be there to be read."""
+    if not (source := record["source"]):
+        return
+    file = results / "sources" / f"{source}.py"
+    if not file.is_file() or file.is_symlink():
+        yield f"method {record['method']} is not in sources/{source}.py"
+    elif hashlib.sha256(file.read_bytes()).hexdigest()[:12] != source:
+        yield f"sources/{source}.py is not the code that was trained"
+
+
+def _row_faults(study: Study) -> Iterator[str]:
+    """The seeds of a row must share all settings, and be finished."""
+    setups: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for group in study.groups:
+        setups[group.protocol.key, group.sequence, group.label].add(group.setup)
+        if late := [run.seed for run in group.runs if run.state != "done"]:
+            yield f"{group.label} on {group.sequence}: seeds {late} are not finished"
+    for (_, sequence, label), found in setups.items():
+        if len(found) > 1:
+            yield f"{label} on {sequence}: {len(found)} different settings under one label"

@@ -1,0 +1,111 @@
+"""What the board refuses, and why."""
+
+import hashlib
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cwbench.cli import cli
+
+SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One of the shipped runs: RECALL with seed 0."""
+    folder = tmp_path_factory.mktemp("one")
+    with tarfile.open(SHIPPED) as packed:
+        wanted = [
+            entry
+            for entry in packed
+            if "/experiments/" in entry.name or re.search("/recall-.*-s0-", entry.name)
+        ]
+        packed.extractall(folder, wanted, filter="data")
+    [experiment] = folder.glob("cw3-1/experiments/*.json")
+    rewrite(experiment, keep_one)
+    return folder / "cw3-1"
+
+
+def keep_one(experiment: dict[str, Any]) -> None:
+    runs = experiment["runs"]
+    experiment["runs"] = [run for run in runs if (run["method"], run["seed"]) == ("recall", 0)]
+
+
+@pytest.fixture
+def results(one_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(one_run, tmp_path / "cw3-1"))
+
+
+def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def check(results: Path) -> tuple[int, str]:
+    made = CliRunner().invoke(cli, ["board", "--check", str(results)])
+    return made.exit_code, made.output
+
+
+@pytest.mark.slow
+def test_the_site_has_a_page_and_a_report_of_each(results: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    made = CliRunner().invoke(cli, ["board", f"A & B={results}", "--out", str(site)])
+    assert made.exit_code == 0, made.output
+    assert 'href="cw3-1/index.html"' in (site / "index.html").read_text()
+    assert (site / "cw3-1" / "index.html").is_file()
+
+
+def segment_record(results: Path) -> Path:
+    return next(results.glob("segments/recall-3-*/segment.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda record: record.update(seed=9), "the record was changed"),
+        (lambda record: record.update(protocol="paper"), "protocol paper has"),
+        (lambda record: record.update(protocol="mine"), "unknown protocol 'mine'"),
+        (lambda record: record["versions"].update(commit=""), "names no commit"),
+        (lambda record: record.update(source="0123456789ab"), "is not in sources/0123456789ab.py"),
+        (lambda record: record.pop("network"), "without network"),
+    ],
+)
+def test_a_changed_record_is_refused(
+    results: Path, change: Callable[[dict[str, Any]], None], line: str
+) -> None:
+    rewrite(segment_record(results), change)
+    code, said = check(results)
+    assert code == 1 and line in said
+
+
+def test_unfinished_runs_are_refused(results: Path) -> None:
+    status = segment_record(results).with_name("status.json")
+    rewrite(status, lambda content: content.update(state="running"))
+    code, said = check(results)
+    assert code == 1 and "not finished (running)" in said and "seeds [0] are not finished" in said
+
+
+def test_impossible_counts_are_refused(results: Path) -> None:
+    evals = segment_record(results).with_name("evals.csv")
+    evals.write_text(evals.read_text().replace(",10,", ",1,", 1))
+    code, said = check(results)
+    assert code == 1 and "cannot be right" in said
+
+
+def test_the_code_of_an_own_method_is_compared_with_its_hash(results: Path) -> None:
+    code = b"class Mine: ..."
+    name = hashlib.sha256(code).hexdigest()[:12]
+    rewrite(segment_record(results), lambda record: record.update(source=name))
+    (results / "sources").mkdir()
+    (results / "sources" / f"{name}.py").write_bytes(code + b"# changed")
+    assert "is not the code that was trained" in check(results)[1]
+    (results / "sources" / f"{name}.py").write_bytes(code)
+    assert "is not the code that was trained" not in check(results)[1]
