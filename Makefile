@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster wheel-test docs lint install clean
+.PHONY: demo test test-slow test-cluster wheel-test results-check docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ test-cluster: $(STAMP)
 # The wheel in an environment of its own, used from another directory.
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow tests/test_wheel.py
+
+# Every shipped table again, from the runs shipped with it.
+results-check: $(STAMP)
+	$(BIN)/python scripts/results_check.py
 
 # The documentation as a site; warnings are errors.
 docs: $(STAMP)
