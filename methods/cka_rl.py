@@ -54,7 +54,7 @@ class CKARL(Reparametrised[CKARLConfig]):
 
     def centre(self) -> Weights:
         """base + sum_j softmax(scale * beta)_j vector_j + v."""
-        sums = self.base + weighted_sum(self._shares(), self.vectors)
+        sums = self.base + self.trainer.fast(weighted_sum)(self._shares(), self.vectors)
         own = {name: self.phi[name] for name in self.names}
         return {name: x + own[name] for name, x in split(sums, own).items()}
 
@@ -63,7 +63,7 @@ class CKARL(Reparametrised[CKARLConfig]):
 
     def pull_back(self, grads: Weights) -> Weights:
         shares = self._shares()
-        along = products(self.vectors, [grads[name] for name in self.names])
+        along = self.trainer.fast(products)(self.vectors, [grads[name] for name in self.names])
         by_logit = shares * (along - (shares * along).sum(1, keepdim=True))
         own = {
             "beta": self.phi["scale"] * by_logit,

@@ -126,7 +126,7 @@ class CSP(Reparametrised[CSPConfig]):
 
     def point(self, coefficients: Tensor) -> Weights:
         """The sum of anchors, weighted: [R, n] -> an actor."""
-        return split(weighted_sum(coefficients, self.anchors), self._actor())
+        return split(self.trainer.fast(weighted_sum)(coefficients, self.anchors), self._actor())
 
     def coefficients(self, draw: Tensor, new: Tensor) -> Tensor:
         """Uniform on the simplex of living anchors, the new one with [R, 1] 1 or 0: [R, n + 1]."""

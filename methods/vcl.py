@@ -78,21 +78,23 @@ class VCL(Reparametrised[VCLConfig]):
         return {name: self.phi[name] for name in self.names}
 
     def weights(self) -> Weights:
-        return self._draw(self.phi, self.trainer.streams.large_normal("vcl", self._size()))
+        streams, fast = self.trainer.streams, self.trainer.fast
+        return self._draw(self.phi, streams.large_normal("vcl", self._size(), fast))
 
     def acting(self, position: int) -> Weights:
         phi = {key: self.heads.get(f"{position}/{key}", x) for key, x in self.phi.items()}
         if self.config.act == "mean":
             return {name: phi[name] for name in self.names}
-        draw = f"vcl-{position}-{self.trainer.updates}"
-        return self._draw(phi, self.trainer.streams.normal_once(draw, self._size()))
+        name = f"vcl-{position}-{self.trainer.updates}"
+        return self._draw(phi, self.trainer.streams.normal_once(name, self._size()))
 
     def _size(self) -> int:
         return sum(x[0].numel() for x in self.centre().values())
 
     def _draw(self, phi: Weights, noise: Tensor) -> Weights:
-        noises = split(noise, self.centre())
-        return {name: phi[name] + (phi[RHO + name] / 2).exp() * noises[name] for name in self.names}
+        means, rhos = [phi[name] for name in self.names], [phi[RHO + name] for name in self.names]
+        drawn = self.trainer.fast(draw)(means, rhos, list(split(noise, self.centre()).values()))
+        return dict(zip(self.names, drawn, strict=True))
 
     def actor_penalty(self, batch: Batch) -> Tensor:
         """Its gradient is added in `pull_back`: it is one of phi, not of the weights."""
@@ -122,6 +124,11 @@ class VCL(Reparametrised[VCLConfig]):
             for name in self.trainer.group("actor"):
                 if ".norm." in name:
                     self.current(grads, name).zero_()
+
+
+def draw(mean: Sequence[Tensor], rho: Sequence[Tensor], noise: Sequence[Tensor]) -> list[Tensor]:
+    """Gaussian weights from standard normal numbers."""
+    return [m + (r / 2).exp() * e for m, r, e in zip(mean, rho, noise, strict=True)]
 
 
 def divergence(

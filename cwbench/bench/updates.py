@@ -1,7 +1,10 @@
 """What `cwbench bench` measures of the trainer."""
 
+import gc
+import math
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -129,6 +132,64 @@ def _compare_updates(
     ]
 
 
+Methods = Mapping[str, tuple[Setup, type[Method[Any]]]]
+
+
+def compare_methods(
+    methods: Methods,
+    sizes: Sequence[int],
+    threads: int,
+    device: torch.device,
+    *,
+    compiled: bool,
+    length: int,
+    seconds: float,
+    rounds: int,
+) -> list[Row]:
+    """Updates per second of several methods; ratios are to the first one, for equal fleets."""
+    torch.set_num_threads(threads)
+    rows, base = [], next(iter(methods))
+    for size in sizes:
+        make = partial(fleet_updates, runs=size, device=device, compiled=compiled, length=length)
+        if device.type == "cpu":
+            trainers = {(name, size): make(*methods[name]) for name in methods}
+            taken = {name: x for (name, _), x in interleaved(trainers, seconds, rounds).items()}
+        else:
+            taken = {name: [_alone(make, methods[name], device, seconds)] for name in methods}
+        rows += [_method_row(name, size, threads, taken[name], taken[base], base) for name in taken]
+    return rows
+
+
+def _alone(
+    make: Callable[..., baselines.Updates],
+    method: tuple[Setup, type[Method[Any]]],
+    device: torch.device,
+    seconds: float,
+) -> float:
+    """Seconds per update, with nothing else on the device; NaN where it fails there."""
+    try:
+        return 1 / update_speed(make(*method), device, seconds)
+    except RuntimeError as error:  # out of memory, for example: the other rows still count
+        warnings.warn(f"{method[0].method}: {error}", stacklevel=2)
+        return math.nan
+    finally:
+        gc.collect()  # trainer and method refer to each other
+
+
+def _method_row(
+    name: str, runs: int, threads: int, own: Sequence[float], base: Sequence[float], ratio_to: str
+) -> Row:
+    ratios = [theirs / ours for ours, theirs in zip(own, base, strict=True)]
+    return {
+        "what": name,
+        "runs": runs,
+        "threads": threads,
+        "updates_per_s": 1 / median(own),
+        "ratio": median(ratios),
+        "ratio_to": ratio_to,
+    }
+
+
 def interleaved(
     contenders: Contenders, seconds: float, rounds: int
 ) -> dict[tuple[str, int], list[float]]:
@@ -139,7 +200,6 @@ def interleaved(
     taken: dict[tuple[str, int], list[float]] = {key: [] for key in contenders}
     for _ in range(rounds):
         for key, train in contenders.items():
-            ours = key[0] in (OURS, COMPILED)
-            torch.backends.mkldnn.enabled = not ours  # type: ignore[assignment]
+            torch.backends.mkldnn.enabled = key[0] == SB3  # type: ignore[assignment]
             taken[key].append(seconds_per_call(partial(train, 1), seconds / rounds))
     return taken

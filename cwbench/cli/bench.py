@@ -60,7 +60,7 @@ def _numbers(text: str) -> list[int]:
 
 
 @bench.command("update")
-@click.option("--method", "name", default="finetuning", show_default=True, help="On CUDA.")
+@click.option("--method", "names", help="Names joined by commas, or all.")
 @click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
 @click.option(
@@ -86,7 +86,7 @@ def _numbers(text: str) -> list[int]:
 @click.option("--batch-size", type=COUNT, help="[default: the method's]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_update(
-    name: str,
+    names: str | None,
     length: int,
     runs: str,
     seconds: float,
@@ -100,42 +100,47 @@ def bench_update(
 ) -> None:
     """Updates per second with the published networks, for fleets of several sizes.
 
-    On a CPU, plain SAC against Stable-Baselines3 (where it is installed: the extra `bench`), in
-    turns. The ratio is that of run-updates per second. On a GPU any method, in the last of
-    --length tasks, on made-up transitions.
+    On a CPU, and with no method named, plain SAC against Stable-Baselines3 (where it is installed:
+    the extra `bench`), in turns. The ratio is that of run-updates per second.
+
+    With --method, those methods in the last of --length tasks, on made-up transitions; ratios are
+    to the first one. `--method all` is every method, fine-tuning first.
     """
-    from cwbench.bench.updates import compare_updates, fleet_updates, update_speed
-    from cwbench.experiment.build import load_method, make_setup
+    from cwbench.bench.updates import compare_methods, compare_updates
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.estimate import cores
     from cwbench.spec.config import SACConfig
 
     set_up_torch(Execution(tf32=tf32))
     place, sizes = pick_device(device), _numbers(runs)
-    method, entry = load_method(name)
+    counts = _numbers(threads) if threads else sorted({1, cores()})
+    budget: dict[str, Any] = {"compiled": compiled, "seconds": seconds, "rounds": rounds}
     rows = []
-    if place.type == "cpu":
-        if (name, length) != ("finetuning", 1):
-            raise UserError("on a CPU it is plain SAC: --method and --length need CUDA")
-        for count in _numbers(threads) if threads else sorted({1, cores()}):
+    if place.type == "cpu" and names is None and length == 1:
+        for count in counts:
             size = batch_size or SACConfig().batch_size
-            rows += compare_updates(
-                sizes, count, size, compiled=compiled, seconds=seconds, rounds=rounds
-            )
+            rows += compare_updates(sizes, count, size, **budget)
     else:
-        given = {"batch_size": batch_size} if batch_size else {}
-        setup = make_setup(method, entry, "paper", given)
-        for size in sizes:
-            train = fleet_updates(
-                setup, entry.method, size, place, compiled=compiled, length=length
-            )
-            speed = update_speed(train, place, seconds)
-            rows.append({"what": name, "runs": size, "threads": 1, "updates_per_s": speed})
+        methods = _methods(names or "finetuning", batch_size)
+        for count in counts if place.type == "cpu" else (1,):
+            rows += compare_methods(methods, sizes, count, place, length=length, **budget)
     _show_updates(rows, as_json)
 
 
-def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _methods(names: str, batch_size: int | None) -> dict[str, Any]:
+    """Setup and class of each method named."""
+    from cwbench.experiment.build import load_method, make_setup
+    from cwbench.methods import BASES
 
+    given = {"batch_size": batch_size} if batch_size else {}
+    loaded = {}
+    for name in BASES if names == "all" else names.split(","):
+        method, entry = load_method(name)
+        loaded[name] = make_setup(method, entry, "paper", given), entry.method
+    return loaded
+
+
+def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return

@@ -10,9 +10,12 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 GOLDEN = 0x9E3779B97F4A7C15
 MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -61,6 +64,13 @@ def to_normal_pairs(bits: Tensor) -> Tensor:
     radius = (-2 * ((_shift(bits, 32).float() + 0.5) * 2.0**-32).log()).sqrt()
     angle = (bits & 0xFFFFFFFF).float() * (2 * math.pi * 2.0**-32)
     return torch.cat([radius * angle.cos(), radius * angle.sin()], -1)
+
+
+def many_normals(keys: Tensor, number: Tensor, count: int) -> Tensor:
+    """Draw `number` [1] of the streams that begin with `keys` [R, 1]: [R, count]."""
+    pairs = -(-count // 2)
+    counters = torch.arange(pairs, device=keys.device) + number * pairs
+    return to_normal_pairs(hash_bits(keys, counters))[:, :count]
 
 
 def to_index_bits(bits: Tensor) -> Tensor:
@@ -135,11 +145,14 @@ class Streams:
         """[R, *shape], uniform in [0, 1)."""
         return self._take(name, shape, to_uniform)
 
-    def large_normal(self, name: str, count: int) -> Tensor:
-        """[R, count], standard normal, made in each update: a block of fifty would be too large."""
-        pairs = -(-count // 2)
-        counters = torch.arange(pairs, device=self.device) + self._number * pairs
-        return to_normal_pairs(hash_bits(self._named_keys("large", name), counters))[:, :count]
+    def large_normal(
+        self, name: str, count: int, fast: Callable[[F], F] = lambda function: function
+    ) -> Tensor:
+        """[R, count], standard normal, made in each update: a block of fifty would be too large.
+
+        `fast` may compile the function that makes them.
+        """
+        return fast(many_normals)(self._named_keys("large", name), self._number, count)
 
     def index(self, name: str, count: int, size: Tensor) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""

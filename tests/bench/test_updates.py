@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from cwbench.cli import cli
+from cwbench.spec.errors import UserError
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -28,3 +32,20 @@ def test_bench_update_compares_with_stable_baselines() -> None:
     for row in rows:  # one round, so that a ratio of speeds is exact
         expected = row["runs"] * row["updates_per_s"] / speed[base, 1]
         assert row["ratio"] == pytest.approx(expected)
+
+
+def test_bench_update_compares_methods_in_one_table() -> None:
+    few = ("--runs", "1", "--threads", "1", "--seconds", "0.01", "--rounds", "1", "--length", "2")
+    named = ("bench", "update", "--device", "cpu", "--method", "finetuning,csp", *few)
+    result = CliRunner().invoke(cli, [*named, "--batch-size", "4", "--json"])
+    assert result.exit_code == 0, result.output
+    first, second = json.loads(result.output)
+    assert (first["what"], second["what"]) == ("finetuning", "csp")
+    assert first["ratio"] == 1.0 and second["ratio_to"] == "finetuning"
+    assert second["ratio"] == pytest.approx(second["updates_per_s"] / first["updates_per_s"])
+
+
+def test_an_unknown_method_is_named() -> None:
+    result = CliRunner().invoke(cli, ["bench", "update", "--method", "finetuning,cps"])
+    assert isinstance(result.exception, UserError)
+    assert "'cps'" in str(result.exception) and "'csp'" in str(result.exception)
