@@ -21,6 +21,7 @@ from cwbench.learner import (
     like,
     sum_over,
 )
+from cwbench.spec.errors import UserError
 
 C = TypeVar("C", bound=MethodConfig)
 Weights = Mapping[str, Tensor]
@@ -37,6 +38,12 @@ class Reparametrised(Method[C]):
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         super().__init__(config, trainer)
+        if trainer.sac.actor_every > 1:
+            raise UserError(
+                f"--actor-every {trainer.sac.actor_every}: this method has parameters of its own, "
+                "which move in every update",
+                "leave it at 1",
+            )
         self.phi: dict[str, Tensor] = {}
         self.moments: dict[str, Tensor] = {}  # of Adam, as a snapshot has them
         self.adam: Adam | None = None

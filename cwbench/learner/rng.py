@@ -10,12 +10,10 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 GOLDEN = 0x9E3779B97F4A7C15
 MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -146,13 +144,14 @@ class Streams:
         return self._take(name, shape, to_uniform)
 
     def large_normal(
-        self, name: str, count: int, fast: Callable[[F], F] = lambda function: function
+        self, name: str, count: int, fast: Callable[[Any], Any] = lambda function: function
     ) -> Tensor:
         """[R, count], standard normal, made in each update: a block of fifty would be too large.
 
         `fast` may compile the function that makes them.
         """
-        return fast(many_normals)(self._named_keys("large", name), self._number, count)
+        made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
+        return made
 
     def index(self, name: str, count: int, size: Tensor) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""

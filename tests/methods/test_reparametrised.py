@@ -9,6 +9,7 @@ from torch import Tensor
 from cwbench.learner import MethodConfig, Trainer
 from cwbench.methods._reparametrised import Reparametrised, Weights, join, split, weighted_sum
 from cwbench.spec.config import SACConfig
+from cwbench.spec.errors import UserError
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -94,6 +95,11 @@ def test_what_is_reset_is_trained_from_there(make_trainer: MakeTrainer, reset: s
     fresh = trainer.fresh_trunk("actor", "@1")
     for name, x in fresh.items():
         torch.testing.assert_close(method.phi[name], x)
+
+
+def test_delayed_actor_updates_are_refused(make_trainer: MakeTrainer) -> None:
+    with pytest.raises(UserError, match="--actor-every 2"):
+        identity(make_trainer, [0], sac=SACConfig(batch_size=16, actor_every=2))
 
 
 def random(*shape: int) -> Tensor:
