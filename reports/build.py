@@ -67,12 +67,11 @@ def tables_of(
     for protocol in study.protocols:
         scores = Scores(study, protocol)
         end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
-        wanted = list(catalog.entries(scores))
-        if compare:
-            wanted += catalog.published_entries(scores, compare)
-        elif only:
-            wanted += catalog.all_published(scores)
-        for entry in wanted:
+        wanted = [(scores, entry) for entry in catalog.entries(scores)]
+        for source in [compare] if compare else catalog.SOURCES if only else []:
+            published = catalog.as_published(scores, source)
+            wanted += [(published, e) for e in catalog.published_entries(published, source)]
+        for scores, entry in wanted:
             if only in (None, entry.name):
                 table = catalog.make(scores, entry)
                 if not table.empty:

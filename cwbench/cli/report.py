@@ -17,6 +17,7 @@ from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
 from cwbench.spec.files import read_text
+from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store.results import Store
 
 
@@ -73,6 +74,12 @@ def read_study(results: Path, options: Options) -> Study:
 @click.option(
     "--compare", type=click.Choice(SOURCES), help="Put published numbers next to these results."
 )
+@click.option(
+    "--success",
+    type=click.Choice(list(SUCCESS_COLUMNS)),
+    help="Count an episode as solved by the test of Meta-World 3 or V1, at any step or at the "
+    "last.  [default: v1-any next to published numbers where the runs have it, else v3-any]",
+)
 @click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
 def report(
     paths: tuple[str, ...],
@@ -86,6 +93,7 @@ def report(
     against: str | None,
     compare: str | None,
     all_cells: bool,
+    success: str | None,
 ) -> None:
     """Turn a results folder into tables, figures and a page.
 
@@ -100,7 +108,7 @@ def report(
         raise click.UsageError(f"{out} is a file, not a folder; give OUT another name")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
-    study = read_study(source, Options(window, level, band, against, all_cells))
+    study = read_study(source, Options(window, level, band, against, all_cells, success))
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")

@@ -6,12 +6,12 @@ Simulators are imported by `make`, not here, so that listing tasks is fast.
 from collections.abc import Sequence
 
 from cwbench.envs import gymnasium, metaworld, pointmass
-from cwbench.envs.suite import Env, Suite
+from cwbench.envs.suite import Env, HasSuccessTests, Suite
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.tasks import Task
 from cwbench.spec.transition import Dims
 
-__all__ = ["SUITES", "Env", "Suite", "configure", "dims", "make", "step_cost"]
+__all__ = ["SUITES", "Env", "HasSuccessTests", "Suite", "configure", "dims", "make", "step_cost"]
 
 SUITES: dict[str, Suite] = {
     suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE, gymnasium.SUITE)

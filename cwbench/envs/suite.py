@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,14 @@ class Env(Protocol):
 
     def load(self, state: State) -> None:
         """Continue where `save` was called, on an environment of the same task and config."""
+
+
+@runtime_checkable
+class HasSuccessTests(Protocol):
+    """An environment that knows several tests of success; evaluations count each of them."""
+
+    def success_tests(self) -> Mapping[str, bool]:
+        """Which tests the last step passes, by name."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A fleet: R segments at the same position, trained together, each leaving its own folder."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,10 +24,10 @@ from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup
-from cwbench.spec.statistics import TRAIN_COLUMNS
+from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint, files
-from cwbench.store.results import EVAL_COLUMNS, RETRAINING, RETRAINING_COLUMNS, Store
+from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, Store
 
 
 class Fleet:
@@ -334,11 +335,15 @@ class Fleet:
         if self.abandoned:
             return
         episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
+        more = MORE_SUCCESSES if any(result.more_successes for result in results) else ()
         rows = [
-            (step, position, tasks[position], episodes, result.successes, result.mean_return)
+            (
+                *(step, position, tasks[position], episodes, result.successes, result.mean_return),
+                *(result.more_successes.get(name, math.nan) for name in more),
+            )
             for position, result in enumerate(results)
         ]
-        self.folders[run].append("evals.csv", EVAL_COLUMNS, rows)
+        self.folders[run].append("evals.csv", (*EVAL_COLUMNS, *more), rows)
         state = self.state.runs[run]
         state.counts.eval_steps += sum(result.steps for result in results)
         state.last_success = results[self.position].successes / episodes

@@ -7,14 +7,14 @@ elsewhere, in evaluations or other runs, can change what an episode draws.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbench import envs
-from cwbench.envs import Env
+from cwbench.envs import Env, HasSuccessTests
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout, Floats
@@ -233,6 +233,8 @@ class EvalResult:
     mean_return: float
     steps: int
     seconds: float  # of the worker's time
+    # Episodes solved by each test of the environment, "TEST_any" and "TEST_last" step.
+    more_successes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Evaluation:
@@ -242,6 +244,7 @@ class Evaluation:
         self.job, self.envs, self.action_dim = job, envs, envs.dims.action
         self.totals = np.zeros(job.episodes)
         self.scores: list[float] = [False] * job.episodes
+        self.solved: dict[str, list[bool]] = {}  # by test
         self.steps, self.seconds = 0, 0.0
         self._moves = self._play()
 
@@ -253,13 +256,23 @@ class Evaluation:
         if not over:
             return None
         mean = float(self.totals.mean())
-        return EvalResult(sum(self.scores), mean, self.steps, self.seconds)
+        more = {name: sum(solved) for name, solved in self.solved.items()}
+        return EvalResult(sum(self.scores), mean, self.steps, self.seconds, more)
+
+    def _count(self, episode: int, tests: Mapping[str, bool]) -> None:
+        """Note which tests this step passes."""
+        for test, passed in tests.items():
+            for name in (f"{test}_any", f"{test}_last"):
+                self.solved.setdefault(name, [False] * self.job.episodes)
+            self.solved[f"{test}_any"][episode] |= passed
+            self.solved[f"{test}_last"][episode] = passed
 
     def _play(self) -> Iterator[bool]:
         """Yields after every reset and every step of an environment; True when all is over."""
         job, shape = self.job, (self.envs.config.horizon, self.action_dim)
         actor = job.actor
-        fleet, first, draws = [], [], []
+        fleet: list[Env] = []
+        first, draws = [], []
         for episode in range(job.episodes):
             rng = generator(job.seed, job.purpose, *job.rng_key, episode)
             fleet.append(self.envs.take(job.task))
@@ -267,12 +280,15 @@ class Evaluation:
             draws.append(rng.standard_normal(shape, np.float32))
             yield False
         obs, going = np.stack(first), list(range(job.episodes))
+        tests = [env.success_tests for env in fleet if isinstance(env, HasSuccessTests)]
         for noise in np.stack(draws, 1):
             actions = np.nan_to_num(actor.act(obs, job.head, noise))
             for episode in tuple(going):
                 obs[episode], reward, score, *ends = fleet[episode].step(actions[episode])
                 self.totals[episode] += reward
                 self.scores[episode] = max(self.scores[episode], score)
+                if tests:
+                    self._count(episode, tests[episode]())
                 self.steps += 1
                 if any(ends):
                     going.remove(episode)

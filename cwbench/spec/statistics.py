@@ -1,4 +1,16 @@
-"""What train.csv says about training; a new statistic is named here and in `Losses.statistics`."""
+"""What evals.csv and train.csv hold; a new statistic of training is also in `Losses.statistics`."""
+
+# The ways to count an episode as solved, and their columns: by the test of Meta-World 3 or V1, at
+# any step or at the last. Suites with one test have `successes` only: an episode's largest score.
+SUCCESS_COLUMNS = {
+    "v3-any": "successes",
+    "v3-last": "v3_last",
+    "v1-any": "v1_any",
+    "v1-last": "v1_last",
+}
+MORE_SUCCESSES = tuple(name for name in SUCCESS_COLUMNS.values() if name != "successes")
+
+EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
 
 STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")  # means over updates
 

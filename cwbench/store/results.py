@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
-from cwbench.spec.statistics import TRAIN_COLUMNS
+from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.store import files
 from cwbench.store.files import Damaged, read_json, write_json
 
-EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
 # Evaluations during updates that a method makes at a task's end.
 RETRAINING = "retraining.csv"
 RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 # Columns that a file of any version has; others may be missing from older files.
 REQUIRED = {"evals": EVAL_COLUMNS, "train": ("step", "updates")}
+TABLES = {"evals": (*EVAL_COLUMNS, *MORE_SUCCESSES), "train": TRAIN_COLUMNS}
 STATES = ("pending", "running", "done", "failed", "diverged")
 # What a done segment keeps, and replay/.
 FINAL_FILES = ("segment.json", "evals.csv", "train.csv", RETRAINING, "end.safetensors")
@@ -245,7 +245,7 @@ def load_runs(root: str | Path) -> Runs:
             key: _segment_table(root, record, name, columns, problems)
             for key, record in segments.items()
         }
-        for name, columns in (("evals", EVAL_COLUMNS), ("train", TRAIN_COLUMNS))
+        for name, columns in TABLES.items()
     }
     runs: dict[str, dict[str, Any]] = {}
     for experiment in read_experiments(root, problems):
@@ -254,8 +254,8 @@ def load_runs(root: str | Path) -> Runs:
             runs.setdefault(row["run"], row)
     return Runs(
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
-        evals=_assemble(runs.values(), segments, tables["evals"], EVAL_COLUMNS),
-        train=_assemble(runs.values(), segments, tables["train"], TRAIN_COLUMNS),
+        evals=_assemble(runs.values(), segments, tables["evals"], TABLES["evals"]),
+        train=_assemble(runs.values(), segments, tables["train"], TABLES["train"]),
         segments=pd.DataFrame(list(segments.values())),
         problems=problems,
     )
@@ -381,7 +381,7 @@ def _segment_table(
 
 
 _WHOLE = {"step", "eval_position", "episodes", "updates"}
-_NUMBERS = {*EVAL_COLUMNS, *TRAIN_COLUMNS} - {"eval_task"}
+_NUMBERS = {name for columns in TABLES.values() for name in columns} - {"eval_task"}
 
 
 def _table(

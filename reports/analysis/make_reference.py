@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cwbench.reports.analysis import names
+from cwbench.spec.statistics import MORE_SUCCESSES
 from cwbench.store.results import Runs, load_runs
 
 COLUMNS = ["task", "seed", "step", "episodes", "successes"]
@@ -33,7 +34,9 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
     if chosen.empty:
         raise ValueError(f"{results} has no finished fine-tuning run of a single task")
     rows = loaded.evals.rename(columns={"eval_task": "task"})
-    rows = rows.merge(chosen[["run", "seed"]], on="run")[COLUMNS]
+    rows = rows.merge(chosen[["run", "seed"]], on="run")
+    counted = [name for name in MORE_SUCCESSES if rows[name].notna().all()]
+    rows = rows[[*COLUMNS, *counted]]
     record = _record(loaded, rows)
     file, record_file = folder / f"{name}.csv.gz", folder / f"{name}.json"
     if record_file.exists():

@@ -4,7 +4,8 @@ They come from runs named `single-TASK` in the results folder, trained by fine-t
 reference sets shipped with the package. A set is two files in `data/reference/`:
 
     NAME.json     {"env", "schedule", "sac", "network", "history": [{"seeds", ...}, ...]}
-    NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation)
+    NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation; further columns
+                  count success in other ways, see `SUCCESS_COLUMNS`)
 
 A source serves a method only if environment, schedule, networks and SAC options are equal in every
 field but those that the method itself sets (its preset).
@@ -24,7 +25,8 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.metrics import own_window
-from cwbench.reports.analysis.study import Group, Protocol, Study
+from cwbench.reports.analysis.study import SHIPPED, Group, Protocol, Study
+from cwbench.spec.statistics import SUCCESS_COLUMNS
 
 Array = NDArray[np.float64]
 FOLDER = "this folder"
@@ -96,6 +98,7 @@ class Source:
     name: str
     options: Mapping[str, Any]  # of networks and SAC
     curves: Mapping[str, Curves]
+    lacks: str = ""  # why it cannot serve, whatever the setting
 
 
 def find(study: Study, protocol: Protocol, group: Group | None = None) -> Reference:
@@ -108,7 +111,7 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
     fitting: list[Source] = []
     refused: dict[str, str] = {}
     for source in sources(study, protocol):
-        if gap := difference(source.options, options, preset):
+        if gap := source.lacks or difference(source.options, options, preset):
             refused |= dict.fromkeys(source.curves, f"that of {source.name} has {gap}")
         else:
             fitting.append(source)
@@ -165,8 +168,12 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
         yield Source(FOLDER, options, curves)
     for shipped in shipped_sets():
         if shipped.settings == protocol.settings:
+            known = SUCCESS_COLUMNS[study.success] in shipped.rows
             yield Source(
-                f"the shipped set {shipped.name}", shipped.options, shipped.curves(protocol)
+                f"the shipped set {shipped.name}",
+                shipped.options,
+                shipped.curves(protocol, study.success if known else SHIPPED),
+                lacks="" if known else f"success counted as {SHIPPED} only",
             )
 
 
@@ -191,11 +198,11 @@ class ShippedSet:
     def options(self) -> dict[str, Any]:
         return {**self.record.get("network", {}), **self.record.get("sac", {})}
 
-    def curves(self, protocol: Protocol) -> dict[str, Curves]:
+    def curves(self, protocol: Protocol, success: str = SHIPPED) -> dict[str, Curves]:
         """Task -> curves; seeds without all evaluations are left out."""
         rate = self.rows.assign(
             evaluation=protocol.evaluation(self.rows["step"].to_numpy(np.int64))[1],
-            rate=self.rows["successes"] / self.rows["episodes"],
+            rate=self.rows[SUCCESS_COLUMNS[success]] / self.rows["episodes"],
         )
         found = {}
         for task, rows in rate.groupby("task"):

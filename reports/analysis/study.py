@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -16,12 +16,20 @@ from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window
 from cwbench.reports.analysis.provenance import fingerprint
+from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store.results import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
 LOGGED = tuple(names.STATISTICS)  # statistics of training
-COUNTS = ("step", "episodes", "successes", "eval_position")
+COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
+SHIPPED = "v3-any"  # the count of success that every record has
+SUCCESS_TITLES = {
+    "v3-any": "Meta-World 3's test at any step (v3-any)",
+    "v3-last": "Meta-World 3's test at the last step (v3-last)",
+    "v1-any": "Meta-World V1's test at any step (v1-any)",
+    "v1-last": "Meta-World V1's test at the last step (v1-last)",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,8 @@ class Options:
     band: str = BANDS[0]  # around curves
     against: str | None = None  # compare methods with this one only
     all_cells: bool = False  # published cells without a number of ours, too
+    # How episodes count as solved; None: as published next to published numbers, else as shipped.
+    success: str | None = None
 
 
 DEFAULTS = Options()
@@ -104,6 +114,17 @@ class Group:
     success: Array  # [R, N, E, N]
     training: Array  # [R, N, E]: success of the training episodes since the last evaluation
     logged: Mapping[str, Array] = field(default_factory=dict)  # LOGGED -> [R, N, E]
+    # Ways to count success -> [R, N, E, N]; `success` is one of them.
+    counts: Mapping[str, Array] = field(default_factory=dict)
+
+    def counted(self, success: str) -> "Group":
+        """The same runs with success counted in another way; NaN where the records lack it."""
+        return replace(self, success=self.counts.get(success, np.full_like(self.success, np.nan)))
+
+    def has_count(self, success: str) -> bool:
+        """Whether every evaluation was counted in this way."""
+        found = self.counts.get(success)
+        return found is not None and bool((np.isnan(found) == np.isnan(self.counts[SHIPPED])).all())
 
     @property
     def family(self) -> str:
@@ -151,6 +172,23 @@ class Study:
     options: Options = DEFAULTS
 
     @property
+    def success(self) -> str:
+        """How episodes count as solved."""
+        return self.options.success or SHIPPED
+
+    def counted(self, success: str) -> "Study":
+        """The same study with success counted in another way."""
+        groups = [group.counted(success) for group in self.groups]
+        return replace(self, groups=groups, options=replace(self.options, success=success))
+
+    def as_published(self, protocol: Protocol, success: str) -> "Study":
+        """Counted as published numbers are, where records allow it and the reader chose none."""
+        chosen = self.options.success is not None
+        if chosen or not all(group.has_count(success) for group in self.of(protocol)):
+            return self
+        return self.counted(success)
+
+    @property
     def protocols(self) -> list[Protocol]:
         found = {group.protocol.key: group.protocol for group in self.groups}
         return sorted(found.values(), key=lambda protocol: (protocol.name, protocol.key))
@@ -195,6 +233,8 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     ]
     groups.sort(key=_order)
     study = Study(groups, segments, problems, options)
+    if options.success not in (None, SHIPPED):
+        study = _chosen(study, options.success)
     window = options.window
     for protocol in study.protocols:
         if window and protocol.schedule and window > protocol.evaluations:
@@ -203,6 +243,21 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
                 f"{protocol.name!r}, which has {protocol.evaluations}"
             )
     return study
+
+
+def _chosen(study: Study, success: str) -> Study:
+    """The study counted as the reader chose; setups without that count are problems."""
+    lacking = [group for group in study.groups if not group.has_count(success)]
+    if lacking and len(lacking) == len(study.groups):
+        raise ValueError(
+            f"--success {success}: evaluations of these runs were not counted that way; "
+            f"--success {SHIPPED} is what every run has"
+        )
+    study.problems += [
+        f"{group.key}: evaluations that were not counted as {success} are left out"
+        for group in lacking
+    ]
+    return study.counted(success)
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -245,7 +300,8 @@ def _by_run(
 ) -> dict[str, dict[str, Any]]:
     """Run -> its columns, of counts unless others are named."""
     names = [name for name in columns_of if name in table.columns]
-    kinds = {"successes": np.float64}  # sums of scores, whole where a score is a success
+    # Sums of scores, whole where a score is a success; NaN where a file has no such count.
+    kinds = dict.fromkeys(SUCCESS_COLUMNS.values(), np.float64)
     columns = {name: table[name].to_numpy(kinds.get(name, kind)) for name in names}
     places = table.groupby("run", sort=False).indices
     return {
@@ -264,11 +320,15 @@ def _group(
 ) -> Group:
     first = rows[0]
     protocol, count = protocols[first["setup"]], len(first["tasks"])
-    success = np.full((len(rows), count, protocol.evaluations, count), np.nan)
-    training = np.full(success.shape[:3], np.nan)
+    shape = (len(rows), count, protocol.evaluations, count)
+    counts = {name: np.full(shape, np.nan) for name in SUCCESS_COLUMNS}
+    training = np.full(shape[:3], np.nan)
     for index, row in enumerate(rows):
         if row["run"] in evals:
-            _fill(success[index], evals[row["run"]], protocol, row["run"], problems)
+            found = evals[row["run"]]
+            _fill(counts[SHIPPED][index], found, protocol, row["run"], problems)
+            for name in [name for name in counts if name != SHIPPED]:
+                _fill_more(counts[name][index], found, SUCCESS_COLUMNS[name], protocol)
         if row["run"] in train:
             _fill(training[index], train[row["run"]], protocol, row["run"], problems)
     runs = tuple(
@@ -289,7 +349,8 @@ def _group(
         tasks=first["tasks"],
         protocol=protocol,
         runs=runs,
-        success=success,
+        success=counts[SHIPPED],
+        counts={name: rates for name, rates in counts.items() if not np.isnan(rates).all()},
         training=training,
         logged=_logged([row["run"] for row in rows], logged, protocol, count),
     )
@@ -334,3 +395,10 @@ def _fill(
         problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
     use = ~wrong & (episodes > 0)
     target[tuple(axis[use] for axis in place)] = successes[use] / episodes[use]
+
+
+def _fill_more(target: Array, rows: Mapping[str, Count], column: str, protocol: Protocol) -> None:
+    """The rates of another count into [N, E, N], where the file has it and it can be right."""
+    if column not in rows or np.isnan(rows[column]).all():
+        return
+    _fill(target, {**rows, "successes": rows[column]}, protocol, "", [])

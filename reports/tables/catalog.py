@@ -7,7 +7,7 @@ from functools import partial
 from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import details, other_papers, paper_comparison, standings
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
@@ -79,6 +79,13 @@ def entries(scores: Scores) -> Iterator[Entry]:
 
 
 SOURCES = ("paper", *other_papers.PAPERS)  # of published numbers
+
+
+def as_published(scores: Scores, source: str) -> Scores:
+    """The same with success counted as the source counts it, where that is possible."""
+    paper = other_papers.PAPERS.get(source)
+    success = paper.success if paper else paper_comparison.SUCCESS
+    return Scores(scores.study.as_published(scores.protocol, success), scores.protocol)
 
 
 def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
@@ -199,7 +206,7 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         f"{schedule.get('eval_episodes', '?')} episodes",
         "environment": f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, "
         f"horizon {env.get('horizon', '?')}"
-        + (f", {simulator} with its physics and success tests" if simulator else "")
+        + (f", {simulator}, success by {SUCCESS_TITLES[scores.study.success]}" * bool(simulator))
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} seeds",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",

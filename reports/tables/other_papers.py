@@ -9,6 +9,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.model import Block, Cell
 from cwbench.reports.tables.paper_comparison import (
+    SUCCESS,
     Comparison,
     compared,
     default_groups,
@@ -27,6 +28,7 @@ class Paper:
     sources: tuple[str, ...]
     seeds: int = paper_numbers.SEEDS
     window: int = paper_numbers.WINDOW
+    success: str = SUCCESS  # how it counts an episode as solved
     rules: str = ""  # how its protocol differs from every protocol here
 
 
@@ -48,6 +50,7 @@ PAPERS = {
         "CKA-RL (2025)",
         "published_2024_2026",
         ("cka_rl_2025_table1",),
+        success="v3-last",
         rules="v2 rewards, 39 observations, 500 steps an episode, performance is the training "
         "success of each task's own window, transfer is a difference of areas",
     ),

@@ -10,7 +10,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_run
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Score, Scores, align, nothing
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell
@@ -24,6 +24,7 @@ VERDICTS = {  # how a cell's text ends -> how the summary counts it
     "protocol differs": "were measured under another protocol",
     "published cell is impossible": "are impossible as published",
 }
+SUCCESS = "v1-any"  # how the papers on Continual World count an episode as solved
 TITLES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -51,9 +52,10 @@ def environment(scores: Scores) -> str:
     versions = versions_of(records)
     simulator = ", ".join(f"{k} {versions.get(k, '?')}" for k in ("metaworld", "mujoco"))
     tf32 = any((record.get("device") or {}).get("tf32") for record in records)
+    success = SUCCESS_TITLES[scores.study.success]
     return (
-        f"Published numbers are of Meta-World V1, ours of {simulator}: success tests and physics "
-        f"are theirs{', matrix products are TF32' * tf32}. Orderings may be compared, and single "
+        f"Published numbers are of Meta-World V1, ours of {simulator} with its physics, success by "
+        f"{success}{', matrix products are TF32' * tf32}. Orderings may be compared, and single "
         "numbers with that in mind. Intervals: percentile bootstrap over seeds, as published."
     )
 

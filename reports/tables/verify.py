@@ -11,7 +11,7 @@ from typing import Any
 
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options, Study
+from cwbench.reports.analysis.study import SHIPPED, Options, Study
 from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
@@ -32,6 +32,8 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
     }
     if scores.study.options.all_cells:
         recipe["all_cells"] = True
+    if scores.study.options.success:
+        recipe["success"] = scores.study.options.success
     if scores.study.options.against:
         recipe["against"] = scores.study.options.against
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
@@ -56,7 +58,13 @@ def recipe_options(recipe: Mapping[str, Any]) -> Options:
     """How the results must be read to compute the table again."""
     level, against = recipe.get("level", LEVEL), recipe.get("against")
     every = bool(recipe.get("all_cells"))
-    return Options(window=recipe["window"], level=level, against=against, all_cells=every)
+    return Options(
+        window=recipe["window"],
+        level=level,
+        against=against,
+        all_cells=every,
+        success=recipe.get("success", SHIPPED),
+    )
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--table", "cw4"], "unknown table 'cw4'; did you mean 'cw3'?"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--against", "ewk"], "unknown method 'ewk'; did you mean 'ewc'?"),
+        (["report", "--success", "v1-any"], "--success v1-any: evaluations of these runs were not"),
+        (["report", "--success", "v2-any"], "'v2-any' is not one of 'v3-any', 'v3-last'"),
         (["report", "--level", "1.5"], "1.5 is too large"),
         (["report", "--window", "0"], "0 is too small"),
         (["report", "--format", "csv"], "need --table"),

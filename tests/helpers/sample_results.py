@@ -23,8 +23,8 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, digest
-from cwbench.spec.statistics import TRAIN_COLUMNS
-from cwbench.store.results import EVAL_COLUMNS, SegmentFolder, Store
+from cwbench.spec.statistics import EVAL_COLUMNS, TRAIN_COLUMNS
+from cwbench.store.results import SegmentFolder, Store
 
 # method -> (ceiling, evaluations to learn as a share of the task, share forgotten per later task)
 SKILLS = {

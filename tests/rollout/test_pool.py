@@ -213,6 +213,27 @@ def test_an_evaluation_in_slices_equals_all_episodes_at_once(
     assert (result.successes, result.mean_return) == (success.sum(), totals.mean())
 
 
+class WithTests(pointmass.PointMass):
+    """Passes one test at a single step, the other at all others."""
+
+    def success_tests(self) -> dict[str, bool]:
+        return {"once": self.time == 2, "not then": self.time != 2}
+
+
+def test_an_evaluation_counts_every_test_at_any_step_and_at_the_last(
+    shared: Callable[..., ArrayRef],
+) -> None:
+    found = {}
+    for env in (WithTests, pointmass.PointMass):
+        evaluation, result = Evaluation(job(shared(heading(1))), Envs(ENV, env)), None
+        while result is None:
+            result = evaluation.advance()
+        found[env] = result.more_successes
+    once = {"once_any": 3, "once_last": 0}
+    assert found[WithTests] == {**once, "not then_any": 3, "not then_last": 3}
+    assert found[pointmass.PointMass] == {}
+
+
 def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
     network, sac = NetworkConfig(width=8), SACConfig(batch_size=8)
     schedule = ScheduleConfig(60, 30, 2, 10, 20, 10)
@@ -223,6 +244,18 @@ def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
         store.folder(segment).create(segment, {})
     method = methods.METHODS["finetuning"].method
     return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=(12, 4))
+
+
+def test_an_evaluation_is_written_with_the_counts_its_tasks_have(
+    pool: Pool, tmp_path: Path
+) -> None:
+    fleet = make_fleet(pool, tmp_path, 0)
+    fleet._evaluated(30, 0, [EvalResult(1, 0.5, 50, 0.1)])
+    fleet._evaluated(30, 1, [EvalResult(1, 0.5, 50, 0.1, {"v3_any": 1, "v3_last": 0, "v1_any": 2})])
+    plain, more = ((f.path / "evals.csv").read_text().splitlines() for f in fleet.folders)
+    header, row = "step,eval_position,eval_task,episodes,successes,mean_return", "30,0,reach-0-1,2"
+    assert plain == [header, f"{row},1,0.5"]
+    assert more == [f"{header},v3_last,v1_any,v1_last", f"{row},1,0.5,0,2,nan"]
 
 
 def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:

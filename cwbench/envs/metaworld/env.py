@@ -1,6 +1,6 @@
 """One environment: a task with its observation layout, its horizon and its exact state."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from cwbench.spec.config import MetaWorldConfig
 
 Vector = NDArray[Any]
 Observation = NDArray[np.float32]
+SuccessTest = Callable[[Any, Vector], bool]  # of a simulation and the 39 numbers
 
 ACTION_DIM = 4
 # Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
@@ -27,12 +28,16 @@ class MetaWorldEnv:
     `lean.py` and `stock.py` make them. Observations are new arrays that the caller may keep.
     """
 
-    def __init__(self, task: str, config: MetaWorldConfig, sim: Any) -> None:
+    def __init__(
+        self, task: str, config: MetaWorldConfig, sim: Any, v1_test: SuccessTest | None = None
+    ) -> None:
         self.task = task
         self.config = config
         self.sim = sim
+        self._v1_test = v1_test
         self._steps = config.horizon  # no episode yet: `step` refuses
         self._rand_vec: Vector | None = None
+        self._last: tuple[Vector, bool] | None = None  # the 39 numbers and success of a step
         self._select = CW12 if config.obs == "cw12" else np.arange(39)
         self._hide_nail = config.obs == "cw12" and task == "hammer" and not config.hammer_nail
 
@@ -79,7 +84,17 @@ class MetaWorldEnv:
             raise ValueError(f"an action has shape ({ACTION_DIM},), got {action.shape}")
         obs, reward, success = self.sim.advance(action)
         self._steps += 1
+        self._last = obs, success
         return self._layout(obs), reward, success, False, self._steps == self.config.horizon
+
+    def success_tests(self) -> dict[str, bool]:
+        """Whether the last step passes Meta-World 3's test, and V1's for the ten tasks."""
+        if self._last is None:
+            raise RuntimeError(f"{self.task} has no step to test yet")
+        obs, success = self._last
+        if self._v1_test is None:
+            return {"v3": success}
+        return {"v3": success, "v1": self._v1_test(self.sim, obs)}
 
     def _layout(self, obs: Vector) -> Observation:
         chosen: Observation = obs[self._select].astype(np.float32)

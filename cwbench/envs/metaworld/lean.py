@@ -12,7 +12,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from cwbench.envs.metaworld import models, rewards
+from cwbench.envs.metaworld import models, rewards, success
 from cwbench.envs.metaworld.env import MetaWorldEnv, Vector, get_state, set_state
 from cwbench.envs.metaworld.stock import Stock, build
 from cwbench.spec.config import MetaWorldConfig
@@ -40,7 +40,7 @@ def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
         sees_gripper=config.obs == "full39" or not v1,
         sees_turns=config.obs == "full39" or (not v1 and task == "hammer"),
     )
-    return MetaWorldEnv(task, config, sim)
+    return MetaWorldEnv(task, config, sim, success.V1[task])
 
 
 class Lean(Stock):

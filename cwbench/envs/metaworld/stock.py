@@ -6,6 +6,7 @@ Both sides of the interface speak 39 numbers in double precision; `MetaWorldEnv`
 from collections.abc import Callable
 from typing import Any
 
+from cwbench.envs.metaworld import success
 from cwbench.envs.metaworld.env import MetaWorldEnv, RejectedError, Vector
 from cwbench.spec.config import MetaWorldConfig
 
@@ -14,7 +15,7 @@ def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     """The environment of any of the fifty tasks, with Meta-World's stepping and rewards."""
     version = "v2" if config.reward == "v2" else "v1"
     sim = build(task, Stock, reward_version=version, horizon=config.horizon)
-    return MetaWorldEnv(task, config, sim)
+    return MetaWorldEnv(task, config, sim, success.V1.get(task))
 
 
 class Stock:

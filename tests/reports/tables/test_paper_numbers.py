@@ -203,4 +203,5 @@ def test_other_papers(tmp_path: Path):
 def test_captions_name_the_environment(triplets: Path):
     study = build.read(triplets)
     text = paper_comparison.caption(Scores(study, study.protocols[0]), "cw3")
-    assert "metaworld 3.1.1, mujoco 3.3.0: success tests and physics are theirs" in text
+    assert "metaworld 3.1.1, mujoco 3.3.0 with its physics" in text
+    assert "success by Meta-World 3's test at any step (v3-any)" in text
