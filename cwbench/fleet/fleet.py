@@ -75,6 +75,7 @@ class Fleet:
             evaluated=self._evaluated,
         )
         self.abandoned = self._closed = self._due = False  # due: an evaluation
+        self.collecting = False  # a chunk has been asked for
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._begin(check_stop)
@@ -156,7 +157,8 @@ class Fleet:
         self.publisher = WeightPublisher(
             self.collector.weights.array, self.collector.version.array, self.trainer.device
         )
-        self.publisher.start(self.flat_policy(self.position))
+        lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
+        self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
         began = {"started": time.time(), "started_step": self.step}  # of this session
         for folder in self.folders:
             status = folder.status()
@@ -219,12 +221,17 @@ class Fleet:
         return self.collector.complete and (evaluated or not self._due)
 
     def request(self) -> None:
-        """Ask for the next chunk, with the weights last sent out, arrived or not."""
+        """Ask for the next chunk, and send out the weights that collect it."""
         assert self._next is not None
+        self.publisher.start(self.state.acting.popleft())
         self.collector.request(self._next.step - self.step, self.publisher.version)
+        self.collecting = True
 
-    def learn(self) -> None:
+    def learn(self, *, pause: bool = False) -> None:
         """Take the chunk that was asked for and learn from it.
+
+        With a lag the next chunk is asked for before the updates, unless there shall be a pause
+        after them: a snapshot has no place for a chunk on its way.
 
         On an accelerator this only starts the work: whoever needs its result waits for it. So an
         evaluation that is due begins with the next chunk, or before a snapshot.
@@ -234,13 +241,16 @@ class Fleet:
         self.publisher.wait()
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
+        self.collecting = False
         rows = torch.from_numpy(np.array(chunk))
         self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
         self._count_episodes(episodes, milestone.step - self.step)
         self.state.step = milestone.step
-        self.trainer.train(milestone.updates)
-        self.publisher.start(self.flat_policy(self.position))
         self._next = next(self._milestones, None)
+        if self.setup.schedule.lag and not pause and not self.finished:
+            self.request()
+        self.trainer.train(milestone.updates)
+        self.state.acting.append(self.flat_policy(self.position))
         self._due = milestone.evaluate and not self.finished
 
     def end_task(self) -> None:
@@ -384,6 +394,7 @@ class Fleet:
             steps=self.steps,
             seconds=self.state.seconds,
             warm_up_seconds=self.trainer.warm_up_seconds,
+            success=self.state.runs[run].success,
             resources={
                 "train_steps": count.train_steps,
                 "eval_steps": count.eval_steps,

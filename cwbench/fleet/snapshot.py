@@ -48,6 +48,7 @@ def save(
         **tensors(trainer, method),
         **checkpoint.prefixed("optimizer", trainer.optimizer.state(trainer.runs)),
         "statistics": trainer.statistics.T,
+        **{f"acting/{n}": weights for n, weights in enumerate(list(state.acting)[:-1])},
     }
     common = {
         "step": state.step,
@@ -127,6 +128,7 @@ def restore(
     stacked = checkpoint.stack([_without_lanes(content) for content in contents])
     _restore_trainer(trainer, stacked, records[0])
     method.load_state(checkpoint.under("method", stacked))
+    state.acting.extend(checkpoint.under("acting", stacked).values())
     state.step = records[0]["step"]
     state.earlier_seconds = max(record["seconds"] for record in records)
     for run, (folder, record) in enumerate(zip(folders, records, strict=True)):

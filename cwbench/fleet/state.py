@@ -1,7 +1,11 @@
 """How far a fleet has come: numbers that change with every chunk and that a snapshot keeps."""
 
+import math
 import time
+from collections import deque
 from dataclasses import dataclass, field
+
+from torch import Tensor
 
 
 @dataclass
@@ -28,12 +32,20 @@ class RunState:
     # Its transitions on disk: files and their checksums, None in snapshots of version 0.2.
     snapshot_files: dict[str, str | None] = field(default_factory=dict)
 
+    @property
+    def success(self) -> float | None:
+        """The latest success rate, if there is one."""
+        return None if math.isnan(self.last_success) else self.last_success
+
 
 @dataclass
 class FleetState:
     runs: list[RunState]
     step: int = 0  # environment steps of each run in this segment
     saved_steps: dict[int, int] = field(default_factory=dict)  # position -> transitions on disk
+    # Weights that collect the chunks to come, [R, P] each: the last are the trainer's, and with a
+    # lag there are older ones before them.
+    acting: deque[Tensor] = field(default_factory=deque)
     earlier_seconds: float = 0.0  # wall time before this process took over
     started: float = field(default_factory=time.monotonic)
 

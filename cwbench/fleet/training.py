@@ -32,7 +32,8 @@ class Training:
         self.active = list(self.fleets)
         self.progress.begin(self.fleets)
         for fleet in self.active:
-            fleet.request()
+            with fleet.stream:
+                fleet.request()
 
     @property
     def finished(self) -> bool:
@@ -53,17 +54,20 @@ class Training:
         """Whether there is more to do for it."""
         if fleet.finished:
             return self._end(fleet)
-        fleet.learn()
+        fleet.learn(pause=bool(self.stop) or self._snapshot_due(fleet))
         self.progress.advance(fleet)
-        if fleet.finished:
+        if fleet.finished or fleet.collecting:
             return True
         if self.stop:
             fleet.pause()
             return False
-        if time.monotonic() - fleet.snapshot_time > self.snapshot_seconds:
+        if self._snapshot_due(fleet):
             fleet.snapshot()
         fleet.request()
         return True
+
+    def _snapshot_due(self, fleet: Fleet) -> bool:
+        return time.monotonic() - fleet.snapshot_time > self.snapshot_seconds
 
     def _end(self, fleet: Fleet) -> bool:
         """Two turns: others take theirs while the last evaluation is under way."""

@@ -239,6 +239,14 @@ class ScheduleConfig:
     start_steps: int = option(10_000, "Steps with random actions at a task's start.", minimum=0)
     update_after: int = option(1_000, "Steps before the first update.", minimum=0)
     update_every: int = option(50, "Steps, and updates, per round.", minimum=1, maximum=10**6)
+    lag: int = option(
+        0,
+        "Rounds by which the weights that collect are older than the newest: with 1, workers "
+        "collect during updates.",
+        minimum=0,
+        maximum=1,
+        added=True,
+    )
 
 
 GROUPS: dict[str, type] = {

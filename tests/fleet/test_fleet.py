@@ -1,0 +1,83 @@
+"""A fleet against loops written out by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cwbench.learner.method import Method
+from cwbench.learner.replay import Replay
+from cwbench.learner.trainer import Trainer
+from cwbench.rollout.episodes import Envs, Lane, LaneSpec
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.schedule import milestones
+from cwbench.spec.segment import Segment
+from cwbench.store import checkpoint
+from cwbench.store.results import load_runs
+
+LAG = {"tasks": ("reach-0-1",), "options": {"lag": 1}}
+
+
+def delayed(segment: Segment) -> dict[str, Tensor]:
+    """Plain SAC in one process; each chunk is collected with weights one chunk old."""
+    setup, dims = segment.setup, (12, 4)
+    trainer = Trainer(
+        [segment.seed], 0, dims=dims, sac=setup.sac, network=setup.network,
+        schedule=setup.schedule, device=torch.device("cpu"),
+    )  # fmt: skip
+    method = Method(setup.options, trainer)
+    trainer.begin(method, Replay(1, segment.steps, dims, trainer.streams, live=[0]))
+    method.begin_task(0)
+    trainer.reset_optimizer()
+    layout = trainer.policy.layout(1)
+    explore = trainer.uniform_exploration().steps
+    acting = np.zeros(layout.size, np.float32)
+    spec = LaneSpec(0, segment.seed, 0, 0, ((0, "reach-0-1"),), explore, ())
+    lane = Lane(spec, Envs(setup.env), Actor(layout, acting))
+
+    def weights() -> Tensor:
+        found = method.policy_weights(0)
+        return torch.cat([found[name].flatten(1) for name in layout.shapes], 1)[0]
+
+    older = newest = weights()
+    step = 0
+    for milestone in milestones(setup.schedule, segment.steps):
+        acting[:] = older
+        chunk = np.zeros((milestone.step - step, trainer.replay.width), np.float32)
+        lane.collect(chunk)
+        older = newest
+        trainer.replay.add(0, torch.from_numpy(chunk)[None])
+        trainer.train(milestone.updates)
+        newest, step = weights(), milestone.step
+    return trainer.state()
+
+
+def test_lag_collects_with_weights_one_chunk_old(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path / "lag", **LAG)
+    end = checkpoint.load(store.folder(plan.segments[0]).end)[0]
+    found, expected = checkpoint.under("trainer", end), delayed(plan.segments[0])
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
+    store, plain, _ = toy_run(tmp_path / "plain", tasks=LAG["tasks"])
+    end = checkpoint.load(store.folder(plain.segments[0]).end)[0]
+    name = "actor.0.weight"
+    assert not torch.equal(end[f"trainer/{name}"], expected[name])
+    assert plain.segments[0].id != plan.segments[0].id
+    assert "lag" not in plain.segments[0].record()["schedule"]
+
+
+@pytest.mark.parametrize("how", [{"stop_after": 4}, {"snapshot_seconds": 0}])
+def test_lag_resumes_exactly(how: dict[str, Any], toy_run: Any, tmp_path: Path) -> None:
+    """A snapshot keeps the older weights, and pauses change no number."""
+    store, plan, _ = toy_run(tmp_path / "whole", **LAG)
+    toy_run(tmp_path / "paused", **LAG, **how)
+    paused, _, outcome = toy_run(tmp_path / "paused", **LAG)
+    assert outcome.good
+    ends = [checkpoint.load(s.folder(plan.segments[0]).end)[0] for s in (store, paused)]
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+    first, second = (load_runs(tmp_path / name).evals for name in ("whole", "paused"))
+    assert first.equals(second)
