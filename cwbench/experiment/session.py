@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -285,13 +285,24 @@ class Session:
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = self.execution.arguments()
         tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
+        waits = self.launching is not None and self.launching.waits
         try:
-            launcher.launch(tasks, self.listener.say)
+            with self._watching(plan) if waits else nullcontext():
+                launcher.launch(tasks, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
             return False
-        waits = self.launching is not None and self.launching.waits
         return not waits or self._report_states(plan)
+
+    @contextmanager
+    def _watching(self, plan: Plan) -> Iterator[None]:
+        """Show inside how far other processes have come with a plan."""
+        from cwbench.fleet.watch import now_and_then, rows_on_disk
+
+        total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
+        with self.listener.progress(total) as progress:
+            progress.watch(now_and_then(partial(rows_on_disk, self.store, plan.fleets)))
+            yield
 
     # Saying how it ended
 

@@ -1,7 +1,11 @@
 """What a training run shows: a table on a terminal, a bar in a notebook, lines elsewhere."""
 
+import math
+import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +15,7 @@ from rich.table import Table
 from cwbench.fleet.fleet import Fleet
 
 LINE_SECONDS = 30.0
+MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
 
 
 def duration(seconds: float) -> str:
@@ -25,12 +30,62 @@ def duration(seconds: float) -> str:
     return " ".join(parts[:2])
 
 
+@dataclass(frozen=True)
+class Row:
+    """A fleet, as it is shown."""
+
+    method: str
+    task: str
+    runs: int
+    step: int
+    steps: int  # of each run in the whole task
+    successes: Sequence[float] = ()  # latest success rates of those runs that have one
+    speed: float | None = None  # steps per second, all runs together
+
+    @property
+    def success(self) -> str:
+        """The mean, and the range where runs differ."""
+        if not self.successes:
+            return "-"
+        low, high = min(self.successes), max(self.successes)
+        mean = f"{sum(self.successes) / len(self.successes):.2f}"
+        return mean if low == high else f"{mean} ({low:.2f} to {high:.2f})"
+
+    @property
+    def left(self) -> str:
+        return time_left((self.steps - self.step) * self.runs, self.speed)
+
+
+def time_left(steps: int, speed: float | None) -> str:
+    return duration(steps / speed) if speed else "-"
+
+
+class Speed:
+    """Steps per second over the last minute; None until ten seconds have been measured."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()  # time, steps
+
+    def add(self, now: float, steps: int) -> None:
+        self._seen.append((now, steps))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW_SECONDS:
+            self._seen.popleft()
+
+    @property
+    def value(self) -> float | None:
+        if not self._seen:
+            return None
+        (start, first), (end, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (end - start) if end - start >= MEASURE_SECONDS else None
+
+
 class Quiet:
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
     def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, steps: int) -> None: ...
     def wait(self, segments: int) -> None: ...
+    def watch(self, look: Callable[[], list[Row]]) -> None: ...
     def __enter__(self) -> "Quiet":
         return self
 
@@ -44,12 +99,21 @@ class Progress(Quiet):
         self.total, self.console = total_steps, console
         self.fleets: list[Fleet] = []
         self.finished = 0  # steps of earlier fleets
-        self.started = time.monotonic()
-        self.resumed = 0  # steps done before this process began
+        self.caption = ""
+        self._speed = Speed()
+        self._speeds: dict[int, Speed] = {}  # by fleet
+        self._look: Callable[[], list[Row]] = list
 
     def begin(self, fleets: Sequence[Fleet]) -> None:
         self.fleets += fleets
-        self.resumed += sum(f.step * f.runs for f in fleets)
+        self.caption = ""
+        self._speed = Speed()  # steps that a snapshot brings were not made now
+        self._speeds |= {id(fleet): Speed() for fleet in fleets}
+
+    def advance(self, fleet: Fleet) -> None:
+        now = time.monotonic()
+        self._speeds[id(fleet)].add(now, fleet.step * fleet.runs)
+        self._speed.add(now, self.steps)
 
     def end(self, fleets: Sequence[Fleet]) -> None:
         """They are done, or will not be."""
@@ -63,18 +127,47 @@ class Progress(Quiet):
         """Others did this many of the steps."""
         self.total -= steps
 
+    def wait(self, segments: int) -> None:
+        self.caption = f"waiting for {segments} segments that other processes are training"
+
+    def watch(self, look: Callable[[], list[Row]]) -> None:
+        """Show fleets that other processes train."""
+        self._look = look
+
+    def rows(self) -> list[Row]:
+        return [*(self._row(fleet) for fleet in self.fleets), *self._look()]
+
+    def _row(self, fleet: Fleet) -> Row:
+        names = sorted({segment.tasks[-1] for segment in fleet.segments})
+        successes = [run.success for run in fleet.state.runs]
+        return Row(
+            fleet.setup.method,
+            task_name(fleet.position, names),
+            fleet.runs,
+            fleet.step,
+            fleet.steps,
+            [success for success in successes if success is not None],
+            self._speeds[id(fleet)].value,
+        )
+
     @property
     def steps(self) -> int:
-        return self.finished + sum(f.step * f.runs for f in self.fleets)
+        return self.finished + sum(fleet.step * fleet.runs for fleet in self.fleets)
 
-    @property
-    def speed(self) -> float:
-        """Environment steps per second, all runs together."""
-        return (self.steps - self.resumed) / max(time.monotonic() - self.started, 1e-9)
+    def summary(self, rows: Sequence[Row] = ()) -> str:
+        """Steps, speed and time left; without a forecast while there is none."""
+        steps = self.finished + sum(row.step * row.runs for row in rows or self.rows())
+        speeds = [row.speed for row in rows if row.speed]
+        speed = self._speed.value or (sum(speeds) if self._look is not list else None)
+        text = f"{steps:,} of {self.total:,} steps"
+        if speed:
+            text += f", {speed:,.0f} steps/s, {time_left(self.total - steps, speed)} left"
+        return text
 
-    @property
-    def eta(self) -> str:
-        return duration((self.total - self.steps) / self.speed) if self.speed > 0 else "?"
+
+def task_name(position: int, names: Sequence[str]) -> str:
+    """A position with its task, or how many different ones its runs have."""
+    return f"{position + 1} {names[0] if len(names) == 1 else f'({len(names)} tasks)'}"
 
 
 class Lines(Progress):
@@ -82,44 +175,55 @@ class Lines(Progress):
 
     def __init__(self, total_steps: int, console: Console) -> None:
         super().__init__(total_steps, console)
-        self._last = -LINE_SECONDS
-        self._fleet: Fleet | None = None
-        self._waiting = 0
+        self._last: dict[int, float] = {}  # when a line was printed, by fleet
+        self._over = threading.Event()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
 
     def wait(self, segments: int) -> None:
-        if segments != self._waiting:
-            self.console.print(_waiting(segments), highlight=False, soft_wrap=True)
-        self._waiting = segments
+        before = self.caption
+        super().wait(segments)
+        if self.caption != before:
+            self._print(self.caption)
 
     def advance(self, fleet: Fleet) -> None:
-        now = time.monotonic()
-        ended = fleet.finished and fleet is not self._fleet
-        if not ended and now - self._last < LINE_SECONDS:
-            return
-        self._last = now
-        self._fleet = fleet if fleet.finished else self._fleet
-        names = sorted({segment.tasks[-1] for segment in fleet.segments})
-        known = [
-            run.last_success for run in fleet.state.runs if run.last_success == run.last_success
-        ]
-        success = f"success {sum(known) / len(known):.2f}" if known else "no evaluation yet"
-        self.console.print(
-            f"{fleet.setup.method} task {fleet.position + 1} ({', '.join(names)}): "
-            f"step {fleet.step}/{fleet.steps}, {fleet.runs} runs, {success}, "
-            f"{self.speed:.0f} steps/s, {self.eta} left",
-            highlight=False,
-            soft_wrap=True,
+        super().advance(fleet)
+        now, last = time.monotonic(), self._last.get(id(fleet), -math.inf)
+        if last < math.inf and (fleet.finished or now - last >= LINE_SECONDS):
+            self._last[id(fleet)] = math.inf if fleet.finished else now
+            self._print_row(self._row(fleet))
+
+    def watch(self, look: Callable[[], list[Row]]) -> None:
+        """A thread, because the launcher waits in the main one."""
+        super().watch(look)
+        threading.Thread(target=self._print_rows, daemon=True).start()
+
+    def _print_rows(self) -> None:
+        while not self._over.wait(LINE_SECONDS):
+            for row in self.rows():
+                if 0 < row.step < row.steps:
+                    self._print_row(row)
+
+    def _print_row(self, row: Row) -> None:
+        success = f"success {row.success}" if row.successes else "no evaluation yet"
+        self._print(
+            f"{row.method} task {row.task}: step {row.step}/{row.steps}, {row.runs} runs, "
+            f"{success}; {self.summary(self.rows())}"
         )
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True)
 
 
 class Screen(Progress):
-    """A table of the runs under way, redrawn in place."""
+    """A table of the fleets under way, redrawn in place."""
 
-    MOST = 30  # rows; a fleet of a hundred would not fit a terminal
+    MOST = 30  # rows that fit a terminal
+    COLUMNS = ("method", "task", "runs", "step", "success", "steps/s", "left")
 
     def __init__(self, total_steps: int, console: Console) -> None:
         super().__init__(total_steps, console)
-        self.caption = ""
         self.live = Live(console=console, get_renderable=self.table, refresh_per_second=2)
 
     def __enter__(self) -> "Screen":
@@ -129,31 +233,20 @@ class Screen(Progress):
     def __exit__(self, *_: object) -> None:
         self.live.stop()
 
-    def begin(self, fleets: Sequence[Fleet]) -> None:
-        super().begin(fleets)
-        self.caption = ""
-
-    def wait(self, segments: int) -> None:
-        self.caption = _waiting(segments)
-
     def table(self) -> Any:
-        share = self.steps / self.total if self.total else 1.0
-        table = Table(
-            title=f"{share:.0%} of {self.total:,} steps, {self.speed:.0f} steps/s, {self.eta} left",
-            caption=self.caption,
-        )
-        for name in ("run", "task", "step", "success", "training success"):
-            table.add_column(name, justify="left" if name in ("run", "task") else "right")
-        rows = [(fleet, run) for fleet in self.fleets for run in range(fleet.runs)]
-        for fleet, run in rows[: self.MOST]:
-            segment, state = fleet.segments[run], fleet.state.runs[run]
-            success, count = state.last_success, state.counts
+        rows = self.rows()
+        table = Table(title=self.summary(rows), caption=self.caption)
+        for name in self.COLUMNS:
+            table.add_column(name, justify="left" if name in ("method", "task") else "right")
+        for row in rows[: self.MOST]:
             table.add_row(
-                f"{segment.setup.method} seed {segment.seed}",
-                f"{fleet.position + 1} {segment.tasks[-1]}",
-                f"{fleet.step:,}/{fleet.steps:,}",
-                f"{success:.2f}" if success == success else "-",
-                f"{count.successes}/{count.episodes}",
+                row.method,
+                row.task,
+                str(row.runs),
+                f"{row.step:,}/{row.steps:,}",
+                row.success,
+                f"{row.speed:,.0f}" if row.speed else "-",
+                row.left,
             )
         if len(rows) > self.MOST:
             table.add_row(f"and {len(rows) - self.MOST} more")
@@ -167,7 +260,6 @@ class NotebookBar(Progress):
 
     def __init__(self, total_steps: int, console: Console) -> None:
         super().__init__(total_steps, console)
-        self.caption = ""
         self._shown = 0.0
         self._handle: Any = None
 
@@ -180,16 +272,13 @@ class NotebookBar(Progress):
     def __exit__(self, *_: object) -> None:
         self._show()
 
-    def begin(self, fleets: Sequence[Fleet]) -> None:
-        super().begin(fleets)
-        self.caption = ""
-
     def advance(self, fleet: Fleet) -> None:
+        super().advance(fleet)
         if time.monotonic() - self._shown > self.EVERY_SECONDS:
             self._show()
 
     def wait(self, segments: int) -> None:
-        self.caption = _waiting(segments)
+        super().wait(segments)
         self._show()
 
     def _show(self) -> None:
@@ -197,14 +286,10 @@ class NotebookBar(Progress):
         self._handle.update(self._content(), raw=True)
 
     def _content(self) -> dict[str, str]:
-        text = f"{self.steps:,} of {self.total:,} steps, {self.speed:.0f} steps/s, {self.eta} left"
+        text = self.summary()
         text = f"{text}; {self.caption}" if self.caption else text
         bar = f'<progress value="{self.steps}" max="{max(self.total, 1)}"></progress>'
         return {"text/plain": text, "text/html": f"{bar} {text}"}
-
-
-def _waiting(segments: int) -> str:
-    return f"waiting for {segments} segments that other processes are training"
 
 
 def make_progress(total_steps: int, console: Console, *, quiet: bool) -> Quiet:

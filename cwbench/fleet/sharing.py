@@ -22,6 +22,7 @@ class Progress(Protocol):
     def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, steps: int) -> None: ...  # others did this many of the steps
     def wait(self, segments: int) -> None: ...  # for segments that others are training
+    def watch(self, look: Callable[[], list[Any]]) -> None: ...  # rows of fleets elsewhere
 
 
 @dataclass

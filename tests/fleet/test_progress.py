@@ -1,12 +1,86 @@
 """What a training run shows."""
 
+import io
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from cwbench.fleet.progress import Lines, NotebookBar, Quiet, Screen, make_progress
+from cwbench.fleet.progress import Lines, NotebookBar, Quiet, Row, Screen, make_progress
+from cwbench.fleet.state import RunState
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The time that progress sees, to be changed in place."""
+    now = [0.0]
+    with monkeypatch.context() as patch:
+        patch.setattr("cwbench.fleet.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+        yield now
+
+
+def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.0, 0.5)) -> Any:
+    return SimpleNamespace(
+        step=0,
+        steps=steps,
+        runs=2,
+        position=1,
+        finished=False,
+        setup=SimpleNamespace(method=method),
+        segments=[SimpleNamespace(tasks=("a", "b")), SimpleNamespace(tasks=("a", "c"))],
+        state=SimpleNamespace(runs=[RunState(last_success=success) for success in successes]),
+    )
+
+
+def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
+    """1000 steps of two runs at 5 steps/s each, after a first chunk that took a minute."""
+    text = io.StringIO()
+    lines = Lines(2000, Console(file=text))
+    fleet = make_fleet(1000)
+    lines.begin([fleet])
+    clock[0], fleet.step = 60, 50
+    lines.advance(fleet)
+    first = text.getvalue()
+    assert "ewc task 2 (2 tasks): step 50/1000, 2 runs, success 0.25 (0.00 to 0.50)" in first
+    assert "left" not in first and "steps/s" not in first
+    for _ in range(8):
+        clock[0], fleet.step = clock[0] + 10, fleet.step + 50
+        lines.advance(fleet)
+    last = text.getvalue().splitlines()[-1]
+    # Eight times ten seconds later, with lines every 30: the last was after six of them.
+    assert "step 350/1000" in last
+    assert last.endswith("700 of 2,000 steps, 10 steps/s, 2 min 10 s left")
+
+
+def test_a_table_has_a_row_for_every_fleet_here_and_elsewhere(clock: list[float]) -> None:
+    text = io.StringIO()
+    screen = Screen(8000, Console(file=text, width=200))
+    fleets = [make_fleet(1000), make_fleet(1000, "recall", (0.5, 0.5))]
+    screen.begin(fleets)
+    screen.watch(lambda: [Row("packnet", "1 a", 4, 500, 1000, [0.25], 40.0)])
+    for _ in range(2):
+        clock[0] += 20
+        for fleet, steps in zip(fleets, (100, 200), strict=True):
+            fleet.step += steps
+            screen.advance(fleet)
+    screen.console.print(screen.table())
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in text.getvalue().split("\n")
+    ]
+    assert [
+        "ewc",
+        "2 (2 tasks)",
+        "2",
+        "200/1,000",
+        "0.25 (0.00 to 0.50)",
+        "10",
+        "2 min 40 s",
+    ] in rows
+    assert ["recall", "2 (2 tasks)", "2", "400/1,000", "0.50", "20", "1 min"] in rows
+    assert ["packnet", "1 a", "4", "500/1,000", "0.25", "40", "50 s"] in rows
+    assert "3,200 of 8,000 steps" in text.getvalue()  # 2 * 200 + 2 * 400 + 4 * 500
 
 
 def test_the_place_decides_how_progress_is_shown() -> None:
@@ -32,10 +106,11 @@ def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.Monk
     monkeypatch.setattr("IPython.display.display", display)
     with make_progress(100, Console(force_jupyter=True), quiet=False) as bar:
         for _ in range(2):  # two fleets of two runs, 20 steps each
-            fleet: Any = SimpleNamespace(step=0, steps=20, runs=2)
+            fleet = make_fleet(steps=20)
             bar.begin([fleet])
             fleet.step = 20
             bar.advance(fleet)
+            bar.end([fleet])
         bar.leave(20)  # another process trained the rest
         bar.wait(3)
     assert shown[0]["text/plain"].startswith("0 of 100 steps")
