@@ -12,6 +12,7 @@ import torch
 from cwbench.fleet import sharing as shared
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.inputs import sort_by_step
+from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
@@ -51,8 +52,31 @@ class Runner:
         pool.check_stop = stop.check_urgent
         with stop.listening(), Claims() as claims:
             sharing = Sharing(self.store, self.about, claims, outcome, progress)
-            SideBySide(self, plan, sharing, pool, stop).run()
+            with self._precompiling(plan) as compiled:
+                SideBySide(self, plan, sharing, pool, stop, compiled).run()
         return outcome
+
+    @contextlib.contextmanager
+    def _precompiling(self, plan: Plan) -> Iterator[Callable[[Segments], bool]]:
+        """Compile for all fleets but the first in other processes; says which have been done."""
+        later = plan.fleets[1:] if self.compiled and self.device.type == "cuda" else ()
+        if not later:
+            yield lambda fleet: True
+            return
+        precompiler = Precompiler(
+            later,
+            grouping=self.grouping,
+            method_of=self._method_of,
+            device=self.device,
+            gradients=self.gradients,
+        )
+        try:
+            yield precompiler.ready
+        finally:
+            precompiler.close()
+
+    def _method_of(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
+        return self.methods[segment.setup.method], self.dims(segment.setup.env)
 
     def groups(self, training: Training, pool: Pool) -> Iterator[Fleet]:
         """Build the groups of a training, each for a CUDA stream of its own."""
@@ -88,9 +112,16 @@ class SideBySide:
     """
 
     def __init__(
-        self, runner: Runner, plan: Plan, sharing: Sharing, pool: Pool, stop: StopRequest
+        self,
+        runner: Runner,
+        plan: Plan,
+        sharing: Sharing,
+        pool: Pool,
+        stop: StopRequest,
+        compiled: Callable[[Segments], bool],
     ) -> None:
         self.runner, self.sharing, self.pool, self.stop = runner, sharing, pool, stop
+        self.compiled = compiled  # whether nothing is being compiled for a fleet
         self.outcome = sharing.outcome
         self.waiting: list[Segments] = list(plan.fleets)
         self.untried = {segment.id for fleet in plan.fleets for segment in fleet}
@@ -120,7 +151,7 @@ class SideBySide:
             full = len(self.trainings) >= self.runner.side_by_side
             if self.stop or full:
                 return
-            if not self._blocked(segments) and self._fits(segments):
+            if not self._blocked(segments) and self._can_join(segments):
                 self._start(segments)
 
     def _blocked(self, segments: Segments) -> bool:
@@ -128,9 +159,10 @@ class SideBySide:
         parents = {segment.parent.id for segment in segments if segment.parent is not None}
         return bool(parents & (self.untried | self.sharing.ours))
 
-    def _fits(self, segments: Segments) -> bool:
+    def _can_join(self, segments: Segments) -> bool:
+        """Whether it can join those that train; with nobody to wait for it starts at once."""
         others = [training.segments for training in self.trainings]
-        return not others or self.runner.room([*others, segments])
+        return not others or (self.compiled(segments) and self.runner.room([*others, segments]))
 
     def _start(self, segments: Segments) -> None:
         """Train what can be had of a fleet; the rest waits."""

@@ -31,7 +31,7 @@ class WorkerProcess:
         self._process = context.Process(
             target=work, args=(theirs, make, self.beats.ref), name="cwbench-worker", daemon=True
         )
-        with _environment(THREADS), _without_main():
+        with environment(THREADS), without_main():
             self._process.start()
         theirs.close()
         self.pid = self._process.pid or 0
@@ -121,7 +121,7 @@ class Watchdog(threading.Thread):
 
 
 @contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Environment variables for processes started inside the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
@@ -136,7 +136,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_main() -> Iterator[None]:
+def without_main() -> Iterator[None]:
     """Processes started inside the block do not import the user's script.
 
     Workers need nothing of it, and a script that trains at its top level would train again in them.

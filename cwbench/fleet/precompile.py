@@ -1,0 +1,133 @@
+"""Compiles the updates of fleets to come in other processes, while this one trains.
+
+Those processes fill the compiler's cache on disk; a fleet that starts afterwards reads its kernels
+from there. Compiling in a thread would not do: CUDA graphs cannot be captured meanwhile.
+"""
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from cwbench.learner.method import Method
+from cwbench.planning.plan import Grouping
+from cwbench.planning.rehearsal import Rehearsal
+from cwbench.rollout.processes import environment, without_main
+from cwbench.spec.config import Gradients
+from cwbench.spec.segment import Segment, digest
+from cwbench.spec.transition import Dims
+
+PROCESSES = 4
+# Each process has its own compiler threads; workers need the cores more, hence the niceness.
+ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "4", "OMP_NUM_THREADS": "1"}
+NICENESS = 10
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A group of a fleet, standing for all of its shape."""
+
+    key: str
+    group: Sequence[Segment]
+    method_class: type[Method[Any]]
+    dims: Dims
+
+
+def shape_key(group: Sequence[Segment]) -> str:
+    """Groups with equal keys need the same kernels."""
+    first = group[0]
+    shape = {"runs": len(group), "tasks": len(first.tasks), "length": first.length}
+    return digest(shape | {"setup": first.setup.fleet_key(), "joint": first.joint})
+
+
+class Precompiler:
+    """Processes that compile, in the order of a plan."""
+
+    def __init__(
+        self,
+        fleets: Sequence[Sequence[Segment]],
+        *,
+        grouping: Grouping,
+        method_of: Callable[[Segment], tuple[type[Method[Any]], Dims]],
+        device: torch.device,
+        gradients: Gradients = "manual",
+        processes: int = PROCESSES,
+    ) -> None:
+        self.grouping = grouping
+        groups = {shape_key(group): group for fleet in fleets for group in grouping(fleet)}
+        every = [Shape(key, group, *method_of(group[0])) for key, group in groups.items()]
+        # Another process can import no others: a user's method is a file, or part of a script.
+        shapes = [s for s in every if s.method_class.__module__.startswith("cwbench.")]
+        self._missing: dict[Connection, set[str]] = {}
+        self._processes = [
+            self._start(shapes[number::processes], device, gradients)
+            for number in range(min(processes, len(shapes)))
+        ]
+
+    def _start(self, shapes: Sequence[Shape], device: torch.device, gradients: Gradients) -> Any:
+        context = multiprocessing.get_context("spawn")
+        connection, theirs = context.Pipe(duplex=False)
+        tf32 = torch.backends.cuda.matmul.allow_tf32
+        process = context.Process(
+            target=compile_shapes, args=(theirs, shapes, device, gradients, tf32), daemon=True
+        )
+        with environment(ENVIRONMENT), without_main():
+            process.start()
+        theirs.close()
+        self._missing[connection] = {shape.key for shape in shapes}
+        return process
+
+    def ready(self, fleet: Sequence[Segment]) -> bool:
+        """Whether nothing is being compiled for this fleet any more."""
+        for connection in list(self._missing):
+            self._receive(connection)
+        missing = set[str]().union(*self._missing.values())
+        return not missing & {shape_key(group) for group in self.grouping(fleet)}
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            while connection.poll():
+                self._missing[connection].discard(connection.recv())
+        except (EOFError, OSError):  # it is done, or has died: then training compiles for itself
+            del self._missing[connection]
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.join()
+
+
+def compile_shapes(
+    connection: Connection,
+    shapes: Sequence[Shape],
+    device: torch.device,
+    gradients: Gradients,
+    tf32: bool,
+) -> None:
+    """The body of a process: one update of every shape, on random transitions."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(NICENESS)
+    torch.backends.cuda.matmul.allow_tf32 = tf32  # the cache distinguishes by it
+    for shape in shapes:
+        with contextlib.suppress(Exception):  # training meets it too, and reports it
+            compile_shape(shape, device, gradients)
+        connection.send(shape.key)
+
+
+def compile_shape(shape: Shape, device: torch.device, gradients: Gradients) -> None:
+    trainer = Rehearsal(
+        shape.group, shape.method_class, shape.dims, device, compiled=True, gradients=gradients
+    )
+    trainer.train(1)
+    del trainer
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
