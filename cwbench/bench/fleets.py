@@ -1,11 +1,15 @@
 """Where the time of fleets goes: when the trainer updates, workers collect, and who waits."""
 
+import contextlib
 import math
+import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -15,9 +19,10 @@ from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.runner import Runner
 from cwbench.learner.method import Method
-from cwbench.planning.estimate import Costs, estimate
-from cwbench.planning.plan import Grouping, Run, groups_on_cuda, make_plan, one_group
+from cwbench.planning.estimate import CUDA_BYTES, Costs
+from cwbench.planning.plan import Grouping, Plan, Run, groups_on_cuda, make_plan, one_group
 from cwbench.rollout.pool import Pool
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
@@ -59,31 +64,73 @@ class Clock:
         return self.start + float(self.base.elapsed_time(moment)) / 1e3
 
 
-class Timeline(Quiet):
-    """Watches fleets of one position, from step `warm` of each until the first is done."""
+@dataclass
+class Cycle:
+    """One chunk of a fleet, from the first step of a worker to the end of its updates."""
 
-    def __init__(self, pool: Pool, position: int, warm: int) -> None:
-        self.pool, self.position, self.warm = pool, position, warm
+    fleet: int
+    steps: int  # of each run
+    collect_start: float
+    collect_end: float
+    taken: float  # when the trainer turned to it
+    evaluation: float = 0.0  # seconds, of starting one
+    updates: list[Any] = field(default_factory=list)  # the moments of their start and end
+
+
+PARTS = ("collect", "waiting", "evaluation", "hand_over", "updates", "weights_back")
+
+
+class Timeline(Quiet):
+    """Watches the fleets of one position, from step `warm` of each until the first is done."""
+
+    def __init__(self, pool: Pool, position: int, warm: int, count: int) -> None:
+        """`count`: how many fleets there will be."""
+        self.pool, self.position, self.warm, self.count = pool, position, warm, count
         self.fleets: list[Fleet] = []
         self.created = time.monotonic()
         self.started = self.ended = 0.0
-        self.first_update = 0.0
+        self.built = self.first_update = 0.0  # seconds since the creation
         self.device_bytes = 0  # the most that was taken when a fleet was done
-        self._moments: list[tuple[int, Any, Any]] = []
+        self._cycles: list[Cycle] = []
         self._waits: list[Span] = []
 
     def begin(self, fleets: Sequence[Fleet]) -> None:
-        if fleets[0].position != self.position or self.fleets:
+        if fleets[0].position != self.position:
             return
-        self.fleets = list(fleets)
-        self._device = fleets[0].trainer.device
-        self._clock = Clock(self._device)
-        for number, fleet in enumerate(fleets):
-            self._watch(number, fleet)
+        if not self.fleets:
+            self._device = fleets[0].trainer.device
+            self._clock = Clock(self._device)
+            self._watch_pool()
+        for fleet in fleets:
+            self._watch(len(self.fleets), fleet)
+            self.fleets.append(fleet)
+        self.built = self.built or time.monotonic() - self.created
+
+    def _watch_pool(self) -> None:
+        """Time the waits for workers: the only place where the trainer waits for them."""
+        receive = self.pool.receive
+
+        def timed() -> None:
+            start = time.monotonic()
+            receive()
+            self._waits.append(Span("wait", 0, start, time.monotonic()))
+
+        self.pool.receive = timed  # type: ignore[method-assign]
 
     def _watch(self, number: int, fleet: Fleet) -> None:
-        """Time updates and the waits for workers."""
-        train, receive = fleet.trainer.train, fleet.collector.receive
+        """Time the parts of its turns."""
+        learn, evaluate, train = fleet.learn, fleet.evaluate, fleet.trainer.train
+
+        def timed_learn(**options: Any) -> None:
+            before = fleet.step
+            self._cycles.append(self._new_cycle(number, fleet))
+            learn(**options)
+            self._cycles[-1].steps = fleet.step - before
+
+        def timed_evaluate() -> None:
+            start = time.monotonic()
+            evaluate()
+            self._cycles[-1].evaluation += time.monotonic() - start
 
         def timed_train(updates: int) -> None:
             start = self._clock.now()
@@ -91,23 +138,30 @@ class Timeline(Quiet):
             if updates and not self.first_update:
                 self._settle()
                 self.first_update = time.monotonic() - self.created
-            self._moments.append((number, start, self._clock.now()))
+            self._cycles[-1].updates = [start, self._clock.now()]
 
-        def timed_receive() -> Any:
-            start = time.monotonic()
-            result = receive()
-            self._waits.append(Span("wait", number, start, time.monotonic()))
-            return result
-
+        fleet.learn = timed_learn  # type: ignore[method-assign]
+        fleet.evaluate = timed_evaluate  # type: ignore[method-assign]
         fleet.trainer.train = timed_train  # type: ignore[method-assign]
-        fleet.collector.receive = timed_receive  # type: ignore[method-assign]
+
+    def _new_cycle(self, number: int, fleet: Fleet) -> Cycle:
+        """A chunk that has just arrived; its spans are the last ones of its fleet."""
+        count, spans = fleet.collector.workers, list[tuple[float, float]]()
+        for key, start, end in reversed(self.pool.collect_spans):
+            if key == fleet.collector.key:
+                spans.append((start, end))
+            if len(spans) == count:
+                break
+        starts, ends = zip(*spans, strict=True)
+        return Cycle(number, 0, min(starts), max(ends), time.monotonic())
 
     def advance(self, fleet: Fleet) -> None:
         if fleet not in self.fleets:
             return
         if fleet.finished and self._clock.cuda:
             self.device_bytes = max(self.device_bytes, _taken(self._device))
-        if not self.started and all(f.step >= self.warm for f in self.fleets):
+        everyone = len(self.fleets) == self.count and all(f.step >= self.warm for f in self.fleets)
+        if not self.started and everyone:
             self._settle()
             self.started = time.monotonic()
             self._first = [f.step for f in self.fleets]
@@ -131,8 +185,9 @@ class Timeline(Quiet):
         """Everything between the start and the end of watching."""
         keys = {fleet.collector.key: number for number, fleet in enumerate(self.fleets)}
         learning = [
-            Span("learn", number, self._clock.seconds(start), self._clock.seconds(end))
-            for number, start, end in self._moments
+            Span("learn", cycle.fleet, *map(self._clock.seconds, cycle.updates))
+            for cycle in self._cycles
+            if cycle.updates
         ]
         collecting = [
             Span("collect", keys[key], start, end)
@@ -142,7 +197,34 @@ class Timeline(Quiet):
         spans = [*learning, *collecting, *self._waits]
         return [s for s in spans if s.start >= self.started and s.end <= self.ended]
 
-    def summary(self) -> dict[str, float]:
+    def parts(self) -> dict[str, float]:
+        """Microseconds of each part of a cycle per step of a run; means over all fleets.
+
+        Without a lag they follow each other: their sum is the time of a step.
+        """
+        found: list[dict[str, float]] = []
+        for number in range(len(self.fleets)):
+            cycles = [c for c in self._cycles if c.fleet == number and self._watched(c)]
+            for cycle, following in pairwise(cycles):
+                found.append(self._parts(cycle, following))
+        return {part: fmean(one[part] for one in found) for part in PARTS} if found else {}
+
+    def _watched(self, cycle: Cycle) -> bool:
+        return bool(cycle.updates) and self.started <= cycle.taken <= self.ended
+
+    def _parts(self, cycle: Cycle, following: Cycle) -> dict[str, float]:
+        begun, done = map(self._clock.seconds, cycle.updates)
+        seconds = (
+            cycle.collect_end - cycle.collect_start,
+            cycle.taken - cycle.collect_end,
+            cycle.evaluation,
+            begun - cycle.taken - cycle.evaluation,
+            done - begun,
+            max(0.0, following.collect_start - done),
+        )
+        return {part: 1e6 * value / cycle.steps for part, value in zip(PARTS, seconds, strict=True)}
+
+    def summary(self) -> dict[str, Any]:
         wall = self.ended - self.started
         done = zip(self.fleets, self._first, self._last, strict=True)
         steps = sum((last - first) * fleet.runs for fleet, first, last in done)
@@ -153,14 +235,15 @@ class Timeline(Quiet):
         collecting, evaluating = ((after - before) / workers for before, after in pairs)
         return {
             "runs": sum(fleet.runs for fleet in self.fleets),
+            "fleets": len(self.fleets),
             "workers": len(self.pool.workers),
-            "seconds_to_first_updates": self.first_update,
             "seconds": wall,
             "steps_per_s": steps / wall,
             "learning": learning / wall,
             "waiting": waiting / wall,
             "collecting": collecting,
             "evaluating": evaluating,
+            "us_per_step": self.parts(),
         }
 
 
@@ -173,58 +256,109 @@ def covered(spans: Sequence[Span]) -> float:
     return total
 
 
-def fleet_speed(
-    setup: Setup,
-    method: type[Method[Any]],
-    runs: int,
-    length: int,
-    device: torch.device,
-    workers: int,
-    *,
-    compiled: bool,
-    grouping: Grouping | None = None,
-) -> tuple[dict[str, float], list[Span]]:
-    """Train runs on different tasks; statistics of their last task (see `Timeline`)."""
-    count = len(CW_TASKS)
-    wanted = []
-    for number in range(runs):
-        stride = 1 + number // count  # all tasks are first ones, and all pairs beginnings
-        tasks = tuple(CW_TASKS[(number + place * stride) % count] for place in range(length))
+@dataclass(frozen=True)
+class Bench:
+    """What `fleet_speed` trains: the same number of runs of each method, side by side."""
+
+    setups: Sequence[tuple[Setup, type[Method[Any]]]]
+    runs: int  # of each
+    length: int  # tasks
+    device: torch.device
+    workers: int
+    compiled: bool
+    grouping: Grouping | None = None
+
+    @property
+    def groups(self) -> Grouping:
+        return self.grouping or (groups_on_cuda if self.device.type == "cuda" else one_group)
+
+    @property
+    def methods(self) -> dict[str, type[Method[Any]]]:
+        return {setup.method: method for setup, method in self.setups}
+
+    def wanted(self) -> list[Run]:
+        """Runs on different tasks: all tasks are first ones, and all pairs beginnings."""
+        return [
+            self._run(number, setup, method)
+            for setup, method in self.setups
+            for number in range(self.runs)
+        ]
+
+    def _run(self, number: int, setup: Setup, method: type[Method[Any]]) -> Run:
+        count = len(CW_TASKS)
+        stride = 1 + number // count
+        tasks = tuple(CW_TASKS[(number + index * stride) % count] for index in range(self.length))
         segments = segments_of_run(
             setup,
-            number // count ** min(length, 2),
+            number // count ** min(self.length, 2),
             tasks,
             needs_length=method.needs_length,
             joint=method.trains_jointly,
         )
-        wanted.append(Run("bench", tasks, setup.method, "", tuple(segments)))
-    cuda = device.type == "cuda"
-    with tempfile.TemporaryDirectory() as folder, Pool(workers) as pool:
-        store = Store(Path(folder))
-        runner = Runner(
+        return Run("bench", tasks, setup.method, "", tuple(segments))
+
+    def runner(self, store: Store) -> Runner:
+        return Runner(
             store,
-            {setup.method: method},
-            device,
+            self.methods,
+            self.device,
             envs.dims,
-            grouping=grouping or (groups_on_cuda if cuda else one_group),
-            compiled=compiled,
+            grouping=self.groups,
+            compiled=self.compiled,
             snapshot_seconds=float("inf"),
             about=lambda segment: {},
+            side_by_side=len(self.setups),
         )
-        timeline = Timeline(pool, length - 1, WARM_STEPS)
-        plan = make_plan(wanted, store, runs, lambda segment: 0)
-        outcome = runner.run(plan, pool, timeline)
+
+    def memory(self, plan: Plan, timeline: Timeline) -> dict[str, float]:
+        costs = Costs(self.methods, self.device, compiled=self.compiled)
+        needed = [
+            sum(map(costs.fleet_bytes, self.groups(fleet)))
+            for fleet in plan.fleets
+            if fleet[0].position == timeline.position
+        ]
+        return {
+            "device_gib": timeline.device_bytes / GIB,
+            "device_gib_planned": (sum(needed) + CUDA_BYTES) / GIB,
+        }
+
+
+def fleet_speed(bench: Bench) -> tuple[dict[str, Any], list[Span]]:
+    """Train runs on different tasks; statistics of their last task (see `Timeline`)."""
+    imported, begun = process_seconds(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, Pool(bench.workers) as pool:
+        store = Store(Path(folder))
+        plan = make_plan(bench.wanted(), store, bench.runs, lambda segment: 0)
+        last = [fleet for fleet in plan.fleets if fleet[0].position == bench.length - 1]
+        count = sum(len(bench.groups(fleet)) for fleet in last)
+        pool_seconds = time.monotonic() - begun
+        timeline = Timeline(pool, bench.length - 1, WARM_STEPS, count)
+        outcome = bench.runner(store).run(plan, pool, timeline)
         if outcome.failed:
             raise RuntimeError(next(iter(outcome.failed.values())))
+        if not timeline.ended:
+            raise UserError(
+                "one fleet was done before all were warm", "give a larger --steps, or fewer methods"
+            )
         seen = timeline.summary()
-        if cuda:
-            costs = Costs({setup.method: method}, device, compiled=compiled)
-            planned = estimate(plan, costs, workers, grouping=runner.grouping, measure=False)
-            seen |= {
-                "device_gib": timeline.device_bytes / GIB,
-                "device_gib_planned": planned.device_bytes / GIB,
-            }
+        seen["start_up"] = {
+            "imports": imported,
+            "pool": pool_seconds,
+            "fleets": timeline.built,
+            "first_updates": timeline.first_update - timeline.built,
+        }
+        if bench.device.type == "cuda":
+            seen |= bench.memory(plan, timeline)
         return seen, timeline.spans()
+
+
+def process_seconds() -> float:
+    """Since this process began, where the system says when that was."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        return uptime - ticks / os.sysconf("SC_CLK_TCK")
+    return math.nan
 
 
 def _taken(device: torch.device) -> int:

@@ -166,8 +166,13 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 
 
 @bench.command("fleet")
-@click.option("--method", "name", default="finetuning", show_default=True)
-@click.option("--runs", default=8, show_default=True, type=COUNT)
+@click.option(
+    "--method", "names", default=("finetuning",), show_default=True, multiple=True,
+    help="Several: a fleet of each, side by side.",
+)  # fmt: skip
+@click.option(
+    "--runs", default="8", show_default=True, help="Of a method; several, such as 1,5,16: in turn."
+)
 @click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
 @click.option(
     "--steps",
@@ -193,11 +198,12 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 )
 @click.option("--compile/--no-compile", "compiled", default=False)
 @click.option("--tf32/--no-tf32", default=True)
+@click.option("--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1))
 @click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_fleet(
-    name: str,
-    runs: int,
+    names: tuple[str, ...],
+    runs: str,
     length: int,
     steps: int | None,
     eval_every: int,
@@ -207,6 +213,7 @@ def bench_fleet(
     groups: int | None,
     compiled: bool,
     tf32: bool,
+    lag: int,
     timeline: Path | None,
     as_json: bool,
 ) -> None:
@@ -214,9 +221,11 @@ def bench_fleet(
 
     Trains for real, in a temporary folder. What counts is the last task, after its first
     few hundred steps: its throughput, how long the trainer learned and how long it waited for
-    workers, and what share of the workers' time went into collection and evaluation.
+    workers, and what share of the workers' time went into collection and evaluation. us_per_step
+    divides the time of a step of one run: collecting, waiting for the trainer's turn, starting
+    evaluations, hand-over to the replay, updates, and the way of the new weights to the workers.
     """
-    from cwbench.bench.fleets import WARM_STEPS, fleet_speed
+    from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed
     from cwbench.experiment.build import load_method, make_setup
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.estimate import cores
@@ -225,24 +234,46 @@ def bench_fleet(
     set_up_torch(Execution(tf32=tf32))
     place = pick_device(device)
     steps = steps or (WARM_STEPS + 4 * eval_every if place.type == "cuda" else 800)
-    method, entry = load_method(name)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
-    setup = make_setup(method, entry, "paper", FLEET_SCHEDULE | schedule)
-    seen, spans = fleet_speed(
-        setup,
-        entry.method,
-        runs,
-        length,
-        place,
-        workers or cores(),
-        compiled=compiled,
-        grouping=partial(split_evenly, count=min(groups, runs)) if groups else None,
-    )
+    schedule |= FLEET_SCHEDULE | {"lag": lag}
+    found = dict(map(load_method, names))
+    setups = [
+        (make_setup(name, found[name], "paper", schedule), found[name].method) for name in found
+    ]
+    rows = []
+    for size in _numbers(runs):
+        grouping = partial(split_evenly, count=min(groups, size)) if groups else None
+        measured = Bench(setups, size, length, place, workers or cores(), compiled, grouping)
+        seen, spans = fleet_speed(measured)
+        rows.append({"methods": list(found), "lag": lag, **seen})
     if timeline:
         from cwbench.bench.timeline_figure import draw
 
         draw(spans, timeline)
     if as_json:
-        click.echo(json.dumps(seen, indent=1))
+        click.echo(json.dumps(rows, indent=1))
         return
-    show([(key, f"{value:.3g}") for key, value in seen.items()], "what", "value")
+    _show_fleets(rows)
+
+
+def _show_fleets(rows: list[dict[str, Any]]) -> None:
+    """A column for each size."""
+    flat = [_flattened(row) for row in rows]
+    lines = [
+        (
+            key,
+            *(f"{row[key]:.4g}" if isinstance(row[key], float) else str(row[key]) for row in flat),
+        )
+        for key in flat[0]
+    ]
+    show(lines, "what", *(f"{row['runs']} runs" for row in rows))
+
+
+def _flattened(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"methods": ", ".join(row["methods"])}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found |= {f"{key}: {part}": number for part, number in value.items()}
+        elif key != "methods":
+            found[key] = value
+    return found

@@ -332,6 +332,11 @@ class Collector:
         return chunk, episodes
 
     @property
+    def workers(self) -> int:
+        """How many step its lanes."""
+        return len(self._users)
+
+    @property
     def complete(self) -> bool:
         """Whether all of the last request has arrived. WorkerError if it never will."""
         if self.failure:
