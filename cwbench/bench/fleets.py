@@ -336,7 +336,7 @@ def fleet_speed(bench: Bench) -> tuple[dict[str, Any], list[Span]]:
         outcome = bench.runner(store).run(plan, pool, timeline)
         if outcome.failed:
             raise RuntimeError(next(iter(outcome.failed.values())))
-        if not timeline.ended:
+        if not timeline.ended or not timeline.parts():
             raise UserError(
                 "one fleet was done before all were warm", "give a larger --steps, or fewer methods"
             )

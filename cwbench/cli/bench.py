@@ -240,11 +240,13 @@ def bench_fleet(
     setups = [
         (make_setup(name, found[name], "paper", schedule), found[name].method) for name in found
     ]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for size in _numbers(runs):
         grouping = partial(split_evenly, count=min(groups, size)) if groups else None
         measured = Bench(setups, size, length, place, workers or cores(), compiled, grouping)
         seen, spans = fleet_speed(measured)
+        if rows:
+            del seen["start_up"]["imports"]  # the process is older now
         rows.append({"methods": list(found), "lag": lag, **seen})
     if timeline:
         from cwbench.bench.timeline_figure import draw
@@ -259,14 +261,12 @@ def bench_fleet(
 def _show_fleets(rows: list[dict[str, Any]]) -> None:
     """A column for each size."""
     flat = [_flattened(row) for row in rows]
-    lines = [
-        (
-            key,
-            *(f"{row[key]:.4g}" if isinstance(row[key], float) else str(row[key]) for row in flat),
-        )
-        for key in flat[0]
-    ]
+    lines = [(key, *(_cell(row.get(key, "")) for row in flat)) for key in flat[0]]
     show(lines, "what", *(f"{row['runs']} runs" for row in rows))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _flattened(row: dict[str, Any]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class SideBySide:
 
     def _blocked(self, segments: Segments) -> bool:
         """Whether a parent is being trained here or comes first: a fleet starts as a whole."""
-        parents = {segment.parent.id for segment in segments if segment.parent is not None}
+        parents = {parent.id for segment in segments for parent in segment.parents}
         return bool(parents & (self.untried | self.sharing.ours))
 
     def _can_join(self, segments: Segments) -> bool:

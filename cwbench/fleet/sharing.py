@@ -97,7 +97,9 @@ class Sharing:
         return "ours" if self.claims.take(folder) else "later"
 
     def _orphan(self, parent: Segment) -> str:
-        if parent.id in self.waiting or self.claims.elsewhere(self.store.folder(parent)):
+        if parent.id in self.waiting | self.ours or self.claims.elsewhere(
+            self.store.folder(parent)
+        ):
             return "later"
         if self.store.folder(parent).done:  # just now
             return "later"
