@@ -68,6 +68,14 @@ def no_sync() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Commands that tests start leave the user's cache alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CWBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def double_precision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """For all tensors made in the test."""

@@ -128,7 +128,12 @@ class Session:
         from cwbench.planning.estimate import estimate
 
         return estimate(
-            plan, self.costs, self.workers(plan), grouping=self.grouping, measure=self.here
+            plan,
+            self.costs,
+            self.workers(plan),
+            grouping=self.grouping,
+            measure=self.here,
+            side_by_side=self.side_by_side,
         )
 
     def workers(self, plan: Plan) -> int:
@@ -155,8 +160,11 @@ class Session:
     @cached_property
     def costs(self) -> Costs:
         from cwbench.planning.estimate import Costs
+        from cwbench.planning.time_cache import TimeCache, cache_folder
 
-        return Costs(self.method_classes, self.device, compiled=bool(self.execution.compile))
+        cache = TimeCache(cache_folder() / "times.json", self.device) if self.here else None
+        compiled = bool(self.execution.compile)
+        return Costs(self.method_classes, self.device, compiled=compiled, cache=cache)
 
     @property
     def _devices(self) -> int:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -20,6 +20,7 @@ from cwbench.learner.networks import make_critic, make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
+from cwbench.planning.time_cache import TimeCache
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.schedule import count_evaluations, count_updates, longest_share
@@ -34,6 +35,9 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
+MEASURE_SECONDS = 5.0  # for all times of a plan; the first ones get more of it
+# Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
+FULL_DEVICE = 50
 
 
 @dataclass(frozen=True)
@@ -46,20 +50,28 @@ class Estimate:
     disk_bytes: int
     seconds: float | None  # None when nothing was measured
 
-    def plus(self, other: "Estimate") -> "Estimate":
-        """Of two fleets that train one after the other."""
-        seconds = None
-        if self.seconds is not None and other.seconds is not None:
-            seconds = self.seconds + other.seconds
-        return Estimate(
-            self.steps + other.steps,
-            self.eval_steps + other.eval_steps,
-            self.updates + other.updates,
-            max(self.host_bytes, other.host_bytes),
-            max(self.device_bytes, other.device_bytes),
-            self.disk_bytes + other.disk_bytes,
-            seconds,
-        )
+
+@dataclass(frozen=True)
+class FleetNeeds:
+    """What one fleet of a plan needs."""
+
+    steps: int
+    eval_steps: int
+    updates: int
+    bytes: int  # of its tensors
+    disk_bytes: int
+    update_seconds: float  # of the device
+    worker_seconds: float  # of as many workers as it can use
+    pool_seconds: float  # of all workers
+
+    @property
+    def alone(self) -> float:
+        """Seconds if nothing else trains."""
+        return self.update_seconds + self.worker_seconds
+
+    def device_seconds(self, runs: int) -> float:
+        """Time for which the device can do nothing else."""
+        return self.update_seconds * min(1.0, runs / FULL_DEVICE)
 
 
 def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
@@ -116,8 +128,10 @@ class Costs:
         device: torch.device,
         *,
         compiled: bool = False,
+        cache: TimeCache | None = None,
     ) -> None:
-        self.methods, self.device = methods, device
+        self.methods, self.device, self.cache = methods, device, cache
+        self._left = MEASURE_SECONDS
         self.share = COMPILED_SHARE if compiled and device.type == "cuda" else 1.0
         self._bytes: dict[tuple[Any, ...], int] = {}
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
@@ -155,19 +169,34 @@ class Costs:
         for size, known in self._times.setdefault(key, {}).items():
             if 0.7 < size / runs < 1.4:  # near enough to share a measurement
                 return replace(known, update=known.update * runs / size)
+        times = self._times[key][runs] = self._cached(first, runs)
+        return times
+
+    def _cached(self, first: Segment, runs: int) -> "Times":
+        """From an earlier command, if it measured the same."""
+        what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
+        if self.cache is None:
+            return self._measure(first, runs)
+        if (known := self.cache.get(what)) is not None:
+            return Times(*known)
+        times = self._measure(first, runs)
+        self.cache.put(what, list(astuple(times)))
+        return times
+
+    def _measure(self, first: Segment, runs: int) -> "Times":
         method_class, dims = self.method(first)
         trainer = Rehearsal([first] * runs, method_class, dims, self.device)
-        update = seconds_per_call(partial(trainer.train, 1), 0.5)
-        step = seconds_per_call(_stepper(first, trainer), 0.2) / CHUNK
+        start, budget = time.monotonic(), max(0.05, self._left / 10)
+        update = seconds_per_call(partial(trainer.train, 1), budget)
+        step = seconds_per_call(_stepper(first, trainer), budget / 2) / CHUNK
+        self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
-        times = Times(
+        return Times(
             update,
             step / envs.step_cost(first.tasks[-1], first.setup.env),
             trainer.count_retraining(),
             episodes,
         )
-        self._times[key][runs] = times
-        return times
 
     def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
         if segment.joint or segment.position in self.POSITIONS:
@@ -193,12 +222,25 @@ def _moved(segment: Segment, position: int) -> Segment:
 
 
 def estimate(
-    plan: Plan, costs: Costs, workers: int, *, grouping: Grouping = one_group, measure: bool = True
+    plan: Plan,
+    costs: Costs,
+    workers: int,
+    *,
+    grouping: Grouping = one_group,
+    measure: bool = True,
+    side_by_side: int = 1,
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds."""
-    total = Estimate(0, 0, 0, 0, 0, 0, 0.0 if measure else None)
-    for fleet in plan.fleets:
-        total = total.plus(_estimate_fleet(fleet, costs, workers, grouping, measure))
+    needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
+    total = Estimate(
+        steps=sum(one.steps for one in needs),
+        eval_steps=sum(one.eval_steps for one in needs),
+        updates=sum(one.updates for one in needs),
+        host_bytes=0,
+        device_bytes=_bytes_together(plan.fleets, needs, side_by_side),
+        disk_bytes=sum(one.disk_bytes for one in needs),
+        seconds=seconds_together(plan.fleets, needs, side_by_side) if measure else None,
+    )
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
@@ -208,9 +250,44 @@ def estimate(
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
 
 
-def _estimate_fleet(
+def seconds_together(
+    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int
+) -> float:
+    """For all fleets: what is needed most decides.
+
+    That is the longest chain of fleets that start from each other, or the device, or the workers,
+    or the number of fleets that train at a time.
+    """
+    if side_by_side == 1:
+        return sum(one.alone for one in needs)
+    ends: dict[str, float] = {}  # of each segment's chain
+    for fleet, one in zip(fleets, needs, strict=True):
+        parents = [parent.id for segment in fleet for parent in segment.parents]
+        end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
+        ends |= dict.fromkeys((segment.id for segment in fleet), end)
+    pairs = list(zip(fleets, needs, strict=True))
+    return max(
+        max(ends.values(), default=0.0),
+        sum(one.device_seconds(len(fleet)) for fleet, one in pairs),
+        sum(one.pool_seconds for one in needs),
+        sum(one.alone for one in needs) / side_by_side,
+    )
+
+
+def _bytes_together(
+    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int
+) -> int:
+    """Of the fleets of one position that train side by side; where it is most."""
+    found: dict[int, list[int]] = {}
+    for fleet, one in zip(fleets, needs, strict=True):
+        found.setdefault(fleet[0].position, []).append(one.bytes)
+    largest = (sorted(sizes, reverse=True)[:side_by_side] for sizes in found.values())
+    return max(map(sum, largest), default=0)
+
+
+def _fleet_needs(
     fleet: Sequence[Segment], costs: Costs, workers: int, grouping: Grouping, measure: bool
-) -> Estimate:
+) -> FleetNeeds:
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
     method_class, dims = costs.method(first)
@@ -220,24 +297,25 @@ def _estimate_fleet(
     updates = count_updates(schedule, *when)
     episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
     evals = episodes * horizon * len(first.tasks)
-    seconds = None
+    update_seconds = worker_seconds = 0.0
     if measure:
         times = costs.times(fleet)
         updates += round(times.retraining)
         steps = lanes * own_steps + evals + times.selection * horizon
         slow = fmean(envs.step_cost(segment.tasks[-1], first.setup.env) for segment in fleet)
-        seconds = updates * times.update
-        seconds += runs * steps * slow * times.step / min(workers, runs * lanes)
+        update_seconds = updates * times.update
+        worker_seconds = runs * steps * slow * times.step
     actor, critic = parameter_counts(first, dims)
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
-    return Estimate(
+    return FleetNeeds(
         steps=runs * own_steps,
         eval_steps=runs * evals,
         updates=runs * updates,
-        host_bytes=0,
-        device_bytes=sum(map(costs.fleet_bytes, grouping(fleet))),
+        bytes=sum(map(costs.fleet_bytes, grouping(fleet))),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
-        seconds=seconds,
+        update_seconds=update_seconds,
+        worker_seconds=worker_seconds / min(workers, runs * lanes),
+        pool_seconds=worker_seconds / workers,
     )
 
 

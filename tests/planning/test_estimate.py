@@ -1,5 +1,6 @@
 """The plan's memory against what a fleet really holds."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.planning import estimate
 from cwbench.planning.estimate import kept_bytes, replay_bytes
 from cwbench.planning.plan import groups_on_cuda
+from cwbench.planning.time_cache import TimeCache
 from cwbench.spec.config import GROUPS
 from cwbench.spec.options import resolve
 from cwbench.spec.schedule import longest_share
@@ -175,3 +177,57 @@ def test_a_device_that_works_later_is_timed_without_its_warm_up(
     monkeypatch.setattr(torch.cuda, "synchronize", work_off)
     monkeypatch.setattr("cwbench.planning.estimate.time.perf_counter", lambda: now[0])
     assert estimate.seconds_per_call(ask, 0) == 1
+
+
+def needs(updates: float, workers: float, pool: float) -> estimate.FleetNeeds:
+    return estimate.FleetNeeds(
+        1, 1, 1, bytes=1, disk_bytes=1,
+        update_seconds=updates, worker_seconds=workers, pool_seconds=pool,
+    )  # fmt: skip
+
+
+def test_side_by_side_what_is_needed_most_decides() -> None:
+    """Two runs of two tasks, and a fleet of its own."""
+    fleet, _ = fleet_of("finetuning")
+    second = fleet[:2]
+    first = [segment.parent for segment in second if segment.parent]
+    other = [dataclasses.replace(segment, seed=9) for segment in first]
+    fleets = [first, other, second]
+
+    def seconds(side_by_side: int, *each: tuple[float, float, float]) -> float:
+        found = [needs(*one) for one in each]
+        return estimate.seconds_together(fleets, found, side_by_side)
+
+    assert seconds(1, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 55  # one after another
+    assert seconds(3, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 30  # the chain of two tasks
+    assert seconds(3, (10, 5, 1), (50, 5, 1), (10, 5, 1)) == 55  # the long fleet
+    assert seconds(3, (10, 5, 20), (10, 5, 20), (10, 5, 20)) == 60  # workers
+    large = [[segment] * 100 for segment in (first[0], other[0], second[0])]
+    found = [needs(10, 1, 1)] * 3
+    assert estimate.seconds_together(large, found, 3) == 30  # the device, full with one of them
+    assert seconds(2, (10, 5, 1), (40, 5, 1), (50, 5, 1)) == 70  # the chain again
+
+
+def test_times_are_measured_once_on_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, kind = fleet_of("finetuning")
+    cpu = torch.device("cpu")
+
+    def times() -> estimate.Times:
+        cache = TimeCache(tmp_path / "folder" / "times.json", cpu)
+        return estimate.Costs({"finetuning": kind}, cpu, cache=cache)._timed(fleet[0], 1)
+
+    measured: list[int] = []
+
+    def measure(self: estimate.Costs, first: Segment, runs: int) -> estimate.Times:
+        measured.append(runs)
+        return estimate.Times(0.5, 0.25, 3, 4)
+
+    monkeypatch.setattr(estimate.Costs, "_measure", measure)
+    assert times() == times() == estimate.Times(0.5, 0.25, 3, 4)
+    assert len(measured) == 1
+    monkeypatch.setattr("cwbench.planning.time_cache.platform.node", lambda: "another machine")
+    assert times() == estimate.Times(0.5, 0.25, 3, 4) and len(measured) == 2
+    (tmp_path / "folder" / "times.json").write_text("damaged")
+    assert times() == estimate.Times(0.5, 0.25, 3, 4) and len(measured) == 3

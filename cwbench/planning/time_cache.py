@@ -1,0 +1,62 @@
+"""What fleets took when they were measured on this machine, kept in the user's cache folder."""
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cwbench.spec.segment import digest
+from cwbench.spec.version import __version__
+
+DAYS = 30.0  # after which a measurement is repeated
+
+
+def cache_folder() -> Path:
+    if folder := os.environ.get("CWBENCH_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cwbench"
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """What a time depends on besides the fleet."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    host = {"host": platform.node(), "cores": os.cpu_count(), "device": name or device.type}
+    settings = {"threads": torch.get_num_threads(), "tf32": torch.backends.cuda.matmul.allow_tf32}
+    return host | settings | {"torch": torch.__version__, "cwbench": __version__}
+
+
+class TimeCache:
+    """Numbers by what they were measured of. A file that cannot be read or written is ignored."""
+
+    def __init__(self, file: Path, device: torch.device) -> None:
+        self.file, self.machine = file, machine(device)
+
+    def _read(self) -> dict[str, Any]:
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads(self.file.read_text(encoding="utf-8"))
+            if isinstance(found, dict):
+                return found
+        return {}
+
+    def _key(self, what: Mapping[str, Any]) -> str:
+        return digest({"machine": self.machine, "what": what})
+
+    def get(self, what: Mapping[str, Any]) -> list[float] | None:
+        entry = self._read().get(self._key(what))
+        if not isinstance(entry, dict) or time.time() - entry.get("measured", 0) > 86400 * DAYS:
+            return None
+        return [float(number) for number in entry["numbers"]]
+
+    def put(self, what: Mapping[str, Any], numbers: list[float]) -> None:
+        entry = {"measured": time.time(), "numbers": numbers}
+        with contextlib.suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+            temporary.write_text(json.dumps(self._read() | {self._key(what): entry}))
+            temporary.replace(self.file)
