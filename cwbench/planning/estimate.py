@@ -35,7 +35,7 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
-MEASURE_SECONDS = 5.0  # for all times of a plan; the first ones get more of it
+MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
 # Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
 FULL_DEVICE = 50
 
@@ -394,7 +394,7 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
     seconds = {}
     for threads in (1, cores()):
         torch.set_num_threads(threads)
-        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.3)
+        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.15)
     return min(seconds, key=lambda threads: seconds[threads])
 
 
