@@ -11,8 +11,9 @@ from pathlib import Path
 from torch import Tensor
 
 from cwbench.spec.segment import Segment
+from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store import checkpoint
-from cwbench.store.results import EVAL_COLUMNS, Store
+from cwbench.store.results import Store
 
 
 def actors(store: Store, segments: Sequence[Segment]) -> dict[str, Tensor]:
