@@ -117,12 +117,13 @@ def write_tables(tables: Tables, out: Path, figures: Sequence[str] = ()) -> list
 
 
 def latex_figure(name: str) -> str:
-    """A figure of the report folder at the width of the text."""
+    """A figure of the report folder in its own size, which fits the text; smaller if too high."""
     caption = tex(name.replace("-", " ").replace("_", " "))
     return (
-        rf"\begin{{figure}}[!htp]\centering\includegraphics[width=\linewidth,"
-        rf"height=0.85\textheight,keepaspectratio]{{figures/{name}.pdf}}"
-        rf"\caption{{{caption}}}\label{{figure:{name}}}\end{{figure}}"
+        r"\begin{figure*}[!htp]\centering\resizebox{!}"
+        r"{\ifdim\height>0.85\textheight 0.85\textheight\else\height\fi}"
+        rf"{{\includegraphics{{figures/{name}.pdf}}}}"
+        rf"\caption{{{caption}}}\label{{figure:{name}}}\end{{figure*}}"
     )
 
 

@@ -25,7 +25,17 @@ class PairMatrices:
     title: str
     values: dict[str, Array]
     averages: dict[str, Score]
-    groups: dict[tuple[int, int], Group]
+    groups: dict[tuple[int, int], Group]  # (first task, second task) -> its runs
+
+    @property
+    def firsts(self) -> dict[int, str]:
+        """Number and name of every first task that was asked for, in order."""
+        return {place[0]: group.tasks[0] for place, group in sorted(self.groups.items())}
+
+    @property
+    def seconds(self) -> dict[int, str]:
+        found = {place[1]: group.tasks[1] for place, group in self.groups.items()}
+        return dict(sorted(found.items()))
 
     @property
     def pairs(self) -> int:

@@ -16,13 +16,17 @@ from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
+from cwbench.reports.figures import standings
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.style import (
+    COLUMN_WIDTH,
     STYLE,
+    TEXT_WIDTH,
     figure_of,
     grid,
     legend,
     line_style,
+    panel_width,
     room_below,
 )
 from cwbench.reports.tables.details import seed_matrix
@@ -70,13 +74,12 @@ def logged_runs(name: str, group: Group) -> Array:
     return group.logged[name].reshape(len(group.runs), -1)
 
 
-def panels(setups: Setups, size: tuple[float, float], left: float) -> dict[str, Axes]:
-    """Sequence -> its axes with steps across and task boundaries; one alone is drawn larger."""
+def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
+    """Sequence -> its axes with steps across and task boundaries."""
     groups = {g.sequence: g for members in setups.values() for g in members}
-    if len(groups) == 1:
-        size = (5.5, 1.5 * size[1])
-    width = min(3, len(groups)) * (size[0] + left)
-    below = room_below(len(setups), width)
+    columns = min(3, len(groups))
+    size = (panel_width(columns, left=left, gap=left - 0.1), height)
+    below = room_below(len(setups), COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, below, 0.15, 0.3))
     for index, (axis, group) in enumerate(zip(axes, groups.values(), strict=True)):
         unit, name = step_unit(group)
@@ -101,7 +104,7 @@ def curves(
     bounds: tuple[float, float] = (0, 1),
 ) -> Figure:
     """One panel per sequence, one line per setting."""
-    axes = panels(setups, (2.2, 1.3), 0.5 if bounds == (0, 1) else 0.6)
+    axes = panels(setups, 1.2, 0.5 if bounds == (0, 1) else 0.6)
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
             each = group.protocol.evaluations
@@ -123,7 +126,7 @@ def task_curves(setups: Setups) -> Figure:
     """Success on each task over the whole run: a strip per position, a panel per sequence."""
     tasks = {g.sequence: g.tasks for groups in setups.values() for g in groups}
     longest = max(map(len, tasks.values()))
-    axes = panels(setups, (2.1, 0.24 * max(longest, 5)), 1.0)
+    axes = panels(setups, 0.24 * max(longest, 5), 1.0)
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
             curves = metrics.task_curves(group.success)
@@ -150,9 +153,15 @@ def _strips(axis: Axes, x: Array, curves: Array, evaluations: int, index: int) -
             axis.plot(x[known], base + mean[known], **(line_style(index) | {"lw": 0.9}))
 
 
+def _family_panels(count: int, below: float) -> list[Axes]:
+    columns = min(3, count)
+    size = (panel_width(columns, left=0.55, gap=0.35), 1.5)
+    return grid(count, size=size, gap=(0.35, 0.3 + below), margin=(0.55, below, 0.15, 0.3))
+
+
 def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
     """Mean over sequences per method with its interval."""
-    axes = grid(len(families), columns=4, size=(1.9, 1.6), margin=(0.55, 0.85, 0.1, 0.3))
+    axes = _family_panels(len(families), 0.85)
     for axis, family in zip(axes, families, strict=True):
         groups = scores.study.of(scores.protocol, family)
         setups = main_setups(groups)
@@ -178,7 +187,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
 
 def strips(scores: Scores, families: Sequence[str]) -> Figure:
     """Every run as a dot: average performance of each seed on each sequence."""
-    axes = grid(len(families), columns=4, size=(1.9, 1.6), margin=(0.55, 0.85, 0.1, 0.3))
+    axes = _family_panels(len(families), 0.85)
     for axis, family in zip(axes, families, strict=True):
         setups = main_setups(scores.study.of(scores.protocol, family))
         for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
@@ -200,8 +209,8 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     """Share of runs whose average performance exceeds a threshold, with bootstrap bands."""
     found = [main_setups(scores.study.of(scores.protocol, family)) for family in families]
     most = max(found, key=len)
-    below = room_below(len(most), min(4, len(families)) * 2.4)
-    axes = grid(len(families), columns=4, size=(1.9, 1.5), margin=(0.5, below, 0.1, 0.3))
+    width = COLUMN_WIDTH if len(families) == 1 else TEXT_WIDTH
+    axes = _family_panels(len(families), room_below(len(most), width))
     thresholds = np.linspace(0, 1, 101)
     for axis, family, setups in zip(axes, families, found, strict=True):
         for slot, members in zip(slots(setups), setups.values(), strict=True):
@@ -248,6 +257,7 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
         yield "seeds", partial(strips, scores, present)
         yield "profiles", partial(profiles, scores, present)
+        yield from standings.plan(scores, present).items()
 
 
 def draw(scores: Scores, name: str, file: Path) -> None:

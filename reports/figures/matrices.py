@@ -11,8 +11,7 @@ from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, titles
-from cwbench.reports.figures.style import figure_of, grid
-from cwbench.sequences import CW_TASKS
+from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, grid
 
 Array = NDArray[np.float64]
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
@@ -20,23 +19,27 @@ SUCCESS, LOSS = "Reds_r", "Reds"
 
 
 def pair_matrices(found: PairMatrices) -> Figure:
-    """First task, second task, forgetting: 10 x 10 each with the averages and counts in words."""
-    axes = grid(3, size=(3.3, 3.1), gap=(0.35, 0), margin=(0.4, 0.4, 0.3, 0.6))
+    """First task, second task, forgetting, of the tasks that occur, with averages and counts."""
+    rows, columns = found.firsts, found.seconds
+    shape = np.ix_(list(rows), list(columns))
+    size = (TEXT_WIDTH - 1.3) / 3 - 0.35
+    margin = (1.0, 0.95, 0.3, 0.5)
+    axes = grid(3, size=(size, size * len(rows) / len(columns)), gap=(0.35, 0), margin=margin)
     for axis, (name, title) in zip(axes, QUANTITIES.items(), strict=True):
-        values, lost = found.values[name], name == "forgetting"
+        values, lost = found.values[name][shape], name == "forgetting"
         high = max(0.3, float(np.nanmax(values, initial=0.3))) if lost else 1.0
         image = heat(axis, values, LOSS if lost else SUCCESS, high, dark=1 if lost else 0)
-        ids = range(len(CW_TASKS))
-        axis.set_xticks(ids, map(str, ids))
-        axis.set_yticks(ids, map(str, ids))
+        axis.set_xticks(range(len(columns)), list(columns.values()), rotation=90, fontsize=6)
+        shown = list(rows.values()) if axis is axes[0] else [""] * len(rows)
+        axis.set_yticks(range(len(rows)), shown, fontsize=6)
         axis.set_xlabel("second task")
-        axis.set_ylabel("first task")
         average = found.averages[name]
         text = average.why if np.isnan(average.value) else f"average {average.value:.2f}"
-        axis.set_title(f"{title}, {text}")
+        axis.set_title(f"{title},\n{text}", fontsize=7)
         figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
+    axes[0].set_ylabel("first task")
     counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
-    figure_of(axes).suptitle(f"{found.title} on {found.pairs} pairs.  {counts}", fontsize=9)
+    figure_of(axes).suptitle(f"{found.title} on {found.pairs} pairs.  {counts}", fontsize=7, y=0.99)
     return figure_of(axes)
 
 
@@ -64,8 +67,9 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
     """Trained up to task i (row), tested on task j: one row of matrices per sequence."""
     sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
     longest = max(len(g.tasks) for groups in setups.values() for g in groups)
-    cell = 0.26 if longest <= 3 else 1.1 / longest
-    size = ((len(setups) * (longest + 1) - 1) * cell, longest * cell)
+    across = len(setups) * (longest + 1) - 1
+    cell = min(0.26, 1.1 / longest, (TEXT_WIDTH - 1.4) / across)
+    size = (across * cell, longest * cell)
     axes = grid(len(sequences), columns=1, size=size, gap=(0, 0.12), margin=(0.6, 0.35, 0.8, 0.3))
     for axis, sequence in zip(axes, sequences, strict=True):
         gap = np.full((longest, 1), np.nan)

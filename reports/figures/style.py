@@ -13,6 +13,9 @@ from cwbench.reports.analysis.setups import Setups, slots, titles
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 DASHES = ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 2, 1, 2)), "-", "--", ":")
 WIDTHS = (1.0, 1.2, 1.2, 1.4, 1.2, 1.9, 1.2, 1.2)
+# Inches of a two-column page: figures are drawn as wide as they are printed, so fonts keep their
+# size. One panel goes into a column, several across the page.
+TEXT_WIDTH, COLUMN_WIDTH = 6.75, 3.25
 STYLE: dict[Any, Any] = {
     "font.size": 8,
     "font.family": "DejaVu Sans",
@@ -35,7 +38,7 @@ def grid(
     panels: int,
     *,
     columns: int = 3,
-    size: tuple[float, float] = (2.2, 1.3),
+    size: tuple[float, float] = (1.8, 1.2),
     gap: tuple[float, float] = (0.35, 0.5),
     margin: tuple[float, float, float, float] = (0.5, 0.7, 0.12, 0.3),
 ) -> list[Axes]:
@@ -57,6 +60,12 @@ def grid(
     return axes
 
 
+def panel_width(columns: int, *, left: float, gap: float, right: float = 0.15) -> float:
+    """Inches of each panel in a figure with this many columns."""
+    whole = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
+    return (whole - left - right - (columns - 1) * gap) / columns
+
+
 def figure_of(axes: Sequence[Axes]) -> Figure:
     figure = axes[0].figure
     assert isinstance(figure, Figure)
@@ -72,7 +81,7 @@ def legend(axes: Sequence[Axes], setups: Setups) -> None:
 
 
 def legend_columns(entries: int, width: float) -> int:
-    return max(1, min(entries, int(width)))
+    return max(1, min(entries, int(width / 1.1)))
 
 
 def room_below(entries: int, width: float) -> float:

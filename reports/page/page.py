@@ -10,16 +10,17 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.pairs import QUANTITIES, matrices
 from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import by_setup
 from cwbench.reports.analysis.study import Study
 from cwbench.reports.page.charts import STYLE, curves_section
+from cwbench.reports.page.live import live_section
+from cwbench.reports.page.matrices import matrices_section
 from cwbench.reports.page.overview import comparison_section, summary_charts
 from cwbench.reports.page.runs import runs_section
-from cwbench.reports.page.tables import block_table, link, matrix_figure, whole_table
+from cwbench.reports.page.tables import block_table, link, whole_table
+from cwbench.reports.page.videos import videos_section
 from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
@@ -49,7 +50,10 @@ def render(
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     live = any(run.state in ("running", "pending") for run in runs)
-    sections = dict(_sections(study, tables, Path(os.path.relpath(results, out)).as_posix()))
+    way = Path(os.path.relpath(results, out)).as_posix()
+    sections = {"Training now": live_section(study, results)} if live else {}
+    sections |= dict(_sections(study, tables, way))
+    sections["Videos"] = videos_section(results, way)
     if lint is not None:
         sections["Comparison with the published numbers"] = _paper(tables, lint)
     sections["Problems"] = _problems(study.problems)
@@ -58,9 +62,11 @@ def render(
         sections["Files"] = (
             f"<details><summary>{len(linked)} files</summary><ul>{items}</ul></details>"
         )
+    sections = {title: content for title, content in sections.items() if content}
     anchors = {title: title.lower().replace(" ", "-") for title in sections}
     body = "".join(
-        f'<section id="{escape(anchors[title])}"><h2>{escape(title)}</h2>{content}</section>'
+        f'<section id="{escape(anchors[title])}"{_protocol_mark(study, title)}>'
+        f"<h2>{escape(title)}</h2>{content}</section>"
         for title, content in sections.items()
     )
     now = time.strftime("%Y-%m-%d %H:%M:%S %Z")
@@ -80,6 +86,13 @@ def render(
         f"{100 * study.options.level:g} % bootstrap intervals over seeds, widened for few seeds; "
         "hovering adds Student t intervals and the plain percentile bootstrap, as published.",
     )
+
+
+def _protocol_mark(study: Study, title: str) -> str:
+    """For the filter: the protocol whose section this is, where there are several."""
+    slugs = [study.slug(protocol) for protocol in study.protocols]
+    own = [slug for slug in slugs if title.endswith(f" ({slug})")]
+    return f' data-protocol="{escape(own[0])}"' if own else ""
 
 
 def _cards(study: Study) -> str:
@@ -116,7 +129,7 @@ def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str
             "Summary": summary_charts(scores) + _summary(own) + _about(scores),
             "Curves": curves_section(study, protocol),
             "Comparison of methods": comparison_section(scores),
-            "Matrices": _matrices(scores),
+            "Matrices": matrices_section(scores),
             "Tables": _whole_tables(own, "headline"),
             "Details": "".join(
                 _fold(name, table) for name, _, table in own if table.section == "details"
@@ -181,20 +194,6 @@ def _summary_table(rows: dict[str, dict[str, Cell]], spans: list[tuple[str, int]
     for title, row in rows.items():
         body.append((title, tuple(row.get(key, Cell()) for key in keys)))
     return block_table(Block("", "Method", columns, tuple(body), spans=tuple(spans)))
-
-
-def _matrices(scores: Scores) -> str:
-    parts = []
-    for groups in by_setup(scores.study.of(scores.protocol, "pairs")).values():
-        found = matrices(scores, groups)
-        counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
-        images = "".join(matrix_figure(found, name, scores.window) for name in QUANTITIES)
-        parts.append(
-            f"<h3>{escape(found.title)}</h3><p class=note>Rows: first task; columns: second task. "
-            f"Darker is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
-            f'<div class="matrices">{images}</div>'
-        )
-    return "".join(parts)
 
 
 def _paper(tables: Tables, lint: Sequence[str]) -> str:

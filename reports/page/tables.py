@@ -6,10 +6,8 @@ from urllib.parse import quote
 import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
-from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, per_run
 from cwbench.reports.tables.formats import latex, number
 from cwbench.reports.tables.model import Block, Cell, Table
-from cwbench.sequences import CW_TASKS
 
 
 def link(key: str, text: str) -> str:
@@ -100,42 +98,4 @@ def whole_table(table: Table, anchor: str) -> str:
     return (
         f'<div id="{escape(anchor)}">{source}<p class="note">{escape(table.caption)}</p>{blocks}'
         f'<p class="note">{escape("; ".join(table.footer.values()))}.</p></div>'
-    )
-
-
-def matrix_figure(found: PairMatrices, name: str, window: int) -> str:
-    """One 10 x 10 matrix; hovering names the pair, a click leads to its seeds."""
-    average = found.averages[name]
-    head = f"average {number(average.value)}" if not np.isnan(average.value) else average.why
-    columns = "".join(f"<th scope=col>{index}</th>" for index in range(len(CW_TASKS)))
-    rows = []
-    for first in range(len(CW_TASKS)):
-        cells = [
-            _matrix_cell(found, name, first, second, window) for second in range(len(CW_TASKS))
-        ]
-        rows.append(f"<tr><th scope=row>{first}</th>{''.join(cells)}</tr>")
-    return (
-        f'<figure class="matrix"><figcaption><b>{escape(QUANTITIES[name])}</b>, {escape(head)}'
-        f"</figcaption><table><thead><tr><th></th>{columns}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></figure>"
-    )
-
-
-def _matrix_cell(found: PairMatrices, name: str, first: int, second: int, window: int) -> str:
-    pair = f"{CW_TASKS[first]} → {CW_TASKS[second]}"
-    group = found.groups.get((first, second))
-    if group is None:
-        return f'<td class="part" style="--p:0%" title="{pair}\nnot asked for"></td>'
-    value = found.values[name][first, second]
-    if np.isnan(value):
-        share = f"{100 * group.progress:.0f} %"
-        body = link(f"g-{group.key}", share)
-        return f'<td class="part" style="--p:{share}" title="{pair}\n{share} done">{body}</td>'
-    seeds = ", ".join(number(v) for v in per_run(group, window)[name] if not np.isnan(v))
-    bad = value / 0.3 if name == "forgetting" else 1 - value
-    shade = float(np.clip(bad, 0, 1))
-    dark = " dark" if shade > 0.5 else ""
-    return (
-        f'<td class="v{dark}" style="--x:{100 * shade:.0f}%" title="{pair}\n'
-        f'{number(value)}; seeds: {seeds}">{link(f"g-{group.key}", number(value))}</td>'
     )

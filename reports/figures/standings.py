@@ -1,0 +1,138 @@
+"""Where methods stand: aggregates, ranks, and performance against transfer and memory."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isnan
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.aggregates import AGGREGATES
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.figures.style import COLOURS, figure_of, grid, line_style, panel_width
+from cwbench.reports.tables import standings
+from cwbench.reports.tables.standings import Place, Standing
+
+ROW = 0.16  # inches
+
+
+def _rows(axis: Axes, found: Sequence[Standing]) -> None:
+    """Names down, values across with their intervals."""
+    for height, row in enumerate(found):
+        style, got = line_style(row.setting.slot), row.estimate
+        if not isnan(got.low):
+            axis.hlines(height, got.low, got.high, color=style["color"], lw=2.5, alpha=0.45)
+        axis.plot(got.value, height, "o", ms=3.5, color=style["color"])
+    axis.set_yticks(range(len(found)), [row.setting.title for row in found])
+    axis.set_ylim(len(found) - 0.5, -0.5)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", lw=0.4, color="0.9")
+
+
+def nothing(why: str) -> Figure:
+    """A figure that says why it is empty."""
+    [axis] = grid(1, size=(2.8, 0.4))
+    axis.set_axis_off()
+    axis.text(0.5, 0.5, why, ha="center", va="center")
+    return figure_of([axis])
+
+
+def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
+    """Interquartile mean, median, mean and optimality gap: a row of panels per family."""
+    columns = len(AGGREGATES)
+    most = max(len(standings.settings_of(scores, family)) for family in families)
+    size = (panel_width(columns, left=0.9, gap=0.15), ROW * max(most, 3))
+    margin = (0.9, 0.3, 0.1, 0.35)
+    axes = grid(
+        columns * len(families), columns=columns, size=size, gap=(0.15, 0.55), margin=margin
+    )
+    for index, axis in enumerate(axes):
+        family, (name, (title, _, _)) = (
+            families[index // columns],
+            list(AGGREGATES.items())[index % columns],
+        )
+        _rows(axis, standings.aggregate_standings(scores, family, name))
+        axis.set_xlim(-0.02, 1.02)
+        axis.set_title(f"{names.FAMILIES[family]}: {title}" if not index % columns else title)
+        if index % columns:
+            axis.tick_params(labelleft=False)
+    return figure_of(axes)
+
+
+def ranks(scores: Scores, families: Sequence[str]) -> Figure:
+    """Mean ranks with intervals; a bar joins methods that are not told apart."""
+    every = {family: standings.rank_standings(scores, family) for family in families}
+    found = {family: one for family, one in every.items() if one[0]}
+    if not found:
+        return nothing("methods have no finished seed in common")
+    most = max(len(rows) for rows, _ in found.values())
+    size = (panel_width(min(2, len(found)), left=0.9, gap=1.0), ROW * max(most, 3))
+    axes = grid(len(found), columns=2, size=size, gap=(1.0, 0.7), margin=(0.9, 0.45, 0.3, 0.3))
+    for axis, (family, (rows, joined)) in zip(axes, found.items(), strict=True):
+        _rows(axis, rows)
+        places = {row.setting.title: height for height, row in enumerate(rows)}
+        for index, group in enumerate(joined):
+            heights = [places[title] for title in group]
+            x = len(rows) + 0.35 + 0.15 * index
+            axis.vlines(x, min(heights) - 0.2, max(heights) + 0.2, color="black", lw=1.5)
+        axis.set_xlim(0.8, len(rows) + 0.4 + 0.15 * len(joined))
+        axis.set_title(names.FAMILIES[family])
+        axis.set_xlabel("mean rank (1 is best)")
+    return figure_of(axes)
+
+
+def tradeoff(
+    scores: Scores,
+    families: Sequence[str],
+    places_of: Callable[[Scores, str], list[Place]],
+    title: str,
+) -> Figure:
+    """Average performance up, something it may cost across; published points are grey."""
+    found = {f: places for f in families if (places := places_of(scores, f))}
+    if not found:
+        return nothing(f"no finished runs with {title}")
+    size = (panel_width(min(2, len(found)), left=0.5, gap=0.5), 2.0)
+    axes = grid(len(found), columns=2, size=size, gap=(0.5, 0.7), margin=(0.5, 0.45, 0.1, 0.3))
+    for axis, (family, places) in zip(axes, found.items(), strict=True):
+        for place in places:
+            _cross(axis, place)
+        if places_of is standings.against_memory:
+            axis.set_xscale("log")
+        axis.margins(x=0.15)
+        axis.set_ylim(-0.02, 1.06)
+        axis.set_title(names.FAMILIES[family])
+        axis.set_xlabel(title)
+        axis.set_ylabel("average performance")
+    return figure_of(axes)
+
+
+def _cross(axis: Axes, place: Place) -> None:
+    own = place.slot >= 0
+    colour = COLOURS[place.slot % len(COLOURS)] if own else "0.65"
+    (x, left, right), (y, low, high) = place.x, place.y
+    if not isnan(left):
+        axis.hlines(y, left, right, color=colour, lw=1)
+    if not isnan(low):
+        axis.vlines(x, low, high, color=colour, lw=1)
+    axis.plot(x, y, "o" if own else "x", ms=3.5, color=colour)
+    axis.annotate(
+        place.method, (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour
+    )
+
+
+TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Place]], str]] = {
+    "performance-transfer": (standings.against_transfer, "forward transfer"),
+    "performance-memory": (standings.against_memory, "bytes of replay memory and parameters"),
+}
+
+
+def plan(scores: Scores, families: Sequence[str]) -> dict[str, Callable[[], Figure]]:
+    """Name and maker of the figures; nothing is computed until one is drawn."""
+    found: dict[str, Callable[[], Figure]] = {
+        "aggregates": partial(aggregates, scores, families),
+        "ranks": partial(ranks, scores, families),
+    }
+    for name, (places_of, title) in TRADEOFFS.items():
+        found[name] = partial(tradeoff, scores, families, places_of, title)
+    return found

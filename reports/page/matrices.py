@@ -1,0 +1,130 @@
+"""Matrices on the page: pairs of tasks, and success on every task after each."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, matrices, per_run
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.setups import by_setup
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.page.tables import link
+from cwbench.reports.tables import standings
+from cwbench.reports.tables.formats import number
+
+Array = NDArray[np.float64]
+FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
+
+
+def matrices_section(scores: Scores) -> str:
+    return _pairs(scores) + _all_after_each(scores)
+
+
+def _grid(caption: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[str]) -> str:
+    """A matrix with named rows and columns; `cells` row by row."""
+    head = "".join(f"<th scope=col><span>{escape(name)}</span></th>" for name in columns)
+    lines = [
+        f"<tr><th scope=row>{escape(name)}</th>"
+        + "".join(cells[i * len(columns) : (i + 1) * len(columns)])
+        + "</tr>"
+        for i, name in enumerate(rows)
+    ]
+    return (
+        f'<figure class="matrix"><figcaption>{caption}</figcaption><table><thead><tr><th></th>'
+        f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></figure>"
+    )
+
+
+def _shaded(bad: float, body: str, tip: str = "") -> str:
+    """A cell that is the darker the worse its value is."""
+    shade = float(np.clip(bad, 0, 1))
+    title = f' title="{tip}"' if tip else ""
+    return (
+        f'<td class="v{" dark" * (shade > 0.5)}" style="--x:{100 * shade:.0f}%"{title}>{body}</td>'
+    )
+
+
+# Pairs ----------------------------------------------------------------------------------------
+
+
+def _pairs(scores: Scores) -> str:
+    parts = []
+    for groups in by_setup(scores.study.of(scores.protocol, "pairs")).values():
+        found = matrices(scores, groups)
+        counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
+        images = "".join(pair_figure(found, name, scores.window) for name in QUANTITIES)
+        parts.append(
+            f'<div data-method="{escape(found.title)}"><h3>{escape(found.title)}, pairs of tasks'
+            "</h3><p class=note>Rows: first task; columns: second task. "
+            f"Darker is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
+            f'<div class="matrices">{images}</div></div>'
+        )
+    return "".join(parts)
+
+
+def pair_figure(found: PairMatrices, name: str, window: int) -> str:
+    """One matrix of the tasks that occur; hovering names the pair, a click leads to its seeds."""
+    average = found.averages[name]
+    head = f"average {number(average.value)}" if not np.isnan(average.value) else average.why
+    rows, columns = found.firsts, found.seconds
+    cells = [_pair_cell(found, name, (row, column), window) for row in rows for column in columns]
+    caption = f"<b>{escape(QUANTITIES[name])}</b>, {escape(head)}"
+    return _grid(caption, list(rows.values()), list(columns.values()), cells)
+
+
+def _pair_cell(found: PairMatrices, name: str, place: tuple[int, int], window: int) -> str:
+    pair = escape(f"{found.firsts[place[0]]} → {found.seconds[place[1]]}")
+    group = found.groups.get(place)
+    if group is None:
+        return f'<td class="part" style="--p:0%" title="{pair}\nnot asked for"></td>'
+    value = found.values[name][place]
+    if np.isnan(value):
+        share = f"{100 * group.progress:.0f} %"
+        body = link(f"g-{group.key}", share)
+        return f'<td class="part" style="--p:{share}" title="{pair}\n{share} done">{body}</td>'
+    seeds = ", ".join(number(v) for v in per_run(group, window)[name] if not np.isnan(v))
+    bad = value / 0.3 if name == "forgetting" else 1 - value
+    tip = f"{pair}\n{number(value)}; seeds: {seeds}"
+    return _shaded(bad, link(f"g-{group.key}", number(value)), tip)
+
+
+# All tasks after each -------------------------------------------------------------------------
+
+
+def _all_after_each(scores: Scores) -> str:
+    """Trained up to a task (row), tested on a task (column): a fold per sequence."""
+    present = [family for family in FAMILIES if scores.study.of(scores.protocol, family)]
+    settings = [(s, g) for f in present for s in standings.settings_of(scores, f) for g in s.groups]
+    sequences = list(dict.fromkeys(group.sequence for _, group in settings))
+    parts = []
+    for sequence in sequences:
+        own = [(s.title, group) for s, group in settings if group.sequence == sequence]
+        images = "".join(_after_each(scores, title, group) for title, group in own)
+        if images:
+            title = escape(names.sequence_title(sequence))
+            parts.append(
+                f'<details data-sequence="{title}" {"open" * (len(sequences) == 1)}><summary>'
+                f'{title}</summary><div class="matrices">{images}</div></details>'
+            )
+    if not parts:
+        return ""
+    note = "Rows: trained up to this task; columns: tested on this task. Darker is worse."
+    return f"<h3>Success after each task</h3><p class=note>{note}</p>{''.join(parts)}"
+
+
+def _after_each(scores: Scores, title: str, group: Group) -> str:
+    end = metrics.end_values(group.success, scores.window)  # [R, N, N]
+    known = np.asarray(~np.isnan(end).all(0))
+    if group.joint or not known.any():
+        return ""
+    with np.errstate(invalid="ignore"):
+        means = np.nansum(end, 0) / (~np.isnan(end)).sum(0)
+    cells = [
+        _shaded(1 - value, number(value)) if known[row, column] else "<td></td>"
+        for (row, column), value in np.ndenumerate(means)
+    ]
+    figure = _grid(f"<b>{escape(title)}</b>", group.tasks, group.tasks, cells)
+    return figure.replace('class="matrix"', f'class="matrix" data-method="{escape(title)}"', 1)
