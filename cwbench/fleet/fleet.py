@@ -269,6 +269,7 @@ class Fleet:
         for run, folder in enumerate(self.folders):
             if self.state.runs[run].diverged:
                 continue
+            folder.check_claim()
             if self.method.keeps_replay:
                 limit = self.method.rows_per_task(self.position + 1)
                 old_replay.keep(folder, self.trainer.replay, self.position, run, limit)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from cwbench.fleet import snapshot
 from cwbench.spec.segment import Segment
 from cwbench.store.files import Damaged
-from cwbench.store.integrity import check_end, check_snapshot
+from cwbench.store.integrity import check_end, check_links, check_snapshot
 from cwbench.store.results import Store
 
 
@@ -22,6 +22,7 @@ def sort_by_step(
         try:
             if error := next(filter(None, errors), None):
                 raise error
+            check_links(folder)
             check_snapshot(folder)
             steps.setdefault(snapshot.step_of(folder.snapshot), []).append(segment)
         except Damaged as found:

@@ -4,7 +4,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
-from cwbench.store.results import Store
+from cwbench.store.results import ClaimLost, Store
 
 Segments = Sequence[Segment]
 
@@ -51,9 +51,10 @@ class Runner:
         outcome, stop = Outcome(), StopRequest(pool.kill)
         pool.check_stop = stop.check_urgent
         with stop.listening(), Claims() as claims:
-            sharing = Sharing(self.store, self.about, claims, outcome, progress)
+            ours = replace(self, store=replace(self.store, token=claims.token))
+            sharing = Sharing(ours.store, self.about, claims, outcome, progress)
             with self._precompiling(plan) as compiled:
-                SideBySide(self, plan, sharing, pool, stop, compiled).run()
+                SideBySide(ours, plan, sharing, pool, stop, compiled).run()
         return outcome
 
     @contextlib.contextmanager
@@ -100,8 +101,9 @@ class Runner:
     def mark(self, segments: Segments, state: str, message: str) -> None:
         for segment in segments:
             folder = self.store.folder(segment)
-            if folder.state in ("running", "pending"):
-                folder.set_status(state, message=message)
+            with contextlib.suppress(ClaimLost):
+                if folder.state in ("running", "pending"):
+                    folder.set_status(state, message=message)
 
 
 class SideBySide:
@@ -223,6 +225,10 @@ class SideBySide:
             yield
         except Interrupted:
             self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+        except ClaimLost as error:
+            self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+            for training in trainings:
+                self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
             self._abandon(trainings, "failed", _last_line(error))
             for training in trainings:

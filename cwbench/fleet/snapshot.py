@@ -59,6 +59,7 @@ def save(
         "added": {str(p): n for p, n in trainer.replay.added.items()},
     }
     for run, (folder, run_state) in enumerate(zip(folders, state.runs, strict=True)):
+        folder.check_claim()
         folder.snapshot.parent.mkdir(exist_ok=True)
         run_state.snapshot_files |= _save_transitions(
             trainer.replay, run, state.saved_steps, folder.snapshot.parent

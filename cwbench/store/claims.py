@@ -1,8 +1,10 @@
 """Who trains a segment, when several processes share a results folder.
 
-A claim is a file that only one process can create. Its age is the time since its owner last gave a
-sign of life, so a process that died holds nothing for ever. Works on shared file systems: creating
-a file exclusively and renaming one are atomic there, while locks often are not.
+A claim is a file that only one process can create; its token says which. The owner changes the
+file's time every few seconds. On the same machine a claim is free when its process is gone; on
+another one, when the file has not changed for minutes. The change is timed by whoever watches, so
+clocks may differ. Works on shared file systems: creating a link and renaming a file are atomic
+there, while locks often are not.
 """
 
 import contextlib
@@ -12,22 +14,43 @@ import platform
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cwbench.store.results import SegmentFolder
+from cwbench.store.files import Damaged, read_json
+from cwbench.store.results import CLAIM, SegmentFolder, claim_token
 
 BEAT_SECONDS = 20.0
-STALE_SECONDS = 180.0  # several beats, for busy file systems and clocks that differ a little
+STALE_SECONDS = 180.0  # several beats, for busy file systems
+EMPTY_SECONDS = 5.0  # a claim without content is being written, or its writer was killed
+OLD_SECONDS = 86_400.0  # no two clocks differ by this much
+
+Sign = tuple[str, int]  # a claim's token and its file's time: whether it has changed
+
+
+class Watch:
+    """How long claims have not changed, by this process's own clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.seen: dict[Path, tuple[Sign, float]] = {}
+
+    def unchanged_seconds(self, file: Path, sign: Sign) -> float:
+        if self.seen.get(file, (None,))[0] != sign:
+            self.seen[file] = sign, self.clock()
+        return self.clock() - self.seen[file][1]
 
 
 class Claims:
     """The segments this process has taken, kept alive by a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.token = uuid.uuid4().hex
         self.held: set[Path] = set()
+        self.watch = Watch(clock)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
@@ -49,12 +72,13 @@ class Claims:
     def _beat(self) -> None:
         while not self._end.wait(BEAT_SECONDS):
             for file in list(self.held):
-                with contextlib.suppress(FileNotFoundError):
-                    os.utime(file)
+                with contextlib.suppress(OSError):
+                    if claim_token(file) == self.token:
+                        os.utime(file)
 
     def take(self, folder: SegmentFolder) -> bool:
         """Whether the segment is now this process's to train."""
-        file = folder.path / "claim.json"
+        file = folder.path / CLAIM
         if not self._create(file) and not (self._clear(file) and self._create(file)):
             return False
         self.held.add(file)
@@ -65,68 +89,134 @@ class Claims:
 
     def elsewhere(self, folder: SegmentFolder) -> bool:
         """Whether a living process other than this one has taken the segment."""
-        file = folder.path / "claim.json"
-        with contextlib.suppress(FileNotFoundError):
-            return file not in self.held and not _abandoned(file)
-        return False
+        file = folder.path / CLAIM
+        return file not in self.held and not self._free(file)
 
     def release(self, folder: SegmentFolder) -> None:
-        self._drop(folder.path / "claim.json")
+        self._drop(folder.path / CLAIM)
 
     def _drop(self, file: Path) -> None:
         self.held.discard(file)
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if claim_token(file) == self.token:
+                file.unlink(missing_ok=True)
+
+    def _free(self, file: Path) -> bool:
+        return (sign := _sign(file)) is None or self._abandoned(file, sign)
+
+    def _abandoned(self, file: Path, sign: Sign) -> bool:
+        """Whether a claim's owner is dead."""
+        alive = _owner_lives(file)
+        if alive is not None:
+            return not alive
+        seconds = self.watch.unchanged_seconds(file, sign)
+        return seconds > (STALE_SECONDS if sign[0] else EMPTY_SECONDS) or _is_old(file)
 
     def _create(self, file: Path) -> bool:
-        owner = {"token": self.token, "host": platform.node(), "pid": os.getpid()}
+        """A claim appears with its content, or not at all."""
+        temporary = file.with_name(f".claim.{self.token}")
+        temporary.write_text(json.dumps({"token": self.token, **_this_process()}), encoding="utf-8")
         try:
-            with file.open("x", encoding="utf-8") as stream:
-                json.dump(owner, stream)
+            file.hardlink_to(temporary)
         except FileExistsError:
             return False
+        except OSError:  # a file system without links
+            return _create_exclusively(file, temporary.read_text(encoding="utf-8"))
+        finally:
+            temporary.unlink(missing_ok=True)
         return True
 
     def _clear(self, file: Path) -> bool:
         """Remove a claim whose owner has died; of several processes that try, one succeeds."""
-        aside = file.with_name(f".claim.{self.token}")
+        sign = _sign(file)
+        if sign is None:
+            return True
+        if not self._abandoned(file, sign):
+            return False
+        aside = file.with_name(f".claim.{self.token}.old")
         with contextlib.suppress(FileNotFoundError):
-            if not _abandoned(file):
-                return False
             file.rename(aside)
-            if not _abandoned(aside):
+            if claim_token(aside) != sign[0]:
                 # Someone else cleared the old claim in between, and this is the new one.
-                aside.rename(file)
+                with contextlib.suppress(OSError):
+                    file.hardlink_to(aside)  # never over a third one
+                aside.unlink()
                 return False
             aside.unlink()
         return True
 
 
 def owner(folder: SegmentFolder) -> dict[str, Any] | None:
-    """Who is at work in a segment's folder, by host and pid; None if nobody alive is."""
-    file = folder.path / "claim.json"
-    with contextlib.suppress(FileNotFoundError):
-        if not _abandoned(file):
-            with contextlib.suppress(json.JSONDecodeError):  # being written this very moment
-                found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-                return found
-            return {"host": "?", "pid": 0}
+    """Who is at work in a segment's folder, by host and pid; None if nobody alive is.
+
+    A single look: a silent process of another machine counts as alive for a day.
+    """
+    file = folder.path / CLAIM
+    alive = _owner_lives(file)
+    if alive is False or (alive is None and _is_old(file)):
+        return None
+    with contextlib.suppress(Damaged, FileNotFoundError):
+        record = read_json(file)
+        return {"host": str(record.get("host", "?")), "pid": record.get("pid", 0)}
     return None
 
 
-def _abandoned(file: Path) -> bool:
-    """Whether a claim's owner is dead: silent for long, or a process that is gone from here."""
-    if time.time() - file.stat().st_mtime > STALE_SECONDS:
-        return True
+def _create_exclusively(file: Path, text: str) -> bool:
     try:
-        owner = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError:  # being written this very moment
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
         return False
-    if owner["host"] != platform.node():
-        return False
+    return True
+
+
+def _sign(file: Path) -> Sign | None:
+    """None where there is no claim."""
     try:
-        os.kill(owner["pid"], 0)
-    except ProcessLookupError:
-        return True
+        return claim_token(file), file.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+def _is_old(file: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return time.time() - file.stat().st_mtime > OLD_SECONDS
+    return True
+
+
+def _this_process() -> dict[str, Any]:
+    pid = os.getpid()
+    return {"host": platform.node(), "pid": pid, "started": _started(pid), "place": _place()}
+
+
+@cache
+def _place() -> str:
+    """Where process numbers mean the same: one boot of one machine, one container."""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    return platform.node()
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's ticks: numbers are used again."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
+def _owner_lives(file: Path) -> bool | None:
+    """Whether a claim's owner runs; None if that cannot be told from here."""
+    try:
+        record = read_json(file)
+    except (Damaged, FileNotFoundError):
+        return None
+    if record.get("place") != _place() or not isinstance(record.get("pid"), int):
+        return None
+    try:
+        os.kill(record["pid"], 0)
+    except (ProcessLookupError, OverflowError):
+        return False
     except PermissionError:  # alive, and someone else's
-        return False
-    return False
+        pass
+    return bool(_started(record["pid"]) == record.get("started", ""))

@@ -57,11 +57,31 @@ RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), s
 }
 
 
+CLAIM = "claim.json"
+
+
+class ClaimLost(UserError):
+    """Another process has taken a segment that this one was training."""
+
+    def __init__(self, folder: Path) -> None:
+        message = f"{folder.name}: another process has taken it, since this one was silent for long"
+        super().__init__(message, "the same command continues when that one has ended")
+
+
+def claim_token(file: Path) -> str:
+    """Who has claimed a segment; empty where the claim cannot be read."""
+    try:
+        return str(read_json(file).get("token", ""))
+    except Damaged:
+        return ""
+
+
 @dataclass(frozen=True)
 class SegmentFolder:
     """One segment on disk."""
 
     path: Path
+    token: str = ""  # of the process that may write; without one nothing is checked
 
     @property
     def end(self) -> Path:
@@ -110,15 +130,35 @@ class SegmentFolder:
             return checked(record, STATUS_KEYS | optional, file)
         return {"state": "pending", "step": 0}
 
+    def check_claim(self) -> None:
+        """ClaimLost if the segment is not this process's any more. Called before every write."""
+        if not self.token:
+            return
+        for wait in (
+            0.0,
+            0.5,
+            1.5,
+        ):  # a process that clears an old claim may move ours for a moment
+            time.sleep(wait)
+            with contextlib.suppress(FileNotFoundError):
+                if (token := claim_token(self.path / CLAIM)) == self.token:
+                    return
+                if token:
+                    break
+        raise ClaimLost(self.path)
+
     def set_status(self, state: str, **content: Any) -> None:
         """Replace the state; numbers that are not given stay as they were."""
         assert state in STATES
-        now = {"state": state, "message": "", "updated": time.time(), **content}
+        self.check_claim()
+        writer = {"writer": self.token} if self.token else {}
+        now = {"state": state, "message": "", "updated": time.time(), **writer, **content}
         record = self.intact_status() | now
         write_json(self.path / "status.json", record | {"checksum": digest(record)})
 
     def seal(self) -> dict[str, str]:
         """Bring everything to the disk, before the segment is called done; the files' checksums."""
+        self.check_claim()
         kept = [self.path / name for name in FINAL_FILES]
         kept = [file for file in (*kept, *sorted(self.replay.glob("*.npy"))) if file.exists()]
         for file in kept:
@@ -139,6 +179,7 @@ class SegmentFolder:
 
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Add rows to evals.csv or train.csv; a file keeps the columns it was begun with."""
+        self.check_claim()
         file = self.path / name
         header, before = _header(file), self.length(name)
         text = io.StringIO(newline="")
@@ -156,6 +197,7 @@ class SegmentFolder:
 
     def truncate(self, name: str, length: int) -> None:
         """Cut a file back to what it held when a snapshot was taken."""
+        self.check_claim()
         file, found = self.path / name, self.length(name)
         if found < length:
             raise Damaged(file, f"{found} bytes, expected at least {length}")
@@ -174,13 +216,16 @@ class Store:
     """A results folder."""
 
     root: Path
+    token: str = ""  # of the process that writes, see `claims`
 
     def folder(self, segment: Segment) -> SegmentFolder:
-        return SegmentFolder(self.root / "segments" / segment.folder)
+        name = files.checked_name(segment.folder, "segment")
+        path = files.check_inside(self.root, self.root / "segments" / name)
+        return SegmentFolder(path, self.token)
 
     def add_experiment(self, content: Mapping[str, Any]) -> None:
         """Remember which runs a command asked for; the same runs again are the same file."""
-        folder = self.root / "experiments"
+        folder = files.check_inside(self.root, self.root / "experiments")
         folder.mkdir(parents=True, exist_ok=True)
         name = digest({"runs": content["runs"], "name": content["name"]})
         if not (folder / f"{name}.json").exists():

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cwbench.fleet import sharing
 from cwbench.store import claims
 from cwbench.store.claims import STALE_SECONDS, Claims
-from cwbench.store.results import SegmentFolder
+from cwbench.store.results import ClaimLost, SegmentFolder
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -29,20 +32,130 @@ def test_a_claim_is_held_by_one(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dead_owner_loses_its_claim_to_one(tmp_path: Path) -> None:
-    folder = SegmentFolder(tmp_path)
-    dead = Claims()  # its thread never starts, as if the process had been killed
-    assert dead.take(folder)
-    long_ago = time.time() - 2 * STALE_SECONDS
-    os.utime(tmp_path / "claim.json", (long_ago, long_ago))
-    with Claims() as one, Claims() as other:
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def claim_elsewhere(folder: SegmentFolder) -> Path:
+    """A claim by a process of another machine."""
+    owner = {"token": "other", "host": platform.node(), "pid": os.getpid(), "place": "elsewhere"}
+    file = folder.path / "claim.json"
+    file.write_text(json.dumps(owner))
+    return file
+
+
+def test_a_silent_owner_elsewhere_loses_its_claim_to_one(tmp_path: Path) -> None:
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    file = claim_elsewhere(folder)
+    with Claims(clock) as one, Claims(clock) as other:
+        assert not one.take(folder) and not other.take(folder)
+        clock.now += STALE_SECONDS - 1
+        assert not one.take(folder)
+        os.utime(file)  # a sign of life
+        clock.now += STALE_SECONDS - 1
+        assert not one.take(folder) and not other.take(folder)
+        clock.now += STALE_SECONDS + 1
         assert [one.take(folder), other.take(folder)] == [True, False]
+
+
+def test_clocks_that_differ_take_no_claim(tmp_path: Path) -> None:
+    """The other machine's clock is some minutes ahead or behind."""
+    folder = SegmentFolder(tmp_path)
+    file = claim_elsewhere(folder)
+    for seconds in (-2 * STALE_SECONDS, 2 * STALE_SECONDS):
+        moment = time.time() + seconds
+        os.utime(file, (moment, moment))
+        with Claims() as other:
+            assert not other.take(folder) and other.elsewhere(folder)
+
+
+def test_a_stopped_process_of_this_machine_keeps_its_claim(tmp_path: Path) -> None:
+    """One that was stopped by Ctrl-Z gives no sign of life, but it will go on."""
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    assert Claims().take(folder)  # its thread never starts
+    with Claims(clock) as other:
+        assert not other.take(folder)
+        clock.now += 2 * STALE_SECONDS
+        assert not other.take(folder)
+
+
+def test_a_process_number_that_is_used_again_holds_nothing(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    assert Claims().take(folder)
+    file = tmp_path / "claim.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"started": "1"}))
+    with Claims() as other:
+        assert other.take(folder)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]"])
+def test_an_unreadable_claim_blocks_for_seconds(content: str, tmp_path: Path) -> None:
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    (tmp_path / "claim.json").write_text(content)
+    with Claims(clock) as one:
+        assert not one.take(folder)  # someone may be writing it
+        clock.now += claims.EMPTY_SECONDS + 1
+        assert one.take(folder)
+
+
+def test_who_lost_a_claim_neither_writes_nor_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with Claims() as loser, Claims() as winner:
+        mine = SegmentFolder(tmp_path, loser.token)
+        assert loser.take(mine)
+        mine.set_status("running")
+        (tmp_path / "claim.json").unlink()
+        with pytest.raises(ClaimLost, match="another process has taken it"):
+            mine.set_status("running")
+        theirs = SegmentFolder(tmp_path, winner.token)
+        assert winner.take(theirs)
+        before = sorted(tmp_path.iterdir())
+        for write in (
+            lambda: mine.set_status("done"),
+            lambda: mine.append("evals.csv", ("step",), [(1,)]),
+            lambda: mine.truncate("evals.csv", 0),
+            mine.seal,
+        ):
+            with pytest.raises(ClaimLost):
+                write()
+        loser.release(mine)
+        assert sorted(tmp_path.iterdir()) == before and theirs.state == "running"
+        theirs.set_status("running", step=1)
+
+
+def test_a_fleet_that_lost_its_claim_stops_and_says_so(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine takes the segment after the first evaluation."""
+    append, rows = SegmentFolder.append, list[Any]()
+
+    def steal(self: SegmentFolder, name: str, columns: Any, new: Any) -> None:
+        append(self, name, columns, new)
+        if name == "evals.csv":
+            rows.append((self.path / name).read_text())
+            claim_elsewhere(self)
+
+    monkeypatch.setattr(SegmentFolder, "append", steal)
+    store, plan, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
+    folder = store.folder(plan.segments[0])
+    [message] = outcome.failed.values()
+    assert "another process has taken it" in message and outcome.trained == 0
+    assert len(rows) == 1 and (folder.path / "evals.csv").read_text() == rows[0]
+    assert json.loads((folder.path / "claim.json").read_text())["token"] == "other"
 
 
 def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> None:
     folder = SegmentFolder(tmp_path)
     code = "import sys, os; from pathlib import Path; from cwbench.store.claims import Claims; "
-    code += "from cwbench.store.results import SegmentFolder; "
+    code += "from cwbench.store.results import ClaimLost, SegmentFolder; "
     code += "taken = Claims().take(SegmentFolder(Path(sys.argv[1]))); os._exit(7 if taken else 1)"
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)])
     assert killed.returncode == 7 and (tmp_path / "claim.json").exists()
@@ -50,18 +163,16 @@ def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> No
         assert other.take(folder)
 
 
-def test_a_living_owner_keeps_its_claim(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_living_owner_gives_signs_of_life(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.02)
-    folder = SegmentFolder(tmp_path)
-    with Claims() as owner, Claims() as other:
+    folder, file = SegmentFolder(tmp_path), tmp_path / "claim.json"
+    with Claims() as owner:
         assert owner.take(folder)
-        long_ago = time.time() - 2 * STALE_SECONDS
-        os.utime(tmp_path / "claim.json", (long_ago, long_ago))
-        deadline = time.monotonic() + 5
-        while (tmp_path / "claim.json").stat().st_mtime < long_ago + 1:
+        os.utime(file, (0, 0))
+        deadline = time.monotonic() + 60
+        while file.stat().st_mtime < 1:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert not other.take(folder)
 
 
 def hold_until_the_rest_is_done(store: Any, plan: Any, then: Callable[[Any], None]) -> Any:
