@@ -24,13 +24,14 @@ COMMANDS = {
     "merge": ("cwbench.cli.merge", "Add the results of several folders to one."),
     "report": ("cwbench.cli.report", "Turn a results folder into tables, figures and a page."),
     "board": ("cwbench.cli.board", "Check contributed results and show them on one site."),
-    "verify": ("cwbench.cli.report", "Recompute an exported table and compare."),
+    "verify": ("cwbench.cli.report", "Check an exported table, or all files of a results folder."),
+    "repair": ("cwbench.cli.repair", "Set damaged segments aside, to be trained again."),
     "methods": ("cwbench.cli.lists", "List the methods."),
     "sequences": ("cwbench.cli.lists", "List the named sequences."),
     "tasks": ("cwbench.cli.lists", "List the tasks."),
     "bench": ("cwbench.cli.bench", "Measure speed, side by side with others."),
     "completion": ("cwbench.cli.completion", "Print a script that completes commands in a shell."),
-    "doctor": ("cwbench.cli.doctor", "Show versions and hardware, and what is missing."),
+    "doctor": ("cwbench.cli.doctor", "Show what is missing here, or damaged in a results folder."),
 }
 
 

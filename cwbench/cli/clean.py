@@ -21,7 +21,7 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
     train the beginning again, where its method replays stored data.
     """
     from cwbench.planning.estimate import size
-    from cwbench.store.cleanup import leftovers
+    from cwbench.store.cleanup import leftovers, remove
 
     open_store(existing(results))
     found, problems = leftovers(results)
@@ -40,6 +40,7 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
         return
     if not yes:
         click.confirm(f"remove {total} in {len(found)} places?", abort=True)
-    for item in found:
-        item.remove()
-    click.echo(f"removed {total}")
+    gone = remove(results, found)  # looks again: another process may have come since
+    click.echo(f"removed {size(sum(item.bytes for item in gone))}")
+    if len(gone) < len(found):
+        click.echo(f"{len(found) - len(gone)} places are in use by now and stay")

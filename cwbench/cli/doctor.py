@@ -1,21 +1,37 @@
-"""`cwbench doctor`: versions and hardware, what is missing, and how to get it."""
+"""`cwbench doctor`: what is missing on this machine, or damaged in a results folder."""
 
 import importlib.util
 import os
 import platform
 import shutil
 from importlib import metadata
+from pathlib import Path
 
 import click
 
 from cwbench.cli.console import json_option, show
+from cwbench.cli.status import FOLDER, existing
+from cwbench.spec.errors import UserError
 from cwbench.spec.version import __version__
 
 
 @click.command()
+@click.argument("results", required=False, type=FOLDER)
 @json_option
-def doctor(as_json: bool) -> None:
-    """Show versions and hardware, what is missing, and how to get it."""
+@click.pass_context
+def doctor(ctx: click.Context, results: Path | None, as_json: bool) -> None:
+    """Show versions and hardware, what is missing, and how to get it.
+
+    With RESULTS: list the files of a results folder that cannot be read. `cwbench verify RESULTS`
+    looks at every byte.
+    """
+    if results is None:
+        examine_machine(as_json)
+    elif list_damages(existing(results), as_json, full=False):
+        ctx.exit(1)
+
+
+def examine_machine(as_json: bool) -> None:
     from cwbench.planning.estimate import cores
 
     rows = [("cwbench", __version__, ""), ("python", platform.python_version(), "")]
@@ -41,6 +57,22 @@ def doctor(as_json: bool) -> None:
         ("TeX", "found" if tex else "none", "" if tex else "optional: to typeset report.tex")
     )
     show(rows, "what", "found", "note", as_json=as_json)
+
+
+def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
+    """Show what is damaged in a results folder; how much."""
+    from cwbench.store.integrity import damages, full_check, quick_check
+
+    if not (results / "segments").is_dir():
+        raise UserError(f"{results}: not a results folder", "it has no segments")
+    found = list(damages(results, full_check if full else quick_check))
+    rows = [(one.file, one.reason, one.segment) for one in found]
+    if rows or as_json:
+        show(rows, "file", "damage", "segment", as_json=as_json)
+    if not as_json:
+        hint = f"; `cwbench repair {results}` sets them aside" if found else ""
+        click.echo(f"{len(found)} damaged files in {results}{hint}")
+    return len(found)
 
 
 def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, str]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.console import json_option
+from cwbench.cli.doctor import list_damages
 from cwbench.cli.options import Number
 from cwbench.reports import build
 from cwbench.reports.analysis import names
@@ -153,7 +155,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("table", metavar="TABLE|RESULTS", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
@@ -161,8 +163,20 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
     show_default=True,
     help="The results folder the table was made from.",
 )
-def verify(table: Path, results: Path) -> None:
-    """Recompute an exported table and say whether it is equal, or which cell differs."""
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> None:
+    """Check an exported table, or a results folder.
+
+    A table is computed again: equal, or which cell differs. Of a folder, every file is compared
+    with the checksum that was recorded for it.
+    """
+    if table.is_dir():
+        if list_damages(table, as_json, full=True):
+            ctx.exit(1)
+        return
+    if as_json:
+        raise click.UsageError("--json is for results folders; a table gives lines")
     try:
         text = read_text(table)
         recipe = recipe_of(text)

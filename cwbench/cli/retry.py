@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,15 @@ import click
 from cwbench.cli.options import GroupedCommand
 from cwbench.cli.status import FOLDER, existing
 from cwbench.cli.training_options import Training, execute, retry_options
-from cwbench.experiment.build import load_method
+from cwbench.experiment.build import load_method, load_recorded
 from cwbench.experiment.session import open_store
+from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
     from cwbench.learner.method import Method
+    from cwbench.methods import Entry
     from cwbench.planning.plan import Run
 
 
@@ -26,6 +29,14 @@ if TYPE_CHECKING:
 @click.argument("results", default="results", type=FOLDER)
 @click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
 @click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")
+@click.option(
+    "--method",
+    "files",
+    multiple=True,
+    metavar="FILE.py:CLASS",
+    help="Where a method of your own is. May be given several times.",
+)
+@click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 @click.option("--restart", is_flag=True, help="Start them from the beginning, not from snapshots.")
 @click.pass_context
 def retry(
@@ -34,6 +45,8 @@ def retry(
     results: Path,
     wanted: tuple[str, ...],
     diverged: bool,
+    files: tuple[str, ...],
+    trust: bool,
     restart: bool,
     **given: Any,
 ) -> None:
@@ -51,7 +64,10 @@ def retry(
         click.echo(f"nothing to retry in {results}")
         return
     asked = [one for one in experiments if any(_holds(run, chosen) for run in one["runs"])]
-    runs, methods = _rebuild(asked, segments, set(chosen) if wanted else None)
+    own = dict(map(load_method, files))
+    only = set(chosen) if wanted else None
+    check_trust(_named_code(asked, segments, only), trust, partial(click.echo, err=True))
+    runs, methods = _rebuild(asked, segments, only, own)
     if not training.dry_run:
         for key, state in chosen.items():
             folder = store.root / "segments" / segments[key]["folder"]
@@ -100,6 +116,7 @@ def _rebuild(
     experiments: Sequence[Mapping[str, Any]],
     segments: Mapping[str, Mapping[str, Any]],
     only: set[str] | None,
+    own_methods: Mapping[str, Entry],
 ) -> tuple[list[Run], Methods]:
     """The runs of experiments, or those that hold certain segments, and their methods."""
     from cwbench.spec.segment import setup_digest
@@ -114,19 +131,32 @@ def _rebuild(
             click.echo(f"{len(absent)} runs of {experiment['name']} have not begun; {again}")
         for run in (run for run in own if run["setup"] in setups):
             with located(run["label"], again):
-                made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]])
+                made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]], own_methods)
             runs[run["sequence"], tuple(run["segments"])] = made
     return list(runs.values()), methods
 
 
+def _named_code(
+    experiments: Sequence[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    only: Collection[str] | None,
+) -> Iterator[str]:
+    """Code of environments that the runs to be trained again name."""
+    for experiment in experiments:
+        for run in experiment["runs"]:
+            for key in run["segments"] if only is None or _holds(run, only) else ():
+                if key in segments:
+                    yield from named_code("", segments[key]["env"])
+
+
 def _rebuild_run(
-    run: Mapping[str, Any], record: Mapping[str, Any]
+    run: Mapping[str, Any], record: Mapping[str, Any], own_methods: Mapping[str, Entry]
 ) -> tuple[Run, type[Method[Any]]]:
     """A recorded run, from any segment's record of its setup, and its method."""
     from cwbench.planning.plan import Run
     from cwbench.spec.segment import Setup, segments_of_run
 
-    _, entry = load_method(record["method"])
+    entry = own_methods.get(record["method"]) or load_recorded(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
     made = segments_of_run(setup, run["seed"], tasks, **method.kind_of_segments())

@@ -100,11 +100,12 @@ def show_runs(results: Path) -> None:
     from cwbench.store.results import load_runs
 
     found = load_runs(results)
+    last = found.evals[found.evals["step"] == found.evals.groupby("run")["step"].transform("max")]
+    counts = last.groupby("run")[["successes", "episodes"]].sum()
+    rates = (counts["successes"] / counts["episodes"]).to_dict()
     rows = []
     for run in found.runs.to_dict("records"):
-        success = found.evals[found.evals["run"] == run["run"]]
-        last = success[success["step"] == success["step"].max()]
-        rate = f"{last['successes'].sum() / last['episodes'].sum():.2f}" if len(last) else "-"
+        rate = f"{rates[run['run']]:.2f}" if run["run"] in rates else "-"
         rows.append(
             (
                 *(str(run[key]) for key in ("sequence", "label", "protocol", "seed")),

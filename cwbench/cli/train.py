@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
 from cwbench.experiment.session import open_session
 from cwbench.experiment.terminal import Terminal
+from cwbench.experiment.trust import check_trust, named_code
 from cwbench.launch.command import PAUSED, watch_tether
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.segment import Segment
@@ -23,9 +26,12 @@ if TYPE_CHECKING:
 @execution_options
 @click.command(cls=GroupedCommand)
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--trust", is_flag=True, help="Run code that the file names: methods, environments.")
 @click.option("--tethered", is_flag=True, hidden=True, help="Pause when standard input ends.")
 @click.pass_context
-def train(ctx: click.Context, /, file: Path, tethered: bool, quiet: bool, **given: Any) -> None:
+def train(
+    ctx: click.Context, /, file: Path, trust: bool, tethered: bool, quiet: bool, **given: Any
+) -> None:
     """Train the fleet of RESULTS/jobs/ID.json, or what is left of it.
 
     Exit status: 0 all done, 1 something failed, 75 paused by a signal and to be continued.
@@ -34,7 +40,7 @@ def train(ctx: click.Context, /, file: Path, tethered: bool, quiet: bool, **give
     if tethered:
         watch_tether()
     with located(str(file)):
-        methods, segments = _segments(record)
+        methods, segments = _segments(record, trust)
     session = open_session(
         file.resolve().parent.parent,
         methods,
@@ -60,12 +66,13 @@ def _read(file: Path) -> dict[str, Any]:
         return read_job(file)
 
 
-def _segments(record: dict[str, Any]) -> tuple[Methods, list[Segment]]:
+def _segments(record: dict[str, Any], trust: bool) -> tuple[Methods, list[Segment]]:
     """The classes of a job's methods, as they are installed here, and its segments."""
     from cwbench.launch.jobs import read_segments
 
     if not isinstance(record["methods"], dict) or not record["segments"]:
         raise UserError("not a job file: it names no methods or no segments")
+    check_trust(_named_code(record), trust, partial(click.echo, err=True))
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)
     for segment in segments:
@@ -73,3 +80,13 @@ def _segments(record: dict[str, Any]) -> tuple[Methods, list[Segment]]:
         if segment.setup.source != entries[name].source:
             raise UserError(f"method {name}: its file has changed since the job was written")
     return {name: entry.method for name, entry in entries.items()}, segments
+
+
+def _named_code(record: dict[str, Any]) -> Iterator[str]:
+    try:
+        for name in record["methods"].values():
+            yield from named_code(name, {})
+        for segment in record["segments"]:
+            yield from named_code("", segment["env"])
+    except (KeyError, TypeError, AttributeError):
+        raise UserError("not a job file: its segments are damaged") from None

@@ -102,6 +102,13 @@ def load_method(name: str) -> tuple[str, Entry]:
     return methods.load(name)
 
 
+def load_recorded(name: str) -> Entry:
+    """The method of a record: a built-in or installed one, never a file that the record names."""
+    if ".py" in name:
+        raise UserError(f"a record names the file {name}", "hand your own file over by --method")
+    return load_method(name)[1]
+
+
 def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Where values come from, first wins: the user, protocol, variant, method's preset."""
     return (given, PROTOCOLS[protocol], entry.options, entry.method.preset)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench import envs
-from cwbench.experiment.build import load_method
+from cwbench.experiment.build import load_recorded
 from cwbench.experiment.runs import Run
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
 from cwbench.rollout.numpy_policy import Actor
@@ -114,7 +114,7 @@ def _segment(run: Run, index: int, method: MethodClass | None) -> tuple[Segment,
 
 def _installed(record: Mapping[str, Any]) -> MethodClass:
     try:
-        method_class: MethodClass = load_method(record["method"])[1].method
+        method_class: MethodClass = load_recorded(record["method"]).method
         return method_class
     except UserError:
         raise UserError(

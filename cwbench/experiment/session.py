@@ -291,7 +291,7 @@ class Session:
 
         asked = {"protocol": protocol, "command": self.command}
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
-        arguments = self.execution.arguments()
+        arguments = [*self.execution.arguments(), *self._trust(plan)]
         tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
         waits = self.launching is not None and self.launching.waits
         try:
@@ -311,6 +311,15 @@ class Session:
         with self.listener.progress(total) as progress:
             progress.watch(now_and_then(partial(rows_on_disk, self.store, plan.fleets)))
             yield
+
+    def _trust(self, plan: Plan) -> list[str]:
+        """The user has named code of their own, which job files repeat."""
+        from cwbench.experiment.trust import named_code
+
+        names = method_names(self.method_classes)
+        setups = {s.setup for fleet in plan.fleets for s in fleet}
+        code = (name for s in setups for name in named_code(names[s.method], s.env.record()))
+        return ["--trust"] if any(code) else []
 
     # Saying how it ended
 

@@ -17,7 +17,7 @@ from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
 from cwbench.spec.segment import SCHEMA, Segment, digest
-from cwbench.store.files import write_json
+from cwbench.store.files import check_inside, write_json
 from cwbench.store.results import Store
 
 KEYS = {"schema", "methods", "segments", "protocol", "command"}
@@ -37,7 +37,7 @@ def write_jobs(
     plan: Plan, store: Store, methods: Mapping[str, str], provenance: Mapping[str, Any]
 ) -> list[Job]:
     """A file for every fleet of a plan, parents first. `methods`: recorded name -> name to load."""
-    folder = store.root.resolve() / "jobs"
+    folder = check_inside(store.root, store.root.resolve() / "jobs")
     folder.mkdir(parents=True, exist_ok=True)
     jobs: list[Job] = []
     home: dict[str, Job] = {}  # segment -> its job

@@ -7,13 +7,13 @@ use them.
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cwbench.store import checkpoint, claims
-from cwbench.store.integrity import snapshot_parts
+from cwbench.store.files import check_inside
+from cwbench.store.integrity import needed_segments, snapshot_parts
 from cwbench.store.results import SegmentFolder, read_experiments, read_segments
 
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
@@ -28,10 +28,21 @@ class Leftover:
     bytes: int
 
     def remove(self) -> None:
-        if self.path.is_dir():
+        """A link goes, not what it points to."""
+        if self.path.is_dir() and not self.path.is_symlink():
             shutil.rmtree(self.path)
         else:
             self.path.unlink(missing_ok=True)
+
+
+def remove(root: Path, listed: Iterable[Leftover]) -> list[Leftover]:
+    """Remove what was listed and, at a second look, still can go; returns it."""
+    found, _ = leftovers(root)
+    now = {item.path for item in found}
+    gone = [item for item in listed if item.path in now]
+    for item in gone:
+        item.remove()
+    return gone
 
 
 def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
@@ -41,10 +52,11 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
         record["id"]: (record["folder"], record["status"]["state"])
         for record in read_segments(root, problems)
     }
-    needed = set(_needed(read_experiments(root, problems), states))
+    done = {key for key, (_, state) in states.items() if state == "done"}
+    needed = set(needed_segments(read_experiments(root, problems), done))
     if problems:
         return [], problems
-    found = list(_temporary(root / "experiments"))
+    found = list(_temporary(check_inside(root, root / "experiments")))
     for key, (name, state) in sorted(states.items(), key=lambda item: item[1]):
         folder = SegmentFolder(root / "segments" / name)
         if claims.owner(folder) is None:  # else someone is at work in it
@@ -52,24 +64,15 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
     return found, []
 
 
-def _needed(
-    experiments: Iterable[Mapping[str, Any]], states: Mapping[str, tuple[str, str]]
-) -> Iterator[str]:
-    """Segments from which a recorded run still has to go on."""
-    for experiment in experiments:
-        for run in experiment["runs"]:
-            ids = run["segments"]
-            left = [n for n, key in enumerate(ids) if states.get(key, ("", ""))[1] != "done"]
-            yield from ids[: max(left, default=0)]
-
-
 def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[Leftover]:
     yield from _temporary(folder.path)
     if (claim := folder.path / "claim.json").exists():
         yield _leftover(claim, "claim of a process that is gone")
-    if done and not needed and folder.replay.exists():
+    if done and not needed and folder.replay.is_dir() and not folder.replay.is_symlink():
         yield _leftover(folder.replay, "replay memory")
     place = folder.snapshot.parent
+    if place.is_symlink():  # someone keeps it elsewhere
+        return
     if place.exists():
         if done or not folder.snapshot.exists():
             yield _leftover(place, "snapshot")
@@ -84,10 +87,14 @@ def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[
 def _temporary(folder: Path) -> Iterator[Leftover]:
     """Files that a process was writing, or putting aside, when it was killed."""
     for file in sorted(folder.glob(".*")):
-        if file.is_file() and time.time() - file.stat().st_mtime > OLD_SECONDS:
+        if (
+            file.is_file()
+            and not file.is_symlink()
+            and time.time() - file.stat().st_mtime > OLD_SECONDS
+        ):
             yield _leftover(file, "temporary file")
 
 
 def _leftover(path: Path, kind: str) -> Leftover:
-    files = [path] if path.is_file() else path.rglob("*")
+    files = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
     return Leftover(path, kind, sum(file.stat().st_size for file in files if file.is_file()))

@@ -1,13 +1,14 @@
 """Whether the files of segments are what was written, by their checksums."""
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cwbench.store import checkpoint, files
-from cwbench.store.files import Damaged
+from cwbench.store.files import Damaged, check_inside
 from cwbench.store.results import (
     FINAL_FILES,
     SegmentFolder,
@@ -43,6 +44,14 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
     return {name: lengths.get(name, 0) for name in TABLES}
 
 
+def check_links(folder: SegmentFolder) -> None:
+    """Damaged if something in a segment's folder is a link: writing there could write anywhere."""
+    for place in (folder.path, folder.snapshot.parent, folder.replay):
+        for path in place.iterdir() if place.is_dir() else ():
+            if path.is_symlink():
+                raise Damaged(path, "a link")
+
+
 def check_snapshot(folder: SegmentFolder) -> None:
     """Damaged if a segment's snapshot cannot be continued."""
     state = folder.snapshot
@@ -61,7 +70,14 @@ def check_snapshot(folder: SegmentFolder) -> None:
 
 
 def check_end(folder: SegmentFolder) -> None:
-    """Damaged if children cannot start from what a finished segment left.
+    """Damaged if children cannot start from what a finished segment left."""
+    check_files(folder)
+    if not files.is_file(folder.end):
+        raise Damaged(folder.end, "missing")
+
+
+def check_files(folder: SegmentFolder) -> None:
+    """Damaged if a file is not what it was when its segment was done.
 
     Its replay may be gone: `cwbench clean` removes it when no recorded run needs it.
     """
@@ -69,8 +85,6 @@ def check_end(folder: SegmentFolder) -> None:
         file = folder.path / name
         if file.exists() or not name.startswith("replay/"):
             files.check(file, checksum)
-    if not (files.is_file(folder.end) or folder.records_only):
-        raise Damaged(folder.end, "missing")
 
 
 def checksums_of(folder: SegmentFolder) -> dict[str, str]:
@@ -96,11 +110,9 @@ class Damage:
 Check = Callable[[SegmentFolder], None]
 
 
-def read_check(folder: SegmentFolder) -> None:
-    """Whether records, tables and states can be read at all; looks at no tensor."""
-    state = folder.intact_status()["state"]
-    if state == "done" and not (files.is_file(folder.end) or folder.records_only):
-        raise Damaged(folder.end, "missing")
+def quick_check(folder: SegmentFolder) -> None:
+    """Whether everything can be read; looks at no array."""
+    folder.intact_status()
     for file in (folder.end, folder.snapshot):
         if files.is_file(file):
             checkpoint.load_record(file)
@@ -108,33 +120,65 @@ def read_check(folder: SegmentFolder) -> None:
 
 def full_check(folder: SegmentFolder) -> None:
     """Every byte that a checksum was recorded for."""
-    read_check(folder)
+    quick_check(folder)
     if folder.done:
-        check_end(folder)
-        if not folder.records_only:
+        check_files(folder)
+        if files.is_file(folder.end):
             checkpoint.load(folder.end)
     else:
         check_snapshot(folder)
 
 
 def damages(root: Path, check: Check) -> Iterator[Damage]:
-    """What is damaged in a results folder: records, then segments one after another."""
+    """What is damaged in a results folder: records of experiments, then segments."""
     problems: list[str] = []
-    list(read_experiments(root, problems))
+    experiments = list(read_experiments(root, problems))
     for line in problems:
-        file, _, reason = line.partition(": ")
-        yield Damage(file, reason, "")
-    for path in sorted((root / "segments").glob("*")):
-        yield from _of_segment(root, path, check)
+        yield Damage(*_parts(line), "")
+    done = {path.name[-12:] for path in root.glob("segments/*") if SegmentFolder(path).done}
+    needed = set(needed_segments(experiments, done))
+    for path in sorted(root.glob("segments/*")):
+        yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
-def _of_segment(root: Path, path: Path, check: Check) -> Iterator[Damage]:
+def needed_segments(
+    experiments: Iterable[Mapping[str, Any]], done: Collection[str]
+) -> Iterator[str]:
+    """Ids of segments from which a recorded run still has to go on."""
+    for experiment in experiments:
+        for run in experiment["runs"]:
+            ids = run["segments"]
+            left = [n for n, key in enumerate(ids) if key not in done]
+            yield from ids[: max(left, default=0)]
+
+
+def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[Damage]:
     problems: list[str] = []
+    folder = SegmentFolder(path)
     with listing(root, problems):
-        files.check_inside(root, path)
-        if path.is_dir():
+        if not path.is_dir() or path.is_symlink():
+            raise Damaged(path, "not a folder")
+        check_links(folder)
+        if files.is_file(path / "segment.json"):  # else a command was killed before it began
             segment_record(root, path / "segment.json")
-            check(SegmentFolder(path))
+        check(folder)
+        if needed and folder.done and not files.is_file(folder.end):
+            raise Damaged(folder.end, "missing")
     for line in problems:
-        file, _, reason = line.partition(": ")
-        yield Damage(file, reason, path.name)
+        yield Damage(*_parts(line), path.name)
+
+
+def _parts(problem: str) -> tuple[str, str]:
+    file, _, reason = problem.partition(": ")
+    return file, reason
+
+
+def set_aside(root: Path, damage: Damage) -> Path:
+    """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
+    place = root / "segments" / damage.segment if damage.segment else root / damage.file
+    aside = check_inside(root, root / "damaged")
+    aside.mkdir(exist_ok=True)
+    names = (f"{place.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
+    target = next(aside / name for name in names if not os.path.lexists(aside / name))
+    place.rename(target)
+    return target

@@ -134,6 +134,7 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
 
 def plain(text: str) -> str:
     """Any text as a Markdown cell: no column breaks, no HTML."""
+    text = " ".join(text.splitlines())
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", r"\|")
 
 
@@ -149,16 +150,16 @@ def markdown_cell(cell: Cell, interval: str) -> str:
 
 
 def markdown(table: Table, interval: str = INTERVALS[0]) -> str:
-    out = [f"**{table.caption}**", ""]
+    out = [f"**{plain(table.caption)}**", ""]
     for block in table.blocks:
-        out += [f"*{block.title}*", ""] if block.title else []
+        out += [f"*{plain(block.title)}*", ""] if block.title else []
         out.append(" | ".join(["", block.corner, *map(plain, block.full_columns), ""]).strip())
         out.append("|" + " - |" * (len(block.columns) + 1))
         for name, cells in block.rows:
             texts = [markdown_cell(cell, interval) for cell in cells]
             out.append(" | ".join(["", plain(name), *texts, ""]).strip())
         out.append("")
-    return "\n".join([*out, footer_text(table, interval), ""])
+    return "\n".join([*out, plain(footer_text(table, interval)), ""])
 
 
 # CSV -----------------------------------------------------------------------------------------
@@ -181,6 +182,15 @@ CSV_COLUMNS = (
 )
 
 
+def inert(text: str) -> str:
+    """A name that a spreadsheet does not take for a formula; numbers stay as they are."""
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return text
+
+
 def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
     """One line per cell, with all intervals and six digits; bold as in the table it goes with."""
 
@@ -193,15 +203,20 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
     for block in table.blocks:
         for name, cells in block.rows:
             for column, cell in zip(block.full_columns, cells, strict=True):
-                place = [block.title, name, column]
+                place = [*map(inert, (block.title, name, column))]
                 if cell.score is None:
-                    writer.writerow([*place, cell.text, *[""] * (len(CSV_COLUMNS) - 4)])
+                    writer.writerow([*place, inert(cell.text), *[""] * (len(CSV_COLUMNS) - 4)])
                     continue
                 got = cell.score.estimate
                 numbers = [got.value, *(end for kind in INTERVALS for end in got.ends(kind))]
-                counts = [cell.score.seeds, cell.asked, int(interval in cell.bold), cell.why]
+                counts = [
+                    cell.score.seeds,
+                    cell.asked,
+                    int(interval in cell.bold),
+                    inert(cell.why),
+                ]
                 writer.writerow([*place, *map(digits, numbers), *counts])
-    return stream.getvalue() + f"# {footer_text(table, interval)}\n"
+    return stream.getvalue() + f"# {' '.join(footer_text(table, interval).splitlines())}\n"
 
 
 def footer_text(table: Table, interval: str) -> str:

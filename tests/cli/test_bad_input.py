@@ -240,7 +240,9 @@ WORDS = [
     (["bench", "fleet", "--steps", "10"], "10 is too small"),
     (["completion", "tcsh"], "'tcsh' is not one of"),
     ([*RUN, "--json"], "--json has no effect without --dry-run"),
-    (["doctor", "extra"], "unexpected extra argument"),
+    (["doctor", "extra"], "extra: no such folder"),
+    (["doctor", "folder.toml"], "folder.toml: not a results folder"),
+    (["repair", "nowhere"], "nowhere: no such folder"),
     (["methods", "--all"], "No such option"),
 ]  # fmt: skip
 

@@ -130,3 +130,32 @@ def test_clean_asks(toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(SystemExit):
         main(["clean", str(tmp_path)])
     assert store.folder(plan.segments[0]).replay.exists()
+
+
+def test_clean_looks_again_before_it_removes(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Another process takes the segment while the question is on the screen."""
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", tasks=TASKS[:1])
+    folder = store.folder(plan.segments[0])
+
+    def confirm(*_: Any, **__: Any) -> None:
+        owner = {"token": "x", "host": "elsewhere", "pid": 1}
+        (folder.path / "claim.json").write_text(json.dumps(owner))
+
+    monkeypatch.setattr("click.confirm", confirm)
+    main(["clean", str(tmp_path)])
+    assert folder.replay.exists() and "1 places are in use" in capsys.readouterr().out
+
+
+def test_clean_follows_no_links(tmp_path: Path, capsys: Any) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    precious = old(home / ".bashrc")
+    root = tmp_path / "results"
+    (root / "segments").mkdir(parents=True)
+    (root / "experiments").symlink_to(home)
+    with pytest.raises(SystemExit) as ended:
+        main(["clean", str(root), "--yes"])
+    assert ended.value.code == 2 and "leads out of" in capsys.readouterr().err
+    assert precious.exists()

@@ -90,7 +90,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--format", "csv"], "need --table"),
         (["report", "a", "b", "c"], "too many arguments"),
         (["report", "--compare", "print"], "'print' is not one of 'paper', 'continual-world'"),
-        (["verify", "results/experiments"], "is a directory"),
+        (["verify", "results/experiments"], "results/experiments: not a results folder"),
         (["verify", "missing.tex"], "does not exist"),
     ],
 )

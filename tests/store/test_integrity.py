@@ -118,3 +118,16 @@ def test_one_damaged_file_fails_one_run(
     (folders[1].path / "status.json").write_text("")
     _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0, 1))
     assert "status.json: empty" in outcome.failed[name] and "repair" in outcome.failed[name]
+
+
+def test_links_in_a_segment_stop_its_training(
+    toy_run: Any, folders: list[SegmentFolder], tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious")
+    table = folders[1].path / "train.csv"
+    table.unlink()
+    table.symlink_to(victim)
+    _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0,))
+    assert "train.csv: a link" in outcome.failed[folders[1].path.name]
+    assert victim.read_text() == "precious"

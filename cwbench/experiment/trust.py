@@ -1,0 +1,34 @@
+"""Records may name code. It runs only if the user named it, or said that the record is trusted."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from cwbench.sequences.gymnasium import PHYSICS
+from cwbench.spec.errors import UserError
+
+
+def named_code(method: str, env: Mapping[str, Any]) -> Iterator[str]:
+    """What training with a recorded method and environment would import besides this package."""
+    if ".py" in method:
+        yield method
+    for task in env.get("tasks", ()):
+        if "callable" in task:
+            yield task["callable"]
+        if ":" in str(task.get("id", "")):
+            yield task["id"]
+        for wrapper in task.get("wrappers", ()):
+            name = wrapper["wrapper"] if isinstance(wrapper, dict) else wrapper
+            if name != PHYSICS:
+                yield name
+
+
+def check_trust(
+    names: Iterable[str], trusted: bool, say: Callable[[str], None], *, advice: str = ""
+) -> None:
+    """UserError with one line that says what would run, unless it is trusted."""
+    distinct = ", ".join(dict.fromkeys(map(str, names)))
+    if distinct and not trusted:
+        raise UserError(f"this would run code that a record names: {distinct}",
+                        advice or "give --trust if you know that code")  # fmt: skip
+    if distinct:
+        say(f"running code that a record names: {distinct}")

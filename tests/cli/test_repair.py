@@ -1,0 +1,73 @@
+"""`cwbench doctor`, `verify` and `repair` of a damaged results folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.store.results import load_runs
+
+TASKS = ("reach-0-1", "reach-2-1000")
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-2] ^= 1
+    file.write_bytes(content)
+
+
+def test_damage_is_found_set_aside_and_trained_again(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=TASKS)
+    first, second = (store.folder(segment) for segment in plan.segments)
+    before = load_runs(tmp_path).evals
+    ends = [folder.end.read_bytes() for folder in (first, second)]
+    for command in ("doctor", "verify"):
+        main([command, str(tmp_path)])
+        assert "0 damaged files" in capsys.readouterr().out
+    main(["repair", str(tmp_path)])
+    assert "nothing to repair" in capsys.readouterr().out
+
+    flip(first.end)  # only its checksum can tell
+    (second.path / "status.json").write_text("")
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", str(tmp_path), "--json"])
+    assert ended.value.code == 1
+    [found] = json.loads(capsys.readouterr().out)
+    assert found["file"] == f"segments/{second.path.name}/status.json"
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(tmp_path), "--json"])
+    assert ended.value.code == 1 and len(json.loads(capsys.readouterr().out)) == 2
+
+    main(["repair", str(tmp_path), "--dry-run"])
+    assert first.path.exists() and not (tmp_path / "damaged").exists()
+    main(["repair", str(tmp_path)])
+    aside = tmp_path / "damaged" / first.path.name / "end.safetensors"
+    assert not first.path.exists() and len(aside.read_bytes()) == len(ends[0])
+    _, again, outcome = toy_run(tmp_path, tasks=TASKS)
+    assert again.missing == outcome.trained == 2
+    assert [folder.end.read_bytes() for folder in (first, second)] == ends
+    assert load_runs(tmp_path).evals.equals(before)
+
+
+def test_damage_set_aside_twice_keeps_both(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "experiments").mkdir()
+    for content in ("{", "["):
+        (tmp_path / "experiments" / "one.json").write_text(content)
+        main(["repair", str(tmp_path)])
+    assert (tmp_path / "damaged" / "one.json").read_text() == "{"
+    assert (tmp_path / "damaged" / "one.json.1").read_text() == "["
+
+
+def test_a_linked_segment_is_set_aside_as_a_link(tmp_path: Path) -> None:
+    results, home = tmp_path / "results", tmp_path / "home"
+    (results / "segments").mkdir(parents=True)
+    home.mkdir()
+    (home / ".precious").write_text("x")
+    (results / "segments" / "linked").symlink_to(home)
+    main(["repair", str(results)])
+    assert (results / "damaged" / "linked").is_symlink() and (home / ".precious").exists()
