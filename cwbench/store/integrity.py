@@ -162,8 +162,9 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         if files.is_file(path / "segment.json"):  # else a command was killed before it began
             segment_record(root, path / "segment.json")
         check(folder)
-        if needed and folder.done and not folder.records_only:
-            check_end(folder)
+        gone = folder.done and not (folder.records_only or files.is_file(folder.end))
+        if needed and gone:
+            raise Damaged(folder.end, "missing")
     for line in problems:
         yield Damage(*_parts(line), path.name)
 
