@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cwbench.experiment.api import Plan, TrainingError, plan, report, train
     from cwbench.experiment.policy import EvaluationResult, Policy, evaluate, load_policy
     from cwbench.experiment.runs import Run, Runs, load_runs
+    from cwbench.experiment.tuning import Tuned, tune
     from cwbench.learner import Method
     from cwbench.sequences import Sequence
     from cwbench.spec.config import MethodConfig
@@ -31,6 +32,7 @@ _HOMES = {
     "Sequence": "cwbench.sequences",
     "Task": "cwbench.spec.tasks",
     "TrainingError": "cwbench.experiment.api",
+    "Tuned": "cwbench.experiment.tuning",
     "UserError": "cwbench.spec.errors",
     "evaluate": "cwbench.experiment.policy",
     "load_policy": "cwbench.experiment.policy",
@@ -39,6 +41,7 @@ _HOMES = {
     "plan": "cwbench.experiment.api",
     "report": "cwbench.experiment.api",
     "train": "cwbench.experiment.api",
+    "tune": "cwbench.experiment.tuning",
 }
 
 __all__ = [
@@ -52,6 +55,7 @@ __all__ = [
     "Sequence",
     "Task",
     "TrainingError",
+    "Tuned",
     "UserError",
     "__version__",
     "evaluate",
@@ -61,6 +65,7 @@ __all__ = [
     "plan",
     "report",
     "train",
+    "tune",
 ]
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.reports.analysis import problems
+from cwbench.reports.analysis import problems, tuned
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
@@ -16,6 +16,7 @@ from cwbench.reports.tables import catalog, paper_numbers
 from cwbench.reports.tables.formats import FORMATS, tex
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
+from cwbench.store import tuning
 from cwbench.store.results import load_runs
 
 PREAMBLE = r"""\documentclass[10pt]{article}
@@ -51,6 +52,8 @@ def read(results: Path, options: Options = DEFAULTS) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
     loaded = load_runs(results)
     study = arrange(loaded, options)
+    tuned.mark(study, tuning.read_all(results, study.problems))
+    study.problems += [*tuned.problems(study)]
     study.problems += problems.find(study, loaded)
     if not study.groups:
         study.problems.append(f"{results} holds no runs")

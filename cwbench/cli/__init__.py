@@ -18,6 +18,7 @@ COMMANDS = {
     "pairwise": ("cwbench.cli.pairwise", "Train all ordered pairs of tasks and draw the matrices."),
     "train": ("cwbench.cli.train", "Train one fleet that a launcher wrote down."),
     "experiment": ("cwbench.cli.experiment", "Train the paper's experiments, or one of your own."),
+    "tune": ("cwbench.cli.tune", "Choose a method's options by a stated rule."),
     "status": ("cwbench.cli.status", "Show what is done, running, waiting or failed."),
     "retry": ("cwbench.cli.retry", "Train what failed again."),
     "clean": ("cwbench.cli.clean", "Remove snapshots and replay that nothing needs any more."),

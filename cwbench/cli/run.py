@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.spec import options
 from cwbench.spec.config import GROUPS
+from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
     from cwbench.methods import Entry
@@ -36,6 +38,7 @@ class MethodCommand(GroupedCommand):
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
         command = copy(self)  # the next call may name another method
+        args = [*_tuned_args(args), *args]
         if name := _peek(args, "--method"):
             protocol = _peek(args, "--protocol") or ["paper"]
             _, entry = load_method(name[-1])
@@ -60,6 +63,27 @@ def _method_options(entry: "Entry", protocol: str) -> list[click.Option]:
     for title, group in groups.items():
         values = asdict(options.resolve(group, *layers(entry, protocol, {})))
         found += click_options(group, values, group=title)
+    return found
+
+
+def _tuned_args(args: list[str]) -> list[str]:
+    """The method and options of a --tuned file, to go before those that are given."""
+    from cwbench.store import tuning
+
+    found: list[str] = []
+    for text in _peek(args, "--tuned"):
+        with located(text):
+            record = tuning.read(Path(text))
+        if others := {*_peek(args, "--method")} - {record["method"]}:
+            raise UserError(
+                f"--tuned {text} is of {record['method']}, not of {min(others)}",
+                "leave --method out",
+            )
+        found += ["--method", record["method"]]
+        for name, value in record["options"].items():
+            flag = options.flag_name(name)
+            switch = [f"--{flag}"] if value else [f"--no-{flag}"]
+            found += switch if isinstance(value, bool) else [f"--{flag}", str(value)]
     return found
 
 
@@ -91,6 +115,10 @@ def _peek(args: list[str], flag: str) -> list[str]:
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )
+@click.option(
+    "--tuned", type=click.Path(path_type=Path), metavar="FILE",
+    help="Method and options that `cwbench tune` chose. Reports mark where they were chosen.",
+)  # fmt: skip
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -100,6 +128,7 @@ def run(
     seeds: str,
     protocol: str,
     unshared: str | None,
+    tuned: Path | None,
     **given: Any,
 ) -> None:
     """Train a method on a sequence. The same command again continues where it stopped."""
@@ -118,5 +147,9 @@ def run(
         setup = make_setup(method, entry, protocol, chosen, one)
         runs += make_runs(entry, label, setup, protocol, one, numbers)
     title = f"{label} on {', '.join(one.name for one in wanted)}"
+    if tuned is not None and not training.dry_run:
+        from cwbench.store import tuning
+
+        tuning.write(training.results, tuning.read(tuned))  # for reports of this folder
     if not execute({title: runs}, {method: entry.method}, training):
         ctx.exit(1)

@@ -98,8 +98,8 @@ def plan(
     parse_protocol(protocol)
     name, recorded, entry = find_method(method)
     wanted = find_sequences(sequence)
-    numbers = parse_seeds(_seed_text(seeds))
-    execution, launching = (_take(group, options) for group in (Execution, Launching))
+    numbers = parse_seeds(seed_text(seeds))
+    execution, launching = (take(group, options) for group in (Execution, Launching))
     alone = parse_unshared(unshared)
     chosen = with_unshared(alone, entry, protocol, options)
     label = make_label(name, entry, protocol, options, alone)
@@ -120,7 +120,7 @@ def plan(
     return Plan(title, protocol, tuple(runs), session)
 
 
-def _seed_text(seeds: int | str | Iterable[int]) -> str:
+def seed_text(seeds: int | str | Iterable[int]) -> str:
     if isinstance(seeds, str):
         return seeds
     numbers = [seeds] if isinstance(seeds, int) else list(seeds)
@@ -129,7 +129,7 @@ def _seed_text(seeds: int | str | Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _take(group: type[Any], options: dict[str, Any]) -> Any:
+def take(group: type[Any], options: dict[str, Any]) -> Any:
     """Take the options of a group out of all that were given."""
     names = [field.name for field in fields(group) if field.name in options]
     return group(**check_all({name: options.pop(name) for name in names}, group))

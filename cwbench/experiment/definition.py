@@ -125,7 +125,7 @@ def read(name: str) -> Experiment:
         members: list[Member] = []
         for number, entry in enumerate(entries, start=1):
             with located(f"methods, number {number}"):
-                members += _members(entry, shared)
+                members += members_of(entry, shared)
         made = Experiment(
             title, description, tuple(members), wanted, tuple(seeds), protocol, ", ".join(written)
         )
@@ -166,7 +166,7 @@ def _sequences(written: Sequence[str]) -> tuple[sequences.Sequence, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _members(entry: Any, shared: Any) -> list[Member]:
+def members_of(entry: Any, shared: Any) -> list[Member]:
     """A method as a name or a table; every list among its options multiplies it."""
     table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
     with located("name"):

@@ -31,6 +31,8 @@ def sort_by_step(
 
 
 def _ancestors(segment: Segment) -> Iterator[Segment]:
+    if segment.expert is not None:
+        yield segment.expert
     while segment.parent is not None:
         segment = segment.parent
         yield segment

@@ -116,6 +116,7 @@ class Group:
     logged: Mapping[str, Array] = field(default_factory=dict)  # LOGGED -> [R, N, E]
     # Ways to count success -> [R, N, E, N]; `success` is one of them.
     counts: Mapping[str, Array] = field(default_factory=dict)
+    tuned_on: tuple[str, ...] = ()  # sequences on which these options were chosen
 
     def counted(self, success: str) -> "Group":
         """The same runs with success counted in another way; NaN where the records lack it."""
@@ -132,7 +133,8 @@ class Group:
 
     @property
     def title(self) -> str:
-        return names.label_title(self.method, self.label)
+        title = names.label_title(self.method, self.label)
+        return f"{title}, tuned on {', '.join(self.tuned_on)}" if self.tuned_on else title
 
     @property
     def key(self) -> str:
@@ -343,7 +345,9 @@ def _group(
         )
         for row in rows
     )
-    plain = {key: str(first[key]) for key in ("sequence", "method", "label", "setup")}
+    plain: dict[str, Any] = {
+        key: str(first[key]) for key in ("sequence", "method", "label", "setup")
+    }
     return Group(
         **plain,
         tasks=first["tasks"],

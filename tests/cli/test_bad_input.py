@@ -206,6 +206,13 @@ WORDS = [
     (["train", "binary.toml"], "not a text file"),
     (["train", "folder.toml"], "folder.toml: not a file"),
     (["train", "pipe.toml"], "pipe.toml: not a file"),
+    # Tuning
+    (["tune", "ewc"], "Missing option '--on'"),
+    (["tune", "ewc", "--on", "cw3-1", "--option", "coef"], "--option coef: no values; write NAME="),
+    (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1,x"], "'x' is not a number"),
+    (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1", "--first", "0"], "0.0 is too small"),
+    ([*RUN, "--tuned", "nowhere.json"], "nowhere.json: no such file"),
+    ([*RUN, "--tuned", "nothing.json"], "nothing.json: not a file of `cwbench tune`"),
     # A results folder
     (["status", "nowhere"], "nowhere: no such folder; `cwbench run` makes one"),
     (["status", "afile"], "afile: no such folder"),
@@ -213,6 +220,8 @@ WORDS = [
     (["retry", "nowhere", "--results", "x"], "No such option"),
     (["retry", "nowhere", "--workers", "0"], "0 is too small"),
     (["clean", "nowhere"], "nowhere: no such folder"),
+    (["merge", "nowhere"], "Missing option"),
+    (["board", "nowhere"], "--out SITE is missing"),
     (["report", "nowhere"], "no results folder at 'nowhere'"),
     (["report", "folder.toml", "afile"], "afile is a file, not a folder"),
     (["report", "--window", "0"], "0 is too small"),

@@ -1,0 +1,104 @@
+"""`cwbench tune`: choose a method's options by a stated rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cwbench import sequences
+from cwbench.cli.console import show
+from cwbench.cli.experiment import train
+from cwbench.cli.options import GroupedCommand, Number
+from cwbench.cli.training_options import Training, command_line, training_options
+from cwbench.experiment.build import parse_protocol, parse_seeds
+from cwbench.spec.errors import UserError
+from cwbench.spec.options import flag_name
+
+if TYPE_CHECKING:
+    from cwbench.experiment.tuning import Tuning
+
+
+@training_options
+@click.command(cls=GroupedCommand)
+@click.argument("method")
+@click.option(
+    "--on", required=True, multiple=True, metavar="SEQUENCE",
+    help="A sequence to choose on, as --seq of `cwbench run`. May be given several times.",
+)  # fmt: skip
+@click.option(
+    "--option", "swept", required=True, multiple=True, metavar="NAME=VALUE,...",
+    help="Values of an option to try; several options are combined.",
+)  # fmt: skip
+@click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
+@click.option("--protocol", default="paper", show_default=True, help="paper, compact, demo, smoke.")
+@click.option(
+    "--first", type=Number(float, above=0, maximum=100), metavar="PERCENT",
+    help="Train and judge only the first tasks, those that this part of a sequence touches.",
+)  # fmt: skip
+@click.pass_context
+def tune(
+    ctx: click.Context,
+    /,
+    method: str,
+    on: tuple[str, ...],
+    swept: tuple[str, ...],
+    seeds: str,
+    protocol: str,
+    first: float | None,
+    **given: Any,
+) -> None:
+    """Try options of a method and choose the setting with the highest mean area.
+
+    The area of a run is the mean, over its evaluations, of the success over all tasks of the
+    sequence. All settings that differ in per-run options train in one fleet. The choice goes to a
+    file in RESULTS/tuning that `cwbench run --tuned FILE` takes; reports mark numbers of the chosen
+    setting, as they are no test on the sequences it was chosen on.
+    """
+    from cwbench.experiment.tuning import make_tuning, parse_sweep
+
+    training = Training.take(given)
+    wanted = list(dict.fromkeys(one for text in on for one in sequences.expand(text)))
+    numbers = parse_seeds(seeds)
+    parse_protocol(protocol)
+    if not training.launching.waits:
+        raise UserError(
+            f"tune --launcher {training.launching.launcher}: the choice needs the results",
+            "use --launcher local or ray",
+        )
+    tuning = make_tuning(
+        method,
+        wanted,
+        parse_sweep(swept, method),
+        seeds=numbers,
+        protocol=protocol,
+        first=first,
+    )
+    if not train([tuning.experiment], training):
+        ctx.exit(1)
+    if training.finishes:
+        finish(tuning, training)
+
+
+def finish(tuning: Tuning, training: Training) -> None:
+    """Choose, write the choice down and say what it rests on."""
+    from cwbench.experiment.tuning import summary
+    from cwbench.store.tuning import write
+
+    runs, _ = tuning.experiment.runs()
+    settings = tuning.settings(training.results, runs)
+    record = tuning.record(settings, runs) | {"command": command_line()}
+    file = write(training.results, record)
+    rows = [
+        (
+            *(str(value) for value in setting.options.values()),
+            f"{setting.score:.3f}",
+            f"[{setting.low:.3f}, {setting.high:.3f}]" if setting.runs > 1 else "",
+            str(setting.runs),
+        )
+        for setting in settings
+    ]
+    show(rows, *map(flag_name, tuning.swept), "mean area", "90 % interval", "runs")
+    for line in summary(settings, record):
+        click.echo(line)
+    click.echo(f"written to {file}; use it with: cwbench run --tuned {file} --seq SEQUENCE")

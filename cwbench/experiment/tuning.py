@@ -1,0 +1,253 @@
+"""Choosing a method's options by a stated rule, on sequences that are then no test of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cwbench.experiment import api
+from cwbench.experiment.build import find_option, load_method, parse_protocol, parse_seeds
+from cwbench.experiment.definition import Experiment, members_of
+from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.objects import find_sequences
+from cwbench.experiment.session import open_session
+from cwbench.reports.analysis.intervals import t_quantile
+from cwbench.spec import options
+from cwbench.spec.errors import UserError, located
+from cwbench.store import tuning as store
+from cwbench.store.results import load_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cwbench.planning.plan import Run
+    from cwbench.sequences import Sequence as TaskSequence
+
+RULE = "highest mean area"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One candidate and how it did: the mean over seeds and sequences, with a 90 % t interval."""
+
+    options: Mapping[str, Any]
+    score: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Candidates, the sequences they are tried on, and how much of each sequence."""
+
+    experiment: Experiment
+    on: tuple[str, ...]  # names of the whole sequences
+    swept: tuple[str, ...]  # options with several values
+    first: float | None = None  # percent of a sequence's tasks that may be looked at
+
+    @property
+    def rule(self) -> str:
+        part = "" if self.first is None else f" in the first {self.first:g} % of each sequence"
+        return RULE + part
+
+    def settings(self, results: Path, runs: Sequence[Run]) -> list[Setting]:
+        """The candidates, best first; of equals the one named first. UserError if one lacks."""
+        areas = run_areas(load_runs(results).evals, runs)
+        count = len(runs) // len(self.experiment.members)
+        found = []
+        for number, member in enumerate(self.experiment.members):
+            own = [_name(run) for run in runs[number * count : (number + 1) * count]]
+            if lacking := [name for name in own if name not in areas]:
+                raise UserError(f"run {lacking[0]} is not done", "the same command continues")
+            values = {name: member.options[name] for name in self.swept}
+            found.append(_setting(values, np.array([areas[name] for name in own])))
+        return sorted(found, key=lambda setting: -setting.score)
+
+    def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
+        """What is written down: the choice, what it was made from, and what that cost."""
+        segments = {segment.id: segment for run in runs for segment in run.segments}
+        sequences = dict.fromkeys(run.sequence for run in runs)
+        return {
+            "method": runs[0].segments[0].setup.method,
+            "options": dict(settings[0].options),
+            "on": list(dict.fromkeys((*self.on, *sequences))),
+            "rule": self.rule,
+            "protocol": self.experiment.protocol,
+            "seeds": list(self.experiment.seeds),
+            "runs": len(runs),
+            "steps": sum(segment.steps for segment in segments.values()),
+            "settings": [
+                vars(setting) | {"options": dict(setting.options)} for setting in settings
+            ],
+        }
+
+
+def make_tuning(
+    method: str,
+    on: Sequence[TaskSequence],
+    sweep: Mapping[str, Sequence[Any]],
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] = (0,),
+    protocol: str = "paper",
+    first: float | None = None,
+) -> Tuning:
+    """Every combination of the swept values, on all or the first part of some sequences."""
+    if not sweep:
+        raise UserError("no option has several values", "give --option NAME=VALUE,VALUE,...")
+    given = {**(fixed or {}), **{name: list(values) for name, values in sweep.items()}}
+    found = members_of({"name": method, "options": given}, {})
+    _, entry = load_method(method)
+    swept = tuple(find_option(name, method, entry)[1] for name in sweep)
+    sequences = tuple(on) if first is None else tuple(_cut(one, first) for one in on)
+    experiment = Experiment(
+        name=f"tuning {method} on {', '.join(one.name for one in on)}",
+        description="",
+        members=tuple(replace(member, swept=swept) for member in found),
+        sequences=sequences,
+        seeds=tuple(seeds),
+        protocol=protocol,
+    )
+    return Tuning(experiment, tuple(one.name for one in on), swept, first)
+
+
+def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
+    """The first tasks of a sequence, as many as a share of its steps touches."""
+    if not 0 < percent <= 100:
+        raise UserError(f"{percent:g} percent of a sequence", "give more than 0 and at most 100")
+    count = math.ceil(percent / 100 * len(sequence.tasks))
+    if count == len(sequence.tasks):
+        return sequence
+    name = f"{sequence.name}-first-{count}"
+    return replace(sequence, name=name, tasks=sequence.tasks[:count])
+
+
+def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
+    """`lambda=1,10,100` -> the option's field and its values, each of the option's type."""
+    _, entry = load_method(method)
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        if not (sign and values):
+            raise UserError(f"--option {text}: no values", "write NAME=VALUE,VALUE,...")
+        group, field = find_option(name, method, entry)
+        hint = options.field_type(group, options.field_of(group, field))
+        with located(f"--option {name}"):
+            found[field] = [_value(hint, part.strip()) for part in values.split(",")]
+    return found
+
+
+def _value(hint: Any, text: str) -> Any:
+    if hint is bool and text in ("true", "false"):
+        return text == "true"
+    return options.parse(hint, text)
+
+
+def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
+    """Run -> mean over evaluations of the mean success over all its tasks, unseen ones as 0."""
+    tasks = {_name(run): len(run.tasks) for run in runs}
+    done = {_name(run): sum(segment.steps for segment in run.segments) for run in runs}
+    areas = {}
+    for name, rows in evals[evals["run"].isin(list(tasks))].groupby("run"):
+        key = str(name)
+        rate = rows["successes"] / rows["episodes"]
+        if rows["step"].max() == done[key]:
+            areas[key] = float(rate.groupby(rows["step"]).sum().mean()) / tasks[key]
+    return areas
+
+
+def _name(run: Run) -> str:
+    return f"{run.sequence}/{run.segments[-1].id}"
+
+
+def _setting(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:
+    mean, count = float(scores.mean()), len(scores)
+    reach = math.nan
+    if count > 1:
+        reach = t_quantile(count - 1) * float(scores.std(ddof=1)) / math.sqrt(count)
+    return Setting(values, mean, mean - reach, mean + reach, count)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `cwbench.tune` returns; printed, it says what the choice rests on."""
+
+    options: Mapping[str, Any]  # the chosen ones, for `cwbench.plan(method, sequence, **options)`
+    settings: tuple[Setting, ...]  # all candidates, best first
+    record: Mapping[str, Any]
+    file: Path
+
+    def __str__(self) -> str:
+        return "\n".join(summary(self.settings, self.record))
+
+
+def tune(
+    method: str,
+    on: str | Sequence[str],
+    sweep: Mapping[str, Sequence[Any]],
+    *,
+    seeds: int | str | Iterable[int] = 0,
+    protocol: str = "paper",
+    first: float | None = None,
+    results: str | Path = "results",
+    quiet: bool = False,
+    **options: Any,
+) -> Tuned:
+    """Try values of a method's options, `sweep`, and choose the setting with the best mean area.
+
+    As `cwbench tune`: `on` names sequences, `first` percent of each may be looked at. Other
+    `options` are the same for all settings, or say how to train, as in `cwbench.plan`.
+    """
+    execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    names = [on] if isinstance(on, str) else on
+    tuning = make_tuning(
+        method,
+        [one for name in names for one in find_sequences(name)],
+        sweep,
+        fixed=options,
+        seeds=parse_seeds(api.seed_text(seeds)),
+        protocol=parse_protocol(protocol),
+        first=first,
+    )
+    runs, methods = tuning.experiment.runs()
+    segments = [segment for run in runs for segment in run.segments]
+    call = "the same call of cwbench.tune"
+    how = {"execution": execution, "launching": launching, "command": call}
+    session = open_session(Path(results), methods, segments, **how)
+    api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
+    settings = tuning.settings(Path(results), runs)
+    record = tuning.record(settings, runs) | {"command": call}
+    return Tuned(settings[0].options, tuple(settings), record, store.write(Path(results), record))
+
+
+def sensitivity(settings: Sequence[Setting]) -> dict[str, dict[Any, float]]:
+    """Option -> value -> mean score of the settings that have it."""
+    names = settings[0].options
+    return {
+        name: {
+            value: float(np.mean([s.score for s in settings if s.options[name] == value]))
+            for value in dict.fromkeys(s.options[name] for s in settings)
+        }
+        for name in names
+    }
+
+
+def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]:
+    """What a reader must know about the choice, in a few lines."""
+    chosen = ", ".join(f"{options.flag_name(k)}={v}" for k, v in record["options"].items())
+    spread = settings[0].score - settings[-1].score
+    lines = [
+        f"chosen by {record['rule']}: {chosen}",
+        f"{len(settings)} settings, {record['runs']} runs, {record['steps']:,} environment steps; "
+        f"best minus worst setting: {spread:.3f}",
+    ]
+    for name, values in sensitivity(settings).items():
+        text = ", ".join(f"{value}: {score:.3f}" for value, score in values.items())
+        lines.append(f"mean area by {options.flag_name(name)}: {text}")
+    return lines

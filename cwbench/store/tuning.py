@@ -1,0 +1,59 @@
+"""Which options were chosen on which sequences: RESULTS/tuning/*.json of `cwbench tune`."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cwbench.spec.errors import UserError
+from cwbench.spec.files import read_text
+from cwbench.spec.segment import SCHEMA, digest
+from cwbench.store.files import write_json
+
+KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
+
+
+def write(root: Path, record: Mapping[str, Any]) -> Path:
+    """Keep a record in a results folder; its name says the method."""
+    folder = root / "tuning"
+    folder.mkdir(parents=True, exist_ok=True)
+    key = digest({name: record[name] for name in ("method", "options", "on", "settings")})
+    file = folder / f"{record['method'].replace('/', '_')}-{key}.json"
+    write_json(file, {"schema": SCHEMA, **record})
+    return file
+
+
+def read(file: Path) -> dict[str, Any]:
+    """A record, checked; UserError if the file is something else."""
+    try:
+        record = json.loads(read_text(file))
+    except (json.JSONDecodeError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not all(
+        isinstance(record.get(key), kind) for key, kind in KEYS.items()
+    ):
+        raise UserError("not a file of `cwbench tune`")
+    if record["schema"] > SCHEMA:
+        raise UserError("written by a newer cwbench", "upgrade")
+    return record
+
+
+def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:
+    """The records of a results folder; files that cannot be read become problems."""
+    found = []
+    for file in sorted(root.glob("tuning/*.json")):
+        try:
+            found.append(read(file))
+        except UserError as error:
+            problems.append(f"tuning/{file.name}: {error}")
+    return found
+
+
+def matches(record: Mapping[str, Any], segment: Mapping[str, Any]) -> bool:
+    """Whether a segment's record has the method and the options that were chosen."""
+    values: dict[str, Any] = {}
+    for group in ("schedule", "env", "network", "sac", "method_options"):
+        values |= segment[group]
+    return segment["method"] == record["method"] and all(
+        name in values and values[name] == value for name, value in record["options"].items()
+    )

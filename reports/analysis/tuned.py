@@ -1,0 +1,33 @@
+"""Settings that `cwbench tune` chose: their titles say where, and problems say what is no test."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cwbench.reports.analysis.study import Group, Study
+from cwbench.store.tuning import matches
+
+
+def mark(study: Study, records: Sequence[Mapping[str, Any]]) -> None:
+    """Name in the title of each chosen setting the sequences it was chosen on."""
+    study.groups = [
+        replace(group, tuned_on=_tuned_on(study, group, records)) for group in study.groups
+    ]
+
+
+def _tuned_on(study: Study, group: Group, records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    ids = [key for run in group.runs for key in run.segments if key in study.segments]
+    if not ids:
+        return ()
+    found = [r["on"] for r in records if matches(r, study.segments[ids[0]])]
+    return tuple(dict.fromkeys(name for names in found for name in names))
+
+
+def problems(study: Study) -> Iterator[str]:
+    """Numbers on a sequence that the setting was chosen on."""
+    for group in study.groups:
+        if group.sequence in group.tuned_on:
+            yield (
+                f"{group.sequence}, {group.title}: the options were chosen on this sequence, so "
+                "its numbers there are no test of them"
+            )

@@ -1,0 +1,134 @@
+"""Tuning: candidates, the rule, what is written down, and how reports mark it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import cwbench
+from cwbench import sequences
+from cwbench.cli import cli
+from cwbench.experiment.tuning import (
+    Setting,
+    make_tuning,
+    parse_sweep,
+    run_areas,
+    sensitivity,
+    summary,
+)
+from cwbench.reports.build import read as read_report
+from cwbench.store import tuning as store
+
+TINY: dict[str, Any] = {
+    "steps_per_task": 40, "eval_every": 20, "eval_episodes": 1, "start_steps": 5,
+    "update_after": 10, "update_every": 10, "batch_size": 8, "width": 8, "layers": 1,
+    "importance_samples": 10, "device": "cpu", "workers": 1, "threads": 1,
+}  # fmt: skip
+
+
+def test_every_combination_is_a_candidate_and_differs_within_a_fleet() -> None:
+    sweep = parse_sweep(["coef=1,10", "importance-samples=5,7"], "ewc")
+    assert sweep == {"coef": [1.0, 10.0], "importance_samples": [5, 7]}
+    tuning = make_tuning("ewc", [sequences.get("cw3-1")], sweep, seeds=(0, 1))
+    runs, _ = tuning.experiment.runs()
+    assert len(runs) == 2 * 2 * 2
+    assert {run.label for run in runs[:2]} == {"ewc (coef=1.0, importance-samples=5)"}
+    keys = {str(run.segments[0].setup.fleet_key()) for run in runs}
+    assert len(keys) == 2  # values of coef share a fleet
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("coef", "no values"),
+        ("coef=", "no values"),
+        ("coef=x", "is not a number"),
+        ("coef=1,1", "names a value twice"),
+        ("coeff=1,2", "no option 'coeff'"),
+    ],
+)
+def test_a_wrong_sweep_is_refused(text: str, message: str) -> None:
+    with pytest.raises(cwbench.UserError, match=message):
+        make_tuning("ewc", [sequences.get("cw3-1")], parse_sweep([text], "ewc"))
+
+
+def test_the_first_part_of_a_sequence_is_trained_and_nothing_else() -> None:
+    tuning = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]}, first=25)
+    [run] = tuning.experiment.runs()[0]
+    assert run.tasks == sequences.get("cw10").tasks[:3] and run.sequence == "cw10-first-3"
+    whole = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]})
+    [other] = whole.experiment.runs()[0]
+    assert run.segments == other.segments[:3]
+    assert "first 25 %" in tuning.rule
+
+
+def test_the_area_counts_unseen_tasks_as_failures() -> None:
+    tuning = make_tuning("ewc", [sequences.get("point3")], {"coef": [1.0]}, protocol="demo")
+    [run] = tuning.experiment.runs()[0]
+    rows = [
+        # step, successes of 10 for each task seen
+        (2000, [10]),
+        (4000, [10, 5]),
+        (6000, [2, 4, 6]),
+    ]
+    evals = pd.DataFrame(
+        [
+            {"run": f"point3/{run.segments[-1].id}", "step": step, "successes": s, "episodes": 10}
+            for step, counts in rows
+            for s in counts
+        ]
+    )
+    expected = np.mean([1 / 3, 1.5 / 3, 1.2 / 3])
+    assert list(run_areas(evals, [run]).values()) == [pytest.approx(expected)]
+    assert not run_areas(evals[evals["step"] < 6000], [run])  # not done
+
+
+def test_sensitivity_is_a_mean_over_the_other_options() -> None:
+    settings = [
+        Setting({"a": 1, "b": 1}, 0.9, 0, 0, 1),
+        Setting({"a": 1, "b": 2}, 0.5, 0, 0, 1),
+        Setting({"a": 2, "b": 1}, 0.3, 0, 0, 1),
+        Setting({"a": 2, "b": 2}, 0.1, 0, 0, 1),
+    ]
+    means = sensitivity(settings)
+    assert means["a"] == {1: pytest.approx(0.7), 2: pytest.approx(0.2)}
+    assert means["b"] == {1: pytest.approx(0.6), 2: pytest.approx(0.3)}
+    record = {"rule": "rule", "options": {"a": 1, "b": 1}, "runs": 4, "steps": 100}
+    assert "best minus worst setting: 0.800" in "\n".join(summary(settings, record))
+
+
+def test_tune_then_run_then_report(tmp_path: Path) -> None:
+    """The whole way: a sweep, its file, a run with it elsewhere, and the marks in reports."""
+    sweep = {"coef": [1.0, 1e4]}
+    tuned = cwbench.tune("ewc", "reach-0-1,reach-3-1", sweep, results=tmp_path, quiet=True, **TINY)
+    assert len(tuned.settings) == 2 and tuned.record["runs"] == 2
+    assert tuned.settings[0].score >= tuned.settings[1].score
+    assert tuned.record["steps"] == 2 * 2 * 40
+    study = read_report(tmp_path)
+    marked = [group for group in study.groups if group.tuned_on]
+    assert [f"coef={tuned.options['coef']}" in group.label for group in marked] == [True]
+    assert marked[0].title.endswith("tuned on reach-0-1-reach-3-1")
+    assert any("no test of them" in problem for problem in study.problems)
+
+    other = tmp_path / "other"
+    flags = [f"--{k.replace('_', '-')}={v}" for k, v in TINY.items()]
+    command = ["run", "--tuned", str(tuned.file), "--seq", "reach-5-1", "--results", str(other)]
+    made = CliRunner().invoke(cli, [*command, *flags, "--quiet", "--no-live"])
+    assert made.exit_code == 0, made.output
+    [group] = read_report(other).groups
+    assert group.tuned_on == ("reach-0-1-reach-3-1",) and group.method == "ewc"
+    assert not any("no test" in problem for problem in read_report(other).problems)
+
+
+def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:
+    record = {"method": "ewc", "options": {"coef": 1.0}, "on": ["cw3-1"], "settings": []}
+    file = store.write(tmp_path, record)
+    command = ["run", "--seq", "cw3-1", "--tuned", str(file), "--method", "l2"]
+    made = CliRunner().invoke(cli, command)
+    assert "is of ewc, not of l2" in str(made.exception)
+    file.write_text("{}")
+    made = CliRunner().invoke(cli, command)
+    assert "not a file of `cwbench tune`" in str(made.exception)
