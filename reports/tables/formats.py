@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -42,6 +43,8 @@ def mark(cell: Cell) -> str:
     return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
 
 
+NARROW = 3  # columns of numbers that fit one column of a two-column page
+
 # LaTeX ---------------------------------------------------------------------------------------
 
 
@@ -73,42 +76,45 @@ def latex_block(block: Block, interval: str) -> list[str]:
     out = []
     if block.title:
         width = len(block.columns) + 1
-        out += [
-            rf"\multicolumn{{{width}}}{{c}}{{\textbf{{\underline{{{tex(block.title)}}}}}}} \\",
-            r"\vspace{-2mm}\\",
-        ]
+        out.append(rf"\multicolumn{{{width}}}{{c}}{{\textbf{{{tex(block.title)}}}}} \\[0.5mm]")
     if block.spans:
-        spans = [
-            rf"\multicolumn{{{count}}}{{c{'|' * (index + 1 < len(block.spans))}}}"
-            rf"{{\textbf{{\underline{{{tex(title)}}}}}}}"
-            for index, (title, count) in enumerate(block.spans)
-        ]
-        out += [" & ".join(["", *spans]).lstrip() + r" \\", r"\vspace{-3mm}\\"]
+        out += _latex_spans(block)
     out += [first + r" \\", r"\midrule"]
     for index, line in enumerate(lines):
         if block.mean and index == len(lines) - 1:
-            out += [r"\hline", r"\vspace{-3mm}\\"]
+            out.append(r"\midrule")
         out.append(line + r" \\")
     return out
 
 
+def _latex_spans(block: Block) -> list[str]:
+    """Titles over groups of columns, with a rule below each."""
+    ends = list(accumulate((count for _, count in block.spans), initial=1))
+    titles = [
+        rf"\multicolumn{{{count}}}{{c}}{{\textbf{{{tex(title)}}}}}" for title, count in block.spans
+    ]
+    rules = [rf"\cmidrule(lr){{{a + 1}-{b}}}" for a, b in pairwise(ends)]
+    return [" & ".join(["", *titles]).lstrip() + r" \\", "".join(rules)]
+
+
 def latex(table: Table, interval: str = INTERVALS[0]) -> str:
-    """The paper's layout: blocks stacked in one tabular, intervals in scriptsize."""
-    widest = max(table.blocks, key=lambda block: len(block.columns))
-    columns = "c" * (len(widest.columns) + 1)
-    if widest.spans:
-        columns = "c" + "|".join("c" * count for _, count in widest.spans)
+    """The paper's layout: blocks stacked in one tabular, intervals in scriptsize.
+
+    Wide tables span both columns of a two-column page (`table*`, which is `table` on others).
+    """
+    widest = max(len(block.columns) for block in table.blocks)
+    environment = "table*" if widest > NARROW else "table"
     narrow = all(cell.score for block in table.blocks for _, row in block.rows for cell in row)
     usual = interval == INTERVALS[0]
     note = "" if usual else f" Intervals: {interval}."
     body: list[str] = []
     for index, block in enumerate(table.blocks):
         if index:
-            body += [r"\hline \hline", r"\vspace{-2mm}\\"]
+            body += [r"\midrule[\heavyrulewidth]"]
         body += latex_block(block, interval)
     return "\n".join(
         [
-            r"\begin{table}[!htp]",
+            rf"\begin{{{environment}}}[!htp]",
             r"\setlength{\belowcaptionskip}{8pt}",
             rf"\caption{{{tex(table.caption)}{note}}}",
             rf"\label{{table:{table.name}{'' if usual else f'-{interval}'}}}",
@@ -116,14 +122,14 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
             rf"\setlength{{\tabcolsep}}{{{0.5 if narrow else 1.5}mm}}",
             r"\renewcommand\arraystretch{1.03}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{columns}}}",
+            rf"\begin{{tabular}}{{l{'c' * widest}}}",
             r"\toprule",
             *body,
             r"\bottomrule",
             r"\end{tabular}}",
             r"\par\vspace{1mm}",
             rf"{{\scriptsize {tex(footer_text(table, interval))}\par}}",
-            r"\end{table}",
+            rf"\end{{{environment}}}",
             "",
         ]
     )

@@ -100,17 +100,21 @@ def verify(text: str, study: Study) -> Verdict:
     return Verdict(len(new), differences)
 
 
+LATEX_TITLE = re.compile(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{(?:\\underline\{)?([^}]*)\}+ \\\\")
+
+
 def _latex_cells(text: str) -> dict[Place, str]:
+    """Tables up to version 0.2 have underlined titles and `\\hline` where new ones have rules."""
     found: dict[Place, str] = {}
     block, header, before, inside = "", [""], "", False
     for line in text.splitlines():
-        if match := re.match(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{\\underline\{(.*)\}\}\}", line):
+        if match := LATEX_TITLE.match(line):
             block = match[1]
-        elif line == r"\midrule":
+        elif line == r"\midrule" and not inside:
             header, inside = _split(before, r"(?<!\\)&"), True
-        elif line.startswith((r"\hline \hline", r"\bottomrule")):
+        elif line.startswith((r"\hline \hline", r"\midrule[", r"\bottomrule")):
             inside = False
-        elif inside and not line.startswith((r"\hline", r"\vspace")):
+        elif inside and not line.startswith((r"\hline", r"\vspace", r"\midrule")):
             _add(found, block, header, _split(line, r"(?<!\\)&"))
         before = line
     return found

@@ -15,6 +15,7 @@ from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.intervals import INTERVALS, Estimate
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import Options
+from cwbench.reports.figures import figures
 from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.headline import stacked
 from cwbench.reports.tables.model import Block, Cell, Table, mark_bold
@@ -197,17 +198,48 @@ def test_comparisons_against_one_method(triplets: Path):
     assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
 
 
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
-def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
-    build.write_tables(list(build.tables_of(build.read(triplets))), tmp_path)
+TWO_COLUMNS = r"""\documentclass[10pt,twocolumn]{article}
+\usepackage[utf8]{inputenc}
+\usepackage[textwidth=6.75in,columnsep=0.25in]{geometry}
+\usepackage{amsmath,bm,booktabs,graphicx}
+\begin{document}
+"""
+
+
+def typeset(folder: Path, name: str) -> str:
+    """What pdflatex says."""
     done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"],
-        cwd=tmp_path,
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name],
+        cwd=folder,
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull" not in done.stdout and "too large" not in done.stdout
-    assert (tmp_path / "report.pdf").stat().st_size > 10_000
+    return done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
+def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
+    """The report, and its tables in a page of two columns: nothing is wider than the text."""
+    study = build.read(triplets)
+    build.write_tables(list(build.tables_of(study)), tmp_path)
+    inputs = re.findall(r"\\input\{.*?\}", (tmp_path / "report.tex").read_text())
+    body = "\n".join([*inputs, r"\end{document}"])
+    (tmp_path / "columns.tex").write_text(TWO_COLUMNS + body)
+    for name in ("report", "columns"):
+        said = typeset(tmp_path, f"{name}.tex")
+        assert "Overfull" not in said and "too large" not in said
+        assert (tmp_path / f"{name}.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
+def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
+    study = build.read(triplets)
+    (tmp_path / "figures").mkdir()
+    figures.draw(Scores(study, study.protocols[0]), "aggregates", tmp_path / "figures/aggregates")
+    body = build.latex_figure("aggregates") + "\n\\end{document}"
+    (tmp_path / "figure.tex").write_text(TWO_COLUMNS + body)
+    said = typeset(tmp_path, "figure.tex")
+    assert "Overfull" not in said and "aggregates.pdf" in said

@@ -7,7 +7,7 @@ import pytest
 
 from cwbench.reports import build
 from cwbench.reports.tables.formats import FORMATS
-from cwbench.reports.tables.verify import recipe_of, sign, verify
+from cwbench.reports.tables.verify import READERS, recipe_of, sign, verify
 
 
 def exported(root: Path, format: str, interval: str = "bootstrap") -> str:
@@ -58,3 +58,13 @@ def test_a_table_of_other_settings_is_not_compared(triplets: Path):
 def test_a_file_without_recipe_is_an_error(text: str):
     with pytest.raises(ValueError, match="cwbench-table"):
         recipe_of(text)
+
+
+def test_latex_tables_of_version_0_2_are_still_read():
+    new = [r"\multicolumn{2}{c}{\textbf{Forgetting}} \\[0.5mm]", r"CW3 & EWC \\", r"\midrule"]
+    new += [r"1 & $0.30$ \\", r"\midrule", r"mean & $0.15$ \\", r"\midrule[\heavyrulewidth]"]
+    old = [r"\multicolumn{2}{c}{\textbf{\underline{Forgetting}}} \\", r"\vspace{-2mm}\\"]
+    old += [r"CW3 & EWC \\", r"\midrule", r"1 & $0.30$ \\", r"\hline", r"\vspace{-3mm}\\"]
+    old += [r"mean & $0.15$ \\", r"\hline \hline", r"\vspace{-2mm}\\"]
+    cells = READERS["latex"]("\n".join(new))
+    assert cells == READERS["latex"]("\n".join(old)) and len(cells) == 2
