@@ -308,6 +308,7 @@ class Bench:
             snapshot_seconds=float("inf"),
             about=lambda segment: {},
             side_by_side=len(self.setups),
+            compile_ahead=False,  # all fleets start together
         )
 
     def memory(self, plan: Plan, timeline: Timeline) -> dict[str, float]:

@@ -41,6 +41,7 @@ class Runner:
     about: Callable[[Segment], Mapping[str, Any]]  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
     side_by_side: int = 1  # fleets that train at the same time, at most
+    compile_ahead: bool = True  # in other processes, on CUDA
     room: Callable[[Sequence[Segments]], bool] = lambda fleets: True  # whether they fit together
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
@@ -60,8 +61,8 @@ class Runner:
     @contextlib.contextmanager
     def _precompiling(self, plan: Plan) -> Iterator[Callable[[Segments], bool]]:
         """Compile for all fleets but the first in other processes; says which have been done."""
-        later = plan.fleets[1:] if self.compiled and self.device.type == "cuda" else ()
-        if not later:
+        later = plan.fleets[1:] if self.compiled and self.compile_ahead else ()
+        if not later or self.device.type != "cuda":
             yield lambda fleet: True
             return
         precompiler = Precompiler(
@@ -85,7 +86,7 @@ class Runner:
         for group, number in zip(groups, training.streams, strict=True):
             setup, stream = group[0].setup, side_by_side(self.device, number)
             with stream:
-                yield Fleet(
+                fleet = Fleet(
                     group,
                     self.methods[setup.method],
                     store=self.store,
@@ -97,6 +98,7 @@ class Runner:
                     gradients=self.gradients,
                     check_stop=training.stop.check,
                 )
+            yield fleet
 
     def mark(self, segments: Segments, state: str, message: str) -> None:
         for segment in segments:

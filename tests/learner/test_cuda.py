@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +19,13 @@ from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
 from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import global_norm
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
-from cwbench.planning.plan import Run, make_plan, split_evenly
+from cwbench.planning.plan import Run, make_plan, one_group, split_evenly
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import SharedArray
@@ -170,10 +172,8 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     assert (weights[37] - weights[38]).abs().mean() > 0.05  # members are not alike
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -> None:
-    from cwbench import envs
-
+def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:
+    """Three seeds of a method on three tasks of the point mass."""
     base, entry = methods.load(name)
     small = {"batch_size": 8, "width": 16, "horizon": 20}
     layers = (small, entry.options, entry.method.preset)
@@ -197,6 +197,34 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
             )
         ]
     ]
+    return base, kind, runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
+    """Each fleet with a stream and graphs of its own; compiled ahead in other processes."""
+    from cwbench import envs
+
+    found = [toy_runs(name) for name in ("finetuning", "ewc", "recall")]
+    runs = [run for *_, own in found for run in own]
+    store = Store(tmp_path)
+    store.add_experiment({"name": "all", "command": "", "runs": [run.record() for run in runs]})
+    runner = Runner(
+        store, {base: kind for base, kind, _ in found}, CUDA, envs.dims, grouping=one_group,
+        compiled=compiled, snapshot_seconds=1e9, about=lambda segment: {}, side_by_side=3,
+    )  # fmt: skip
+    with Pool(2) as pool:
+        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Quiet())
+    assert not outcome.failed and not outcome.diverged
+    assert (load_runs(tmp_path).runs["state"] == "done").all()
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -> None:
+    from cwbench import envs
+
+    base, kind, runs = toy_runs(name)
     store = Store(tmp_path)
     store.add_experiment({"name": name, "command": "", "runs": [run.record() for run in runs]})
 
