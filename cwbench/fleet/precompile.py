@@ -74,9 +74,10 @@ class Precompiler:
     def _start(self, shapes: Sequence[Shape], device: torch.device, gradients: Gradients) -> Any:
         context = multiprocessing.get_context("spawn")
         connection, theirs = context.Pipe(duplex=False)
-        tf32 = torch.backends.cuda.matmul.allow_tf32
         process = context.Process(
-            target=compile_shapes, args=(theirs, shapes, device, gradients, tf32), daemon=True
+            target=compile_shapes,
+            args=(theirs, shapes, device, gradients, torch_settings()),
+            daemon=True,
         )
         with environment(ENVIRONMENT), without_main():
             process.start()
@@ -104,18 +105,23 @@ class Precompiler:
             process.join()
 
 
+def torch_settings() -> tuple[bool, bool]:
+    """What the compiler's cache distinguishes by, as this process has it: TF32 and oneDNN."""
+    return torch.backends.cuda.matmul.allow_tf32, bool(torch.backends.mkldnn.enabled)
+
+
 def compile_shapes(
     connection: Connection,
     shapes: Sequence[Shape],
     device: torch.device,
     gradients: Gradients,
-    tf32: bool,
+    settings: tuple[bool, bool],
 ) -> None:
     """The body of a process: one update of every shape, on random transitions."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)
-    torch.backends.cuda.matmul.allow_tf32 = tf32  # the cache distinguishes by it
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.mkldnn.enabled = settings  # type: ignore[assignment]
     for shape in shapes:
         with contextlib.suppress(Exception):  # training meets it too, and reports it
             compile_shape(shape, device, gradients)

@@ -15,7 +15,7 @@ from cwbench.planning.plan import Plan
 from cwbench.store import checkpoint
 from cwbench.store.results import Store, load_runs
 
-METHODS = ("finetuning", "ewc", "recall")
+METHODS = ("finetuning", "ewc", "l2")
 TASKS = ("reach-0-1", "reach-2-1000")
 
 
@@ -93,7 +93,7 @@ def test_an_error_in_a_method_ends_its_own_fleet_only(
     assert list(outcome.failed.values()) == ["a fault of this method"]
     assert outcome.trained == 4 and outcome.skipped == 1
     states = {segment.setup.method: store.folder(segment).state for segment in plan.segments}
-    assert states == {"finetuning": "done", "ewc": "pending", "recall": "done"}
+    assert states == {"finetuning": "done", "ewc": "pending", "l2": "done"}
     toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
     assert_same(store, plan, tmp_path, alone)
 
