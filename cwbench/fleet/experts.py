@@ -11,7 +11,6 @@ from pathlib import Path
 from torch import Tensor
 
 from cwbench.spec.segment import Segment
-from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store import checkpoint
 from cwbench.store.results import Store
 
@@ -31,15 +30,19 @@ def copy_tables(store: Store, segment: Segment) -> None:
     """Begin evals.csv and train.csv with what the expert's say, without its last evaluation."""
     assert segment.expert is not None
     expert, folder = store.folder(segment.expert).path, store.folder(segment)
+    learned = _rows(expert)
     before = [] if segment.parent is None else _rows(store.folder(segment.parent).path)
-    last = [row for row in before if int(row[0]) == segment.steps]
-    for step, _, *result in _rows(expert):
-        if int(step) < segment.steps:
-            rows = [[step, *row[1:]] for row in last]
-            folder.append("evals.csv", EVAL_COLUMNS, [*rows, [step, segment.position, *result]])
+    columns = [name for name in learned[0] if not before or name in before[0]]
+    kept = [row for row in before if int(row["step"]) == segment.steps]
+    for row in learned:
+        if int(row["step"]) < segment.steps:
+            rows = [old | {"step": row["step"]} for old in kept]
+            rows.append(row | {"eval_position": str(segment.position)})
+            table = [[one[name] for name in columns] for one in rows]
+            folder.append("evals.csv", columns, table)
     (folder.path / "train.csv").write_bytes((expert / "train.csv").read_bytes())
 
 
-def _rows(folder: Path) -> list[list[str]]:
+def _rows(folder: Path) -> list[dict[str, str]]:
     with (folder / "evals.csv").open(newline="", encoding="utf-8") as stream:
-        return [[row[name] for name in EVAL_COLUMNS] for row in csv.DictReader(stream)]
+        return list(csv.DictReader(stream))

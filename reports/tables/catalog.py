@@ -8,7 +8,7 @@ from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
-from cwbench.reports.tables import details, other_papers, paper_comparison, standings
+from cwbench.reports.tables import details, orders, other_papers, paper_comparison, standings
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
@@ -61,6 +61,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
     for family in SEQUENCES:
         if family in present:
             yield from _details(scores, family)
+    yield from _orders(scores)
     if "single" in present:
         caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
         yield Entry(
@@ -76,6 +77,17 @@ def entries(scores: Scores) -> Iterator[Entry]:
             caption,
             partial(resources, scores, family),
         )
+
+
+def _orders(scores: Scores) -> Iterator[Entry]:
+    if orders.present(scores):
+        caption = (
+            "The order of tasks as a factor. Mean over orders and seeds, in brackets "
+            f"{100 * scores.level:g} % intervals for other orders of the same tasks and other "
+            "seeds. Share of the order: part of the variance between runs that is between orders. "
+            "Only seeds that have ended in every order."
+        )
+        yield Entry("orders", "details", ("other",), caption, partial(orders.orders, scores))
 
 
 SOURCES = ("paper", *other_papers.PAPERS)  # of published numbers

@@ -1,0 +1,61 @@
+"""How much the order of tasks matters: means over orders and seeds, and the order's share."""
+
+import numpy as np
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.orders import Interval, by_family, complete, order_effect
+from cwbench.reports.analysis.scores import Score, Scores, nothing
+from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.study import Group
+from cwbench.reports.tables.details import seed_matrix
+from cwbench.reports.tables.model import Block, Cell, empty_cell
+
+METRICS = ("average_performance", "forgetting", "anytime_performance")
+
+
+def present(scores: Scores) -> bool:
+    """Whether a setting has been asked for in several orders."""
+    groups = scores.study.of(scores.protocol, "other")
+    families = [by_family(rows) for rows in by_setup(groups).values()]
+    return any(len(rows) > 1 for found in families for rows in found.values())
+
+
+def orders(scores: Scores) -> tuple[Block, ...]:
+    """A block for each metric; a row for each setting and family of orders."""
+    setups = by_setup(scores.study.of(scores.protocol, "other"))
+    blocks = []
+    for metric in METRICS:
+        rows = [
+            (f"{title}, {family}", _cells(scores, groups, metric))
+            for title, every in zip(titles(setups), setups.values(), strict=True)
+            for family, groups in by_family(every).items()
+            if len(groups) > 1 and not any(group.joint for group in groups)
+        ]
+        columns = ("Mean", "Share of the order", "Orders", "Seeds")
+        blocks.append(Block(names.METRICS[metric].title, "Method", columns, tuple(rows)))
+    return tuple(blocks)
+
+
+def _cells(scores: Scores, groups: list[Group], metric: str) -> tuple[Cell, ...]:
+    values = complete(seed_matrix(scores, groups, metric)[0])
+    keys = empty_cell(groups).keys
+    if not values.size:
+        empty = Cell(nothing("no seed has ended in all orders"), keys=keys)
+        return (empty, empty, Cell(text="0"), Cell(text="0"))
+    found = order_effect(values, scores.level)
+    mean = _estimate(found.mean, found.mean_interval, names.METRICS[metric].bounds)
+    share = _estimate(found.share, found.share_interval, (0, 1))
+    why = "" if min(values.shape) > 1 else "needs two orders and two seeds"
+    return (
+        Cell(Score(mean, found.seeds, why), keys=keys),
+        Cell(Score(share, found.seeds, why), keys=keys),
+        Cell(text=str(found.orders)),
+        Cell(text=str(found.seeds)),
+    )
+
+
+def _estimate(value: float, interval: Interval, bounds: Interval) -> Estimate:
+    """One interval, whichever kind a table shows."""
+    low, high = np.clip(interval, *bounds).tolist()
+    return Estimate(value, low, high, low, high, low, high)
