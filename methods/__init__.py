@@ -91,6 +91,8 @@ BASES: dict[str, Entry] = {
     "vcl": Entry("vcl:VCL", "VCL", "regularisation"),
     "cka-rl": Entry("cka_rl:CKARL", "CKA-RL", "parameters"),
     "csp": Entry("csp:CSP", "CSP", "parameters"),
+    "prognet": Entry("prognet:ProgNet", "ProgNet", "parameters"),
+    "componet": Entry("componet:CompoNet", "CompoNet", "parameters"),
 }
 VARIANTS: dict[str, Entry] = {
     # As re-implemented in RECALL's release, without its mistakes.

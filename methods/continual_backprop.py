@@ -57,7 +57,7 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
 
     def _incoming(self, network: str, layer: int) -> Tensor:
         draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
-        fresh = self.trainer.networks[network].init_unit(self.trainer.seeds, layer, draw)
+        fresh: Tensor = self.trainer.networks[network].init_unit(self.trainer.seeds, layer, draw)
         return fresh.to(self.trainer.device)
 
     def _outgoing(self, network: str, layer: int) -> Tensor:

@@ -57,11 +57,11 @@ class Policy:
 
     @property
     def obs_dim(self) -> int:
-        return self.layout.shapes["actor.0.weight"][-2]
+        return envs.dims(self.segment.setup.env)[0]
 
     @property
     def action_dim(self) -> int:
-        return self.layout.shapes[f"actor.{self.layout.layers}.bias"][-1] // 2
+        return envs.dims(self.segment.setup.env)[1]
 
 
 def load_policy(
@@ -146,6 +146,7 @@ def _weights(
         schedule=setup.schedule,
         device=torch.device("cpu"),
         length=segment.length,
+        architecture=method_class.architecture,
     )
     trainer.load(checkpoint.under("trainer", tensors))
     method = method_class(setup.options, trainer)

@@ -60,6 +60,7 @@ class Fleet:
             length=segments[0].length,
             compiled=compiled,
             gradients=gradients,
+            architecture=method_class.architecture,
         )
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])

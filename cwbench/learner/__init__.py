@@ -1,29 +1,38 @@
 """Training of R runs at once. What the author of a method needs is exported here."""
 
 from cwbench.learner.adam import Adam
+from cwbench.learner.architecture import Architecture, fresh_network, network_shapes, plain_actor
 from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
-from cwbench.learner.networks import Params, Policy
+from cwbench.learner.networks import Network, Params, Policy
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import MethodConfig
+from cwbench.spec import array_layers
+from cwbench.spec.config import MethodConfig, NetworkConfig
 from cwbench.spec.options import option
 from cwbench.spec.schedule import Exploration
 
 __all__ = [
     "Adam",
+    "Architecture",
     "Batch",
     "Exploration",
     "Method",
     "MethodConfig",
+    "Network",
+    "NetworkConfig",
     "Params",
     "Policy",
     "Tasks",
     "Trainer",
+    "array_layers",
     "clip_global_norm",
+    "fresh_network",
     "like",
+    "network_shapes",
     "option",
     "per_run_sum",
+    "plain_actor",
     "sum_over",
 ]

@@ -62,8 +62,8 @@ def sac_gradients(
     alpha_w = w * alpha  # [R, B], the derivative of the actor's loss by log pi
     by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, alpha_w)
     by_log_std = policy.log_std_gradient(by_log_std, raw_log_std[:, 0], log_std[:, 0])
-    by_out, cache = torch.cat([by_mean, by_log_std], -1), actor_cache.first
-    grads = policy.network.gradients(params, cache, policy.network.deltas(cache, by_out)) | grads
+    by_out = torch.cat([by_mean, by_log_std], -1)
+    grads = policy.network.backward(params, actor_cache, by_out) | grads
 
     # Temperature.
     entropy_gap = w * (-log_pi - target_entropy)

@@ -112,6 +112,7 @@ def autograd_gradients(
         losses, y = sac_losses(policy, critic, params, *others)
         # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
         total = (losses.actor + losses.critic + losses.alpha).sum()
-    grads = torch.autograd.grad(total, list(params.values()))
+    trained = {name: p for name, p in params.items() if p.requires_grad}
+    grads = torch.autograd.grad(total, list(trained.values()))
     detached = Losses(*(loss.detach() for loss in losses))
-    return SACGradients(detached, dict(zip(params, grads, strict=True)), y)
+    return SACGradients(detached, dict(zip(trained, grads, strict=True)), y)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from cwbench.learner.architecture import Architecture
 from cwbench.learner.hooks import no_global_randomness
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
@@ -37,6 +38,7 @@ class Method(Generic[C]):
     annotation_width: int = 0  # numbers that a method adds to each of them
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
     interval: int = 0  # updates between two calls of `at_interval`; 0: never
+    architecture: ClassVar[type[Architecture] | None] = None  # of the actor; None: the usual one
     trains_jointly: ClassVar[bool] = False  # whether all tasks are learned at once
     # A method whose single-task segments learn each task first. This method then makes no updates
     # but its own in `on_task_end`; the expert acts for `expert_steps` steps, to show it states.

@@ -6,7 +6,7 @@ task that shares nothing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -68,6 +68,12 @@ class Network:
                 shapes[f"{self.name}.norm.scale"] = (*leading, outputs)
                 shapes[f"{self.name}.norm.shift"] = (*leading, outputs)
         return shapes
+
+    def trains(self, name: str, num_tasks: int) -> bool:
+        """Whether the last of these tasks trains a parameter: all of them here."""
+        return True
+
+    acting = b""  # workers know this architecture
 
     def per_task(self, name: str) -> bool:
         """Whether a parameter belongs to the heads; its task axis is then `self.task_axis`."""
@@ -191,6 +197,11 @@ class Network:
         return LayerCache(weights, layers, values, norm)
 
     # Backward, without autograd.
+
+    def backward(self, params: Params, cache: "ForwardCache", grad: Tensor) -> dict[str, Tensor]:
+        """Gradients of all parameters, given that of the first batch's output."""
+        first = cache.first
+        return self.gradients(params, first, self.deltas(first, grad))
 
     def deltas(self, cache: "ForwardCache", grad: Tensor) -> "Deltas":
         """Gradients of each layer before its activation, given that of the output."""
@@ -392,7 +403,7 @@ def squash_gradient(
 class Policy:
     """The actor: mean and log-std of a Gaussian before the tanh."""
 
-    network: Network
+    network: Any  # a Network or an Architecture
     log_std_limit: LogStd
     log_std_range: tuple[float, float]
 
@@ -423,13 +434,23 @@ class Policy:
             self.network.activation,
             self.log_std_limit,
             self.log_std_range,
+            self.network.acting,
+            getattr(self.network, "config", None),
         )
 
 
-def make_policy(obs_dim: int, action_dim: int, config: NetworkConfig) -> Policy:
+def make_policy(
+    obs_dim: int,
+    action_dim: int,
+    config: NetworkConfig,
+    architecture: Callable[[int, int, NetworkConfig], Any] | None = None,
+) -> Policy:
     """One output layer for mean and log-std; each is scaled as a layer of its own."""
     sizes = (obs_dim, 2 * action_dim, (), config.units, config.actor_head_layers, action_dim)
-    return Policy(Network("actor", *sizes, *_kind(config)), config.log_std, config.log_std_bounds)
+    network: Any = Network("actor", *sizes, *_kind(config))
+    if architecture is not None:
+        network = architecture(obs_dim, action_dim, config)
+    return Policy(network, config.log_std, config.log_std_bounds)
 
 
 def make_critic(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:

@@ -4,11 +4,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from cwbench.learner.adam import Adam
+from cwbench.learner.architecture import Architecture
 from cwbench.learner.compiler import F, compiled
 from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
 from cwbench.learner.gradients import sac_gradients
@@ -56,14 +58,15 @@ class Trainer:
         length: int | None = None,
         compiled: bool = False,
         gradients: Gradients = "manual",
+        architecture: type[Architecture] | None = None,
     ) -> None:
         self.seeds, self.runs, self.position = list(seeds), len(seeds), position
         self.length = length  # of the whole sequence, for methods that need it
         self.dims, self.sac, self.schedule, self.device = Dims(*dims), sac, schedule, device
         self.num_tasks = position + 1
-        self.policy: Policy = make_policy(*dims[:2], network)
+        self.policy: Policy = make_policy(*dims[:2], network, architecture)
         self.critic = make_critic(*dims[:2], network)
-        self.networks = {"actor": self.policy.network, "critic": self.critic}
+        self.networks: dict[str, Any] = {"actor": self.policy.network, "critic": self.critic}
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
         manual = gradients == "manual"
@@ -156,8 +159,11 @@ class Trainer:
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Take over parameters in one fixed order: sums over them must not depend on a file's."""
         tensors = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
-        names = [name for net in self.networks.values() for name in net.shapes(self.num_tasks)]
-        self.params = {name: tensors[name].requires_grad_() for name in [*names, "log_alpha"]}
+        trained = {"log_alpha": True}
+        for net in reversed(self.networks.values()):
+            names = net.shapes(self.num_tasks)
+            trained = {name: net.trains(name, self.num_tasks) for name in names} | trained
+        self.params = {name: tensors[name].requires_grad_(own) for name, own in trained.items()}
         self.target = {name: tensors[f"target.{name}"] for name in self.group("critic")}
         self.value = {name: tensors[f"value.{name}"] for name in ("mean", "std")}
         self.reset_optimizer()
@@ -165,6 +171,11 @@ class Trainer:
     @property
     def actor_params(self) -> dict[str, Tensor]:
         return {k: p.detach() for k, p in self.params.items() if k.startswith("actor.")}
+
+    @property
+    def trained(self) -> dict[str, Tensor]:
+        """Parameters that this task trains; an architecture may freeze others."""
+        return {name: p for name, p in self.params.items() if p.requires_grad}
 
     def group(self, name: str) -> list[str]:
         return [key for key in self.params if key.split(".")[0] == name]
@@ -176,8 +187,8 @@ class Trainer:
         parts: list[list[str]] = []
         if self.sac.actor_every > 1:
             critic = self.group("critic")
-            parts = [critic, [name for name in self.params if name not in critic]]
-        self.optimizer = Adam(self.params, lr=self.sac.lr, eps=self.sac.adam_eps, parts=parts)
+            parts = [critic, [name for name in self.trained if name not in critic]]
+        self.optimizer = Adam(self.trained, lr=self.sac.lr, eps=self.sac.adam_eps, parts=parts)
         self.recapture()
 
     # One update
@@ -321,10 +332,9 @@ class Trainer:
         if not penalty.requires_grad:
             return
         # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
-        params = list(self.params.values())
-        pairs = zip(
-            self.params, torch.autograd.grad(penalty.sum(), params, allow_unused=True), strict=True
-        )
+        params = self.trained
+        found = torch.autograd.grad(penalty.sum(), list(params.values()), allow_unused=True)
+        pairs = zip(params, found, strict=True)
         added = {name: x for name, x in pairs if x is not None}
         torch._foreach_add_([grads[name] for name in added], list(added.values()))
 
@@ -344,7 +354,8 @@ class Trainer:
     def apply(self, grads: Mapping[str, Tensor]) -> None:
         """Move the parameters that have gradients, and the targets with the critics."""
         clip, polyak = self.sac.clip_norm, self.sac.polyak
-        groups = [names for group in GROUPS if (names := self.group(group))[0] in grads]
+        named = ([name for name in self.group(group) if name in grads] for group in GROUPS)
+        groups = [names for names in named if names]
         if self.compiled and self.device.type == "cuda":
             self.optimizer.fused_step(grads, groups, clip, self.target, polyak)
             return
@@ -399,7 +410,8 @@ class Trainer:
             for table in (self.params, self.target):
                 if name in table:
                     axis = self.task_axis(name)
-                    table[name].select(axis, self.position).copy_(fresh.select(axis, 0))
+                    position = min(self.position, table[name].shape[axis] - 1)
+                    table[name].select(axis, position).copy_(fresh.select(axis, 0))
 
     @torch.no_grad()
     def copy_head(self, network: str, source: Tensor, target: int) -> None:

@@ -78,7 +78,12 @@ def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
     """Parameters of the actor and of both critics, all heads included."""
     network, tasks = segment.setup.network, len(segment.tasks)
     actor, critic = make_policy(*dims[:2], network).network, make_critic(*dims[:2], network)
-    return tuple(sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic))  # type: ignore[return-value]
+    return count_parameters(actor, critic, tasks)
+
+
+def count_parameters(actor: Any, critic: Any, tasks: int) -> tuple[int, int]:
+    counts = [sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic)]
+    return counts[0], counts[1]
 
 
 def row_bytes(dims: Dims) -> int:
@@ -147,7 +152,7 @@ class Costs:
 
     def replay_bytes(self, fleet: Sequence[Segment]) -> int:
         method_class, dims = self.method(fleet[0])
-        method = method_class(fleet[0].setup.options, bare_trainer(fleet, dims))
+        method = method_class(fleet[0].setup.options, bare_trainer(fleet, dims, method_class))
         return replay_bytes(fleet, method, dims)
 
     def _run_bytes(self, segment: Segment) -> float:
@@ -291,7 +296,8 @@ def _fleet_needs(
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
     method_class, dims = costs.method(first)
-    method = method_class(first.setup.options, bare_trainer(fleet, dims))
+    trainer = bare_trainer(fleet, dims, method_class)
+    method = method_class(first.setup.options, trainer)
     lanes = len(method.lanes(first.position))
     own_steps, when = method.expert_steps or first.steps, (first.steps, method.expert_steps)
     updates = count_updates(schedule, *when)
@@ -305,7 +311,7 @@ def _fleet_needs(
         slow = fmean(envs.step_cost(segment.tasks[-1], first.setup.env) for segment in fleet)
         update_seconds = updates * times.update
         worker_seconds = runs * steps * slow * times.step
-    actor, critic = parameter_counts(first, dims)
+    actor, critic = count_parameters(trainer.policy.network, trainer.critic, len(first.tasks))
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return FleetNeeds(
         steps=runs * own_steps,
@@ -319,7 +325,7 @@ def _fleet_needs(
     )
 
 
-def bare_trainer(fleet: Sequence[Segment], dims: Dims) -> Trainer:
+def bare_trainer(fleet: Sequence[Segment], dims: Dims, method_class: type[Method[Any]]) -> Trainer:
     """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
     setup = fleet[0].setup
     return Trainer(
@@ -331,6 +337,7 @@ def bare_trainer(fleet: Sequence[Segment], dims: Dims) -> Trainer:
         schedule=setup.schedule,
         device=torch.device("cpu"),
         length=fleet[0].length,
+        architecture=method_class.architecture,
     )
 
 

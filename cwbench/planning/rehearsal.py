@@ -51,6 +51,7 @@ class Rehearsal(Trainer):
             length=first.length,
             compiled=compiled,
             gradients=gradients,
+            architecture=method_class.architecture,
         )
         method = method_class(rehearsed(first.setup.options), self)
         self.lanes = method.lanes(first.position)

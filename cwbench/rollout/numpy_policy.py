@@ -7,8 +7,11 @@ import numpy as np
 
 from cwbench.spec.actor_layout import LEAK, NORM_EPS, ActorLayout, Floats
 from cwbench.spec.config import Activation
+from cwbench.spec.tasks import from_value
 
 SLOPE, EPS = np.float32(LEAK), np.float32(NORM_EPS)
+
+Arrays = dict[str, Floats]
 
 # Each overwrites its argument.
 ACTIVATIONS: dict[Activation, Callable[[Floats], Any]] = {
@@ -27,7 +30,9 @@ class Actor:
         self._heads: dict[int, list[tuple[Floats, Floats]]] = {}
         self._norms: dict[int, tuple[Floats, Floats]] = {}  # empty without LayerNorm
         self._activate = ACTIVATIONS[layout.activation]
-        width = layout.shapes["actor.0.bias"][-1]
+        self._compute = from_value(layout.compute) if layout.compute else None
+        self._modules: dict[int, tuple[Arrays, list[Arrays]]] = {}
+        width = 1 if self._compute else layout.shapes["actor.0.bias"][-1]
         self._mean = np.full(width, 1 / width, np.float32)  # a product with it is a mean
 
     def _head(self, head: int) -> list[tuple[Floats, Floats]]:
@@ -48,6 +53,24 @@ class Actor:
 
     def distribution(self, obs: Floats, head: int) -> tuple[Floats, Floats]:
         """Mean and std before the tanh: [..., O] -> [..., A], [..., A]."""
+        out = self._composed(obs, head) if self._compute else self._mlp(obs, head)
+        half = out.shape[-1] // 2
+        return out[..., :half], np.exp(self._log_std(out[..., half:]))
+
+    def _composed(self, obs: Floats, head: int) -> Any:
+        """The output of an actor of another architecture (`cwbench.learner.architecture`)."""
+        assert self._compute is not None
+        if head not in self._modules:
+            shared = self._named("actor.shared.")
+            modules = [self._named(f"actor.{position}.") for position in range(head + 1)]
+            self._modules[head] = shared, [{k: x[0] for k, x in m.items()} for m in modules]
+        return self._compute(np, self.layout.network, *self._modules[head], obs)
+
+    def _named(self, prefix: str) -> Arrays:
+        """Weights under a prefix, without it."""
+        return {k.removeprefix(prefix): x for k, x in self.parts.items() if k.startswith(prefix)}
+
+    def _mlp(self, obs: Floats, head: int) -> Any:
         layers = self._heads.get(head) or self._head(head)
         # One observation is a few dozen calls into numpy, so their price counts: `dot` is cheaper
         # than `matmul`, and a product with 1/n than a sum or a mean.
@@ -62,8 +85,7 @@ class Actor:
         weight, bias = layers[-1]
         out: Any = x.dot(weight)
         out += bias
-        half = out.shape[-1] // 2
-        return out[..., :half], np.exp(self._log_std(out[..., half:]))
+        return out
 
     def _first_layer(
         self, obs: Floats, weight: Floats, bias: Floats, scale: Floats, shift: Floats

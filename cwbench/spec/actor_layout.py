@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.spec.config import Activation, LogStd
+from cwbench.spec.config import Activation, LogStd, NetworkConfig
 
 # Facts of the networks that torch and numpy must agree on.
 LEAK = 0.2  # as in the reference; torch's default would be 0.01
@@ -26,6 +26,9 @@ class ActorLayout:
     activation: Activation = "leaky-relu"
     log_std: LogStd = "clip"
     log_std_range: tuple[float, float] = (-20.0, 2.0)
+    # Of an actor of another architecture: its forward pass by value, and its options.
+    compute: bytes = b""
+    network: NetworkConfig | None = None
 
     @property
     def size(self) -> int:

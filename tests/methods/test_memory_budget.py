@@ -27,8 +27,8 @@ def test_replay_keeps_to_its_budget(name: str, toy_run: Any, tmp_path: Path) -> 
     every = {tuple(row) for row in stored.tolist()}
     assert len({tuple(row) for row in kept[0].tolist()} & every) == 40  # distinct, none made up
     last = plan.segments[-1]
-    trainer = bare_trainer([last], DIMS)
-    method = methods.load(name)[1].method(last.setup.options, trainer)
+    method_class = methods.load(name)[1].method
+    method = method_class(last.setup.options, bare_trainer([last], DIMS, method_class))
     used = folders[-1].status()["resources"]["replay_bytes"]
     assert used == replay_bytes([last], method, DIMS)
     own = 60 * 4 * 29  # this task's transitions

@@ -1,0 +1,77 @@
+"""Progressive networks (Rusu et al., 2016): a column per task, fed by the frozen earlier ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor
+
+from cwbench.learner import (
+    Architecture,
+    Method,
+    MethodConfig,
+    NetworkConfig,
+    array_layers,
+    fresh_network,
+    network_shapes,
+    option,
+    plain_actor,
+)
+
+
+class Columns(Architecture):
+    """h_l^k = f(h_{l-1}^k W_l + b_l + [h_{l-1}^0 .. h_{l-1}^{k-1}] U_l); the output reads h^k."""
+
+    def module_shapes(self, position: int) -> dict[str, tuple[int, ...]]:
+        shapes = network_shapes(plain_actor(self.obs_dim, self.action_dim, self.config))
+        units = self.config.units
+        for layer in range(1, len(units)) if position else ():
+            shapes[f"lateral.{layer}.weight"] = (position * units[layer - 1], units[layer])
+        return shapes
+
+    def init_module(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
+        """A column starts as `independent` starts a task."""
+        plain = plain_actor(self.obs_dim, self.action_dim, self.config)
+        return super().init_module(seeds, position) | fresh_network(plain, seeds, position)
+
+    @staticmethod
+    def compute(xp: Any, config: NetworkConfig, shared: Any, modules: Any, x: Any) -> Any:
+        hidden = [x] * len(modules)
+        for layer in range(config.layers):
+            # Of the last hidden layer only the current column's is read.
+            first = len(modules) - 1 if layer == config.layers - 1 else 0
+            hidden = [
+                column_layer(xp, config, modules[index], layer, hidden[: index + 1])
+                for index in range(first, len(modules))
+            ]
+        return array_layers.output_layer(config, modules[-1], "actor", hidden[-1])
+
+
+def column_layer(xp: Any, config: Any, module: Any, layer: int, below: Any) -> Any:
+    """A layer of a column, given the layer below of the earlier columns and, last, its own."""
+    lateral = 0
+    if layer and len(below) > 1:
+        earlier = array_layers.concatenate(xp, below[:-1])
+        lateral = earlier @ module[f"lateral.{layer}.weight"]
+    return array_layers.hidden_layer(xp, config, module, "actor", layer, below[-1], lateral)
+
+
+@dataclass(frozen=True)
+class ProgNetConfig(MethodConfig):
+    laterals: Literal["glorot", "zero"] = option("glorot", "Initial lateral weights.")
+
+
+class ProgNet(Method[ProgNetConfig]):
+    """A column of the actor per task, with lateral connections from the frozen earlier columns."""
+
+    config_class = ProgNetConfig
+    architecture: ClassVar[type[Architecture]] = Columns
+
+    def on_task_start(self, position: int) -> None:
+        """The critics start again."""
+        if not position:
+            return
+        self.trainer.reset(("critic",))
+        if self.config.laterals == "zero":
+            names = [name for name in self.trainer.trained if ".lateral." in name]
+            self.trainer.set_parameters({name: 0 * self.trainer.params[name] for name in names})
