@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("wanted", nargs=-1, required=True, metavar="NAME...")
 @click.option("--seeds", help="Seeds in place of the experiment's: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", help="Protocol in place of the experiment's: paper, compact or smoke.")
+@click.option("--protocol", help="Protocol in place of the experiment's: paper, compact, ...")
 @click.pass_context
 def experiment(
     ctx: click.Context,

@@ -28,7 +28,9 @@ def parse_tasks(text: str) -> list[int]:
 )  # fmt: skip
 @click.option("--tasks", default="0-9", show_default=True, help="Task ids: 0-9 or 2,5,8.")
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", default="paper", show_default=True, help="paper, compact or smoke.")
+@click.option(
+    "--protocol", default="paper", show_default=True, help="paper, compact, componet or smoke."
+)
 @click.pass_context
 def pairwise(
     ctx: click.Context,

@@ -111,7 +111,9 @@ def _peek(args: list[str], flag: str) -> list[str]:
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", default="paper", show_default=True, help="paper, compact, demo, smoke.")
+@click.option(
+    "--protocol", default="paper", show_default=True, help="paper, compact, componet, demo, smoke."
+)
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )

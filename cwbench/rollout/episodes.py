@@ -88,6 +88,8 @@ class Lane:
     def __init__(self, spec: LaneSpec, envs: Envs, actor: Actor) -> None:
         self.spec, self.envs, self.actor = spec, envs, actor
         self.dims, self.action_dim = envs.dims, envs.dims.action
+        # Whether an episode's score is that of its last step, not its best.
+        self.last_counts = getattr(envs.config, "success", "any") == "last"
         self.step = 0  # of the segment
         self.episode = -1
         self.time = 0  # in the episode
@@ -164,7 +166,7 @@ class Lane:
         """Reward, terminated, truncated."""
         self.obs, reward, score, terminated, truncated = self.env.step(action)
         self.total += reward
-        if score > self.score:
+        if self.last_counts or score > self.score:
             self.score = score
         self.step += 1
         self.time += 1

@@ -1,7 +1,7 @@
 """Option groups that every method shares, and the protocols that set them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cwbench.spec.errors import UserError
@@ -164,7 +164,7 @@ class EnvConfig:
     def record(self) -> dict[str, Any]:
         """What decides numbers. Meta-World's records name no suite: ids are older than suites."""
         named = {} if self.suite == MetaWorldConfig.suite else {"suite": self.suite}
-        return named | asdict(self)
+        return named | to_record(self)
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "EnvConfig":
@@ -189,6 +189,10 @@ class MetaWorldConfig(EnvConfig):
     reward: Literal["cw_v1", "v2", "stock_v1"] = option("cw_v1", "Reward version.")
     push_back_shaping: bool = option(False, "Pay push-back's approach from above, as V1 did.")
     hammer_nail: bool = option(True, "Show hammer's nail in cw12; Continual World had zeros there.")
+    success: Literal["any", "last"] = option(
+        "any", "Step at which an episode must be solved: reports' choice, and training's count.",
+        added=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,25 @@ GROUPS: dict[str, type] = {
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "paper": {},
     "compact": {"steps_per_task": 250_000, "eval_every": 10_000},
+    # CompoNet's and CKA-RL's: docs/protocols.md says what differs from theirs.
+    "componet": {
+        "obs": "full39",
+        "reward": "v2",
+        "horizon": 500,
+        "success": "last",
+        "reset": "critic",
+        "width": 256,
+        "layers": 2,
+        "activation": "relu",
+        "layer_norm": "off",
+        "init": "torch",
+        "log_std": "tanh",
+        "initial_log_alpha": 0.0,
+        "adam_eps": 1e-8,
+        "actor_every": 2,
+        "update_after": 5_000,
+        "eval_every": 50_000,
+    },
     # On the point mass, where it learns: `--seq point3 --protocol demo`.
     "demo": {
         "steps_per_task": 2_000,

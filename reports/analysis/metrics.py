@@ -52,6 +52,12 @@ def backward_transfer(success: Array, window: int) -> Array:
     return np.asarray(change.mean(1)) if change.shape[1] else np.full(len(change), np.nan)
 
 
+def training_performance(training: Array) -> Array:
+    """[R, N, E] -> [R]: success of the last training episodes of each task, the first left out."""
+    last = training[:, :, -1]
+    return np.asarray(last[:, 1:].mean(1) if last.shape[1] > 1 else last[:, 0])
+
+
 def worst_task(success: Array, window: int) -> Array:
     """[R]: success on the task that is worst at the end of the run."""
     return np.asarray(task_performance(success, window).min(1))

@@ -41,6 +41,7 @@ METRICS = {
         "Forward Transfer without the First Task", "F. Transfer, later", 1, (-np.inf, 1)
     ),
     "area_gain": Metric("Gain in Area", "Area gain", 1, (-1, 1)),
+    "training_performance": Metric("Own Window, Training Episodes", "Own window", 1, (0, 1)),
     "negative_transfer": Metric("Negative Transfer", "Neg. transfer", -1, (-1, 1)),
 }
 # Statistics of training that are drawn.

@@ -76,6 +76,9 @@ class Scores:
 
     def per_run(self, group: Group, metric: str) -> Array:
         """[R]: one value per seed. Transfer has none, being a ratio of means over seeds..."""
+        if metric == "training_performance":
+            done = ~np.isnan(group.complete).all((1, 2, 3))
+            return np.where(done, metrics.training_performance(group.training), np.nan)
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
         reference = self.reference_of(group)

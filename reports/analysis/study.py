@@ -72,6 +72,11 @@ class Protocol:
         return ceil(self.steps / int(self.schedule["eval_every"]))
 
     @property
+    def success(self) -> str:
+        """How its episodes count as solved, unless the reader chooses."""
+        return "v3-last" if self.env.get("success") == "last" else SHIPPED
+
+    @property
     def steps(self) -> int:
         return int(self.schedule.get("steps_per_task", 1))
 
@@ -178,6 +183,10 @@ class Study:
         """How episodes count as solved."""
         return self.options.success or SHIPPED
 
+    def success_of(self, protocol: Protocol) -> str:
+        """How a protocol's episodes count as solved: as the reader chose, or as it says itself."""
+        return self.options.success or protocol.success
+
     def counted(self, success: str) -> "Study":
         """The same study with success counted in another way."""
         groups = [group.counted(success) for group in self.groups]
@@ -233,6 +242,8 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
         )
         for rows in members.values()
     ]
+    if options.success is None:
+        groups = [_as_protocol_counts(group) for group in groups]
     groups.sort(key=_order)
     study = Study(groups, segments, problems, options)
     if options.success not in (None, SHIPPED):
@@ -245,6 +256,11 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
                 f"{protocol.name!r}, which has {protocol.evaluations}"
             )
     return study
+
+
+def _as_protocol_counts(group: Group) -> Group:
+    success = group.protocol.success
+    return group if success == SHIPPED else group.counted(success)
 
 
 def _chosen(study: Study, success: str) -> Study:

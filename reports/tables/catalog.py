@@ -169,6 +169,14 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             partial(standings.aggregate_table, scores, family),
         ),
     }
+    if scores.protocol.env.get("success") == "last":
+        found["own-window"] = (
+            f"Performance on {title} in two ways. Own window: success of the last training "
+            "episodes of each task, before the next one starts, without the first task; the "
+            "measure of CompoNet and CKA-RL, which cannot show forgetting. All tasks at the end: "
+            "evaluated after the last task.",
+            partial(details.own_windows, scores, family),
+        )
     groups = scores.study.of(scores.protocol, family)
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
         found["settings"] = (
@@ -218,7 +226,10 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         f"{schedule.get('eval_episodes', '?')} episodes",
         "environment": f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, "
         f"horizon {env.get('horizon', '?')}"
-        + (f", {simulator}, success by {SUCCESS_TITLES[scores.study.success]}" * bool(simulator))
+        + (
+            f", {simulator}, success by {SUCCESS_TITLES[scores.study.success_of(scores.protocol)]}"
+            * bool(simulator)
+        )
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} seeds",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",

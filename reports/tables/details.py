@@ -63,6 +63,21 @@ def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
     return (Block("", "Method", ("Minimum", "Depth", "In drops", "Recovered"), rows),)
 
 
+def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
+    """Performance as CompoNet and CKA-RL measure it, and measured on all tasks at the end."""
+    groups = scores.study.of(scores.protocol, family)
+    setups, count = main_setups(groups), len({group.sequence for group in groups})
+    columns = [
+        mark_bold(
+            [score_cell(scores, members, metric, count) for members in setups.values()],
+            names.METRICS[metric].sign,
+        )
+        for metric in ("training_performance", "average_performance", "forgetting")
+    ]
+    rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
+    return (Block("", "Method", ("Own window", "All tasks at the end", "Forgetting"), rows),)
+
+
 def _recovery(scores: Scores, groups: Sequence[Group]) -> Cell:
     """How many drops end before the next switch, and the median time that takes."""
     found = [stability.recoveries(group.complete, scores.window) for group in groups]

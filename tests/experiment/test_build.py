@@ -13,7 +13,7 @@ from cwbench.experiment.build import (
     with_unshared,
 )
 from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import SACConfig
+from cwbench.spec.config import NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Setup
 
@@ -96,3 +96,15 @@ def test_network_options_are_recorded_unless_they_have_their_defaults() -> None:
 def test_unsuitable_network_options_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         setup_of("pm", given)
+
+
+def test_the_componet_protocol_has_its_rules() -> None:
+    method, entry = load_method("ewc")
+    setup = make_setup(method, entry, "componet", {"lr": 3e-4})
+    assert setup.network == NetworkConfig(
+        layers=2, activation="relu", layer_norm="off", init="torch", log_std="tanh"
+    )
+    assert (setup.env.horizon, setup.env.record()["success"]) == (500, "last")
+    assert (setup.sac.actor_every, setup.sac.initial_log_alpha, setup.sac.lr) == (2, 0, 3e-4)
+    assert setup.options.reset == "critic"  # replay, temperature and optimiser are new anyway
+    assert Setup.from_record(setup.record(), entry.method.config_class) == setup

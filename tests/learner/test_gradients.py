@@ -70,11 +70,11 @@ def example(actor_heads: int, critic_heads: int, kind: str, **options: Any) -> t
     return policy, critic, params, target, value, batch, *noises, 0.9, -1.5
 
 
-def assert_same(found: Params, expected: Params, tolerance: float) -> None:
-    """Equal up to a share of the largest entry of each tensor."""
+def assert_same(found: Params, expected: Params, tolerance: float, floor: float = 0) -> None:
+    """Equal up to a share of the largest entry of each tensor, or up to `floor`."""
     assert list(found) == list(expected)
     for name, x in expected.items():
-        limit = tolerance * float(x.abs().max())
+        limit = max(floor, tolerance * float(x.abs().max()))
         assert_close(found[name], x, rtol=0, atol=limit, msg=partial("{}: {}".format, name))
 
 
@@ -194,7 +194,8 @@ def test_every_method_gets_the_gradients_of_its_losses(
         total = (losses.actor + losses.critic + losses.alpha + penalty).sum()
         trained = trainer.trained
         expected = torch.autograd.grad(total, list(trained.values()))
-        assert_same(grads, dict(zip(trained, expected, strict=True)), 2e-5)
+        # CompoNet's second module attends to equal rows: what is left of its gradient is rounding.
+        assert_same(grads, dict(zip(trained, expected, strict=True)), 2e-5, floor=1e-8)
         assert_same({"targets": computed.targets}, {"targets": y}, 2e-5)
         positions.add(trainer.position)
         adjust(self, grads)
@@ -230,7 +231,7 @@ def test_every_method_learns_the_same_with_autograd(name: str) -> None:
         trainer = rehearsal(name, 2, torch.device("cpu"), gradients=mode)
         trainer.train(5)
         weights.append(trainer.state())
-    assert_same(weights[1], weights[0], 1e-6)
+    assert_same(weights[1], weights[0], 1e-6, floor=1e-12)
 
 
 @pytest.fixture

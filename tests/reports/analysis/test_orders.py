@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis.orders import complete, family_of, order_effect
 
-
 Array = NDArray[np.float64]
 
 
