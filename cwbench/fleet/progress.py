@@ -99,6 +99,7 @@ class Progress(Quiet):
         self.total, self.console = total_steps, console
         self.fleets: list[Fleet] = []
         self.finished = 0  # steps of earlier fleets
+        self._resumed = 0  # steps that snapshots brought
         self.caption = ""
         self._speed = Speed()
         self._speeds: dict[int, Speed] = {}  # by fleet
@@ -107,13 +108,13 @@ class Progress(Quiet):
     def begin(self, fleets: Sequence[Fleet]) -> None:
         self.fleets += fleets
         self.caption = ""
-        self._speed = Speed()  # steps that a snapshot brings were not made now
+        self._resumed += sum(fleet.step * fleet.runs for fleet in fleets)
         self._speeds |= {id(fleet): Speed() for fleet in fleets}
 
     def advance(self, fleet: Fleet) -> None:
         now = time.monotonic()
         self._speeds[id(fleet)].add(now, fleet.step * fleet.runs)
-        self._speed.add(now, self.steps)
+        self._speed.add(now, self.steps - self._resumed)
 
     def end(self, fleets: Sequence[Fleet]) -> None:
         """They are done, or will not be."""

@@ -54,6 +54,21 @@ def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
     assert last.endswith("700 of 2,000 steps, 10 steps/s, 2 min 10 s left")
 
 
+def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
+    text = io.StringIO()
+    lines = Lines(4000, Console(file=text))
+    first, second = make_fleet(1000), make_fleet(1000)
+    lines.begin([first])
+    for _ in range(3):
+        clock[0], first.step = clock[0] + 10, first.step + 50
+        lines.advance(first)
+    second.step = 500  # continued
+    lines.begin([second])
+    clock[0] += 10
+    lines.advance(second)
+    assert "1,300 of 4,000 steps, 7 steps/s" in text.getvalue()  # 200 steps in 30 seconds
+
+
 def test_a_table_has_a_row_for_every_fleet_here_and_elsewhere(clock: list[float]) -> None:
     text = io.StringIO()
     screen = Screen(8000, Console(file=text, width=200))
