@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster wheel-test results-check docs lint install clean
+.PHONY: demo test test-slow test-cluster wheel-test faults results-check docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,10 @@ wheel-test: $(STAMP)
 # Every shipped table again, from the runs shipped with it.
 results-check: $(STAMP)
 	$(BIN)/python scripts/results_check.py
+
+# Kills, power cuts, full disks, damaged and mutated files; ends with a table of what became of them.
+faults: $(STAMP)
+	$(BIN)/python -m pytest -q tests/faults
 
 # The documentation as a site; warnings are errors.
 docs: $(STAMP)

@@ -61,11 +61,11 @@ def examine_machine(as_json: bool) -> None:
 
 def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     """Show what is damaged in a results folder; how much."""
-    from cwbench.store.integrity import damages, full_check, quick_check
+    from cwbench.store.integrity import all_damages, damages, quick_check
 
     if not (results / "segments").is_dir():
         raise UserError(f"{results}: not a results folder", "it has no segments")
-    found = list(damages(results, full_check if full else quick_check))
+    found = list(all_damages(results) if full else damages(results, quick_check))
     rows = [(one.file, one.reason, one.segment) for one in found]
     if rows or as_json:
         show(rows, "file", "damage", "segment", as_json=as_json)

@@ -19,11 +19,11 @@ def repair(results: Path, dry_run: bool) -> None:
     each segment from its parent. Segments that a process is training stay.
     """
     from cwbench.store import claims
-    from cwbench.store.integrity import damages, full_check, set_aside
+    from cwbench.store.integrity import all_damages, set_aside
     from cwbench.store.results import SegmentFolder
 
     open_store(existing(results))
-    found = {one.segment or one.file: one for one in damages(results, full_check)}
+    found = {one.segment or one.file: one for one in all_damages(results)}
     for name, one in list(found.items()):
         if one.segment and claims.owner(SegmentFolder(results / "segments" / name)):
             click.echo(f"{name} is being trained and stays: {one.file}: {one.reason}")

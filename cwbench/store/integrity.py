@@ -12,6 +12,7 @@ from cwbench.store.files import Damaged, check_inside
 from cwbench.store.results import (
     FINAL_FILES,
     SegmentFolder,
+    experiment_name,
     listing,
     read_experiments,
     segment_record,
@@ -139,6 +140,15 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
     needed = set(needed_segments(experiments, done))
     for path in sorted(root.glob("segments/*")):
         yield from _of_segment(root, path, check, path.name[-12:] in needed)
+
+
+def all_damages(root: Path) -> Iterator[Damage]:
+    """Every byte: what `damages` finds, and records of experiments that are not what was asked."""
+    yield from damages(root, full_check)
+    for file in sorted(root.glob("experiments/*.json")):
+        found = list(read_experiments(root, [], file.name))
+        if found and experiment_name(found[0]) != file.stem:
+            yield Damage(str(file.relative_to(root)), "changed since it was written", "")
 
 
 def needed_segments(

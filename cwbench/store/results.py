@@ -227,7 +227,7 @@ class Store:
         """Remember which runs a command asked for; the same runs again are the same file."""
         folder = files.check_inside(self.root, self.root / "experiments")
         folder.mkdir(parents=True, exist_ok=True)
-        name = digest({"runs": content["runs"], "name": content["name"]})
+        name = experiment_name(content)
         if not (folder / f"{name}.json").exists():
             write_json(folder / f"{name}.json", {"schema": SCHEMA, **content})
 
@@ -244,7 +244,7 @@ class Store:
             *self.root.glob("experiments/*.json"),
             *self.root.glob("segments/*/segment.json"),
         ]:
-            with contextlib.suppress(Damaged, TypeError):
+            with contextlib.suppress(Damaged, TypeError, OSError):
                 if read_json(file).get("schema", 0) > SCHEMA:
                     return file
         return None
@@ -333,9 +333,16 @@ def _listed_status(file: Path, root: Path, problems: list[str]) -> dict[str, Any
     return {"state": "damaged", "step": 0}
 
 
-def read_experiments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+def experiment_name(record: Mapping[str, Any]) -> str:
+    """A hash of what was asked for, so that a changed record does not fit its file's name."""
+    return digest({"runs": record["runs"], "name": record["name"]})
+
+
+def read_experiments(
+    root: Path, problems: list[str], name: str = "*.json"
+) -> Iterator[dict[str, Any]]:
     """What commands asked for."""
-    for file in sorted(root.glob("experiments/*.json")):
+    for file in sorted(root.glob(f"experiments/{name}")):
         with listing(root, problems):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)

@@ -1,0 +1,43 @@
+"""A command that is killed again and again ends with the results of one that was not."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults import count
+
+ROOT = Path(__file__).parent.parent.parent
+RUN = ["run", "--method", "recall", "--seq", "point3", "--protocol", "demo", "--seeds", "0-1"]
+RUN += ["--threads", "1", "--workers", "1", "--no-live", "--snapshot-minutes", "0.005", "--quiet"]
+
+
+def start(results: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "cwbench", *RUN, "--results", str(results)]
+    return subprocess.Popen(command, env=environment)
+
+
+@pytest.mark.slow
+def test_random_kills(tmp_path: Path) -> None:
+    alone, killed, rng = tmp_path / "alone", tmp_path / "killed", random.Random(0)
+    assert start(alone).wait(600) == 0
+    for _ in range(40):
+        process = start(killed)
+        try:
+            code: int | None = process.wait(rng.uniform(3, 12))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            count("SIGKILL")
+            continue
+        assert code == 0
+        break
+    else:
+        assert start(killed).wait(600) == 0
+    for one, other in zip(*(sorted(r.glob("segments/*")) for r in (alone, killed)), strict=True):
+        for name in ("evals.csv", "end.safetensors"):
+            assert (one / name).read_bytes() == (other / name).read_bytes(), name
