@@ -178,8 +178,17 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
 
 
 def _is_reference(group: Group, protocol: Protocol) -> bool:
-    fits = group.protocol.settings == protocol.settings and group.family == "single"
-    return fits and names.method_key(group.method) == "finetuning"
+    plain = group.family == "single" and names.method_key(group.method) == "finetuning"
+    return plain and group.protocol.settings == settings_alone(protocol, group.tasks[0])
+
+
+def settings_alone(protocol: Protocol, task: str) -> dict[str, Any]:
+    """What a run of one task has, where a sequence's environment defines all of its tasks."""
+    env = dict(protocol.env)
+    if "tasks" in env:
+        env["tasks"] = own = [one for one in env["tasks"] if one["name"] == task]
+        env["horizon"] = own[0]["horizon"] if own else None
+    return protocol.settings | {"env": env}
 
 
 @dataclass(frozen=True, eq=False)

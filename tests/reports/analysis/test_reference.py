@@ -18,6 +18,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics, reference
 from cwbench.reports.analysis.make_reference import write_reference
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Group, Protocol
 from cwbench.spec.config import MetaWorldConfig
 
 TASKS = sequences.get("cw3-1").tasks
@@ -216,3 +217,34 @@ def test_the_package_has_no_unreadable_set():
     for found in reference.shipped_sets():
         assert {"width", "lr"} <= found.options.keys()
         assert list(found.rows.columns) == ["task", "seed", "step", "episodes", "successes"]
+
+
+def gymnasium_group(*tasks: str, obs_size: int = 3, gravity: float = 9.8) -> Group:
+    """A run on tasks that its environment defines; the second has episodes of 300 steps."""
+    horizons = {"a": 200, "b": 300}
+    definitions = [
+        {"name": task, "kwargs": {"g": gravity}, "horizon": horizons[task]} for task in tasks
+    ]
+    longest = max(horizons[task] for task in tasks)
+    env = {"suite": "gymnasium", "tasks": definitions, "horizon": longest, "obs_size": obs_size}
+    name, shape = "-".join(tasks), (1, len(tasks), 1, len(tasks))
+    return Group(
+        sequence=name if len(tasks) > 1 else f"single-{name}",
+        tasks=tasks,
+        method="finetuning",
+        label="finetuning",
+        setup="",
+        protocol=Protocol("paper", env, {"steps_per_task": 10, "eval_every": 10}),
+        runs=(),
+        success=np.zeros(shape),
+        training=np.zeros(shape[:3]),
+    )
+
+
+def test_single_tasks_of_a_gymnasium_sequence_are_matched_by_their_definitions() -> None:
+    protocol = gymnasium_group("a", "b").protocol
+    assert reference._is_reference(gymnasium_group("a"), protocol)
+    assert reference._is_reference(gymnasium_group("b"), protocol)
+    assert not reference._is_reference(gymnasium_group("a", gravity=1.6), protocol)
+    assert not reference._is_reference(gymnasium_group("a", obs_size=4), protocol)
+    assert not reference._is_reference(gymnasium_group("b"), gymnasium_group("a").protocol)
