@@ -1,6 +1,6 @@
 """How often Meta-World's scripted policies solve the ten tasks, counted in four ways.
 
-python docs/success_table.py [EPISODES] prints the table of docs/success.md.
+python docs/success_table.py [EPISODES [TASK...]] prints the table of docs/success.md.
 """
 
 import sys
@@ -36,15 +36,15 @@ def row(cells: Iterable[str]) -> None:
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def main(episodes: int) -> None:
+def main(episodes: int, *tasks: str) -> None:
     counts = ("v1-any", "v1-last", "v3-any", "v3-last")
     row(["task", *counts, *(f"{name}, noise" for name in counts)])
     row("-" * 9)
-    for task in CW_TASKS:
+    for task in tasks or CW_TASKS:
         env = make(task, MetaWorldConfig(obs="full39"))
         rates = [np.mean([episode(env, n, seed) for seed in range(episodes)], 0) for n in NOISE]
         row([task, *(f"{rate:.2f}" for rate in np.concatenate(rates))])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    main(int((*sys.argv, "100")[1]), *sys.argv[2:])

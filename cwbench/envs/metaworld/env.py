@@ -151,7 +151,7 @@ def remembered(sim: Any) -> dict[str, Vector]:
     for name, value in vars(sim).items():
         if isinstance(value, bool | int | float):
             found[f"plain.{name}"] = np.array(value)
-        elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and _owned(value)):
+        elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and is_owned(value)):
             found[f"numpy.{name}"] = np.array(value)
     return found
 
@@ -166,7 +166,8 @@ def remember(sim: Any, key: str, value: Vector) -> None:
         setattr(sim, name, np.array(value)[()])
 
 
-def _owned(array: Vector) -> bool:
+def is_owned(array: Vector) -> bool:
+    """Whether numpy owns the memory, not MuJoCo: such an array keeps its values."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

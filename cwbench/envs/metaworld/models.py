@@ -16,6 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 DIGEST_BYTES = 32
+READ_BY_NAME = ("mug", "handle", "objGeom")  # decorations whose positions Meta-World's Python reads
 
 
 def load(xml: Path) -> Any:
@@ -49,6 +50,13 @@ def compile_slim(xml: Path) -> Any:
         # A decoration, but the V1 reward measures from its centre: keep the point as a site.
         if geom.name == "HammerHead":
             geom.parent.add_site(name=geom.name, pos=geom.pos)
+        if geom.name in READ_BY_NAME:  # a tuple that names it keeps it, at no cost in a step
+            spec.add_tuple(
+                name=f"keep {geom.name}",
+                objtype=[mujoco.mjtObj.mjOBJ_GEOM],
+                objname=[geom.name],
+                objprm=[0.0],
+            )
     return spec.compile()
 
 

@@ -51,14 +51,20 @@ class Stock:
 
 def build(task: str, mixin: type, *, reward_version: str, horizon: int, **attributes: Any) -> Any:
     """An instance of the task's class with the mixin in front and the goal visible."""
-    from metaworld.env_dict import ENV_CLS_MAP
-
-    stock_class = ENV_CLS_MAP[f"{task}-v3"]
-    mixed = type(mixin.__name__ + stock_class.__name__, (mixin, stock_class), attributes)
+    base = stock_class(task)
+    mixed = type(mixin.__name__ + base.__name__, (mixin, base), attributes)
     sim = mixed(reward_function_version=reward_version)
     show_goal(sim)
     sim.max_path_length = horizon
     return sim
+
+
+def stock_class(task: str) -> type:
+    """Meta-World's class of a task."""
+    from metaworld.env_dict import ENV_CLS_MAP
+
+    found: type = ENV_CLS_MAP[f"{task}-v3"]
+    return found
 
 
 def show_goal(sim: Any) -> None:
