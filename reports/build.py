@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cwbench.reports.analysis import problems, tuned
@@ -158,11 +159,17 @@ def _page(
 _drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
 
 
+@cache
+def _drawn_scores(protocol: int) -> Scores:
+    """One for all figures of a drawing process, which share many estimates."""
+    [study] = _drawing
+    return Scores(study, study.protocols[protocol])
+
+
 def _draw(protocol: int, name: str, file: Path) -> None:
     from cwbench.reports.figures import figures
 
-    [study] = _drawing
-    figures.draw(Scores(study, study.protocols[protocol]), name, file)
+    figures.draw(_drawn_scores(protocol), name, file)
 
 
 def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:

@@ -142,21 +142,23 @@ def with_intervals(
     """The three intervals of a value from its resampled values and its jackknife error."""
     reach = t_quantile(freedom, level) * error
     t_low, t_high = np.clip([value - reach, value + reach], *bounds)
-    low, high = np.clip(percentile_interval(widened(value, draws, reach, level), level), *bounds)
+    ends = percentile_interval(draws, level)
+    # Quantiles of widened draws are the widened quantiles of the draws.
+    low, high = np.clip(widened(value, np.array(ends), draws, reach, level), *bounds)
     return Estimate(
         value,
         float(low),
         float(high),
         float(t_low),
         float(t_high),
-        *percentile_interval(draws, level),
+        *ends,
         error=error,
         freedom=freedom,
     )
 
 
-def widened(value: float, draws: Array, reach: float, level: float = LEVEL) -> Array:
-    """Resampled values, spread about the estimate as far as few seeds demand.
+def widened(value: float, ends: Array, draws: Array, reach: float, level: float = LEVEL) -> Array:
+    """Ends of a percentile interval, spread about the estimate as far as few seeds demand.
 
     The plain bootstrap of n seeds has a standard deviation too small by sqrt((n - 1) / n), and
     its quantiles are a normal's where t quantiles are due. Both are mended by one factor,
@@ -165,9 +167,9 @@ def widened(value: float, draws: Array, reach: float, level: float = LEVEL) -> A
     """
     spread = float(np.nanstd(draws))
     if not spread > 0:  # equal seeds: nothing to spread
-        return draws
+        return ends
     normal_reach = float(special.ndtri((1 + level) / 2)) * spread
-    return np.asarray(value + reach / normal_reach * (draws - value))
+    return np.asarray(value + reach / normal_reach * (ends - value))
 
 
 def mean_estimate(
