@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
@@ -189,7 +190,12 @@ CSV_COLUMNS = (
 
 
 def inert(text: str) -> str:
-    """A name that a spreadsheet does not take for a formula; numbers stay as they are."""
+    """A name that a spreadsheet does not take for a formula; numbers stay as they are.
+
+    So do `published / ours [low, high] verdict`: they have no sign that a formula needs.
+    """
+    if re.fullmatch(r"-[\d.]+ / [-\d., \[\]a-z]+", text):
+        return text
     try:
         float(text)
     except ValueError:
