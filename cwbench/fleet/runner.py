@@ -3,6 +3,7 @@
 import contextlib
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
-from cwbench.planning.plan import Grouping, Plan
+from cwbench.planning.plan import Grouping, Plan, split_evenly
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
@@ -227,6 +228,9 @@ class SideBySide:
             yield
         except Interrupted:
             self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+        except torch.OutOfMemoryError as error:
+            self._abandon(trainings, "pending", "out of memory; continues from its last snapshot")
+            self._split(trainings, _last_line(error))
         except ClaimLost as error:
             self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
             for training in trainings:
@@ -240,6 +244,17 @@ class SideBySide:
         for training in trainings:
             if not training.active:
                 self._end(training)
+
+    def _split(self, trainings: Sequence[Training], reason: str) -> None:
+        """Halves of fleets that ran out of memory wait for their turn; a single run fails."""
+        for training in trainings:
+            if len(training.segments) > 1:
+                self.waiting[:0] = split_evenly(training.segments, 2)
+                self.untried.update(segment.id for segment in training.segments)
+                warnings.warn(f"{reason}: {len(training.segments)} runs are split", stacklevel=2)
+                continue
+            self.runner.mark(training.segments, "failed", reason)
+            self.outcome.failed[training.segments[0].folder] = reason
 
     def _abandon(self, trainings: Sequence[Training], state: str, message: str) -> None:
         for training in trainings:

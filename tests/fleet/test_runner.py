@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
@@ -207,3 +208,19 @@ def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: P
     write_json(folder.path / "status.json", status)
     toy_run(tmp_path, tasks=("reach-0-1",))
     assert folder.done and folder.status()["sessions"] == [0, step]
+
+
+def test_a_fleet_that_runs_out_of_memory_is_split(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = Fleet.learn
+
+    def full(fleet: Fleet, **how: Any) -> None:
+        if fleet.runs > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        learn(fleet, **how)
+
+    monkeypatch.setattr(Fleet, "learn", full)
+    with pytest.warns(UserWarning, match="out of memory: 2 runs are split"):
+        outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
+    assert outcome.good and outcome.trained == 4
