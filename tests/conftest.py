@@ -167,6 +167,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
         sac: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
         sweep: Iterable[dict[str, Any]] = ({},),
+        diagnostics: bool = False,
     ) -> tuple[Store, Plan, Outcome]:
         small = {"batch_size": 8, "width": 8, "horizon": 20, **(sac or {})}
         sequence = Sequence("toy", tasks, "pointmass")
@@ -192,6 +193,7 @@ def toy_run(toy_pool: Pool) -> ToyRun:
                 snapshot_minutes=snapshot_seconds / 60,
                 fleet_size=8,
                 side_by_side=side_by_side,
+                diagnostics=diagnostics,
             ),
             torch.device("cpu"),
             listener=Stopping(stop_after),

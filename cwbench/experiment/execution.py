@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Compiling takes 25 to 50 seconds, and saves 0.4 to 1.7 milliseconds of an update on a GPU.
 COMPILE_STEPS = 50_000
+DIAGNOSE_STEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Execution:
     gradients: Gradients = option(
         "manual", "How SAC's gradients are computed: autograd follows changes of losses.py."
     )
+    diagnostics: bool | None = option(
+        None,
+        "Measure plasticity at evaluations.  [default: for tasks of 1,000 steps or more]",
+    )
     snapshot_minutes: float = option(
         10.0, "Time between snapshots.", minimum=0, maximum=1e6, metavar="MINUTES"
     )
@@ -80,7 +85,11 @@ class Execution:
     def settled(self, device: torch.device, steps: int) -> Execution:
         """With nothing left open, for tasks of that many steps."""
         pays = device.type == "cuda" and steps >= COMPILE_STEPS
-        return replace(self, compile=pays if self.compile is None else self.compile)
+        return replace(
+            self,
+            compile=pays if self.compile is None else self.compile,
+            diagnostics=steps >= DIAGNOSE_STEPS if self.diagnostics is None else self.diagnostics,
+        )
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,7 @@ class Session:
             grouping=self.grouping,
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
+            diagnose=bool(self.execution.diagnostics),
             snapshot_seconds=60 * self.execution.snapshot_minutes,
             side_by_side=self.side_by_side,
             room=self._room(),

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cwbench.fleet import experts, old_replay, snapshot
+from cwbench.fleet.diagnostics import Diagnostics
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.state import FleetState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
@@ -27,6 +28,7 @@ from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint, files
+from cwbench.store.integrity import TABLES
 from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, Store
 
 
@@ -43,6 +45,7 @@ class Fleet:
         stream: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         gradients: Gradients = "manual",
+        diagnose: bool = False,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -80,6 +83,10 @@ class Fleet:
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._begin(check_stop)
+        self.diagnostics: Diagnostics | None = None
+        if diagnose and not self.segments[0].joint:
+            parts = (store, self.segments, self.folders, self.trainer, self.method)
+            self.diagnostics = Diagnostics(*parts)
 
     @property
     def setup(self) -> Setup:
@@ -137,8 +144,8 @@ class Fleet:
             )
         else:
             for folder in self.folders:
-                folder.truncate("evals.csv", 0)
-                folder.truncate("train.csv", 0)
+                for table in TABLES:
+                    folder.truncate(table, 0)
             self._follow_experts()
             self.method.begin_task(self.position)
             self.trainer.reset_optimizer()
@@ -266,6 +273,8 @@ class Fleet:
         """After the last evaluation: write what children need."""
         self.evaluator.wait()
         self._close()
+        if self.diagnostics:
+            self.diagnostics.keep_probe()
         tensors = snapshot.tensors(self.trainer, self.method)
         for run, folder in enumerate(self.folders):
             if self.state.runs[run].diverged:
@@ -319,6 +328,8 @@ class Fleet:
         self._due = False
         if self.method.expert_steps is None:  # else it is the expert's table
             self._write_training_row()
+        if self.diagnostics:
+            self.diagnostics.write(self.step)
         finite = self.evaluator.start(self.step)
         for run, good in zip(self.state.runs, finite, strict=True):
             run.diverged |= not good
@@ -446,4 +457,5 @@ class Fleet:
 
     def free(self) -> None:
         """Let go of all tensors; what progress shows can still be asked."""
+        self.diagnostics = None
         del self.trainer, self.method

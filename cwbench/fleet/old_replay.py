@@ -31,7 +31,7 @@ def load(
 
     With a limit the kept rows are in random order, so that the first ones are a fair sample.
     """
-    ancestors = [_ancestor(segment, position) for segment in segments]
+    ancestors = [segment.ancestor(position) for segment in segments]
     distinct = {segment.id: segment for segment in ancestors}
     slots = list(distinct)
     shards, annotations = [], []
@@ -49,10 +49,3 @@ def load(
         shards.append(arrays.pop("transitions"))
         annotations.append(arrays)
     return OldTask(shards, [slots.index(segment.id) for segment in ancestors], annotations)
-
-
-def _ancestor(segment: Segment, position: int) -> Segment:
-    while segment.position > position:
-        assert segment.parent is not None
-        segment = segment.parent
-    return segment

@@ -41,6 +41,7 @@ class Runner:
     snapshot_seconds: float
     about: Callable[[Segment], Mapping[str, Any]]  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
+    diagnose: bool = False
     side_by_side: int = 1  # fleets that train at the same time, at most
     compile_ahead: bool = True  # in other processes, on CUDA
     room: Callable[[Sequence[Segments]], bool] = lambda fleets: True  # whether they fit together
@@ -97,6 +98,7 @@ class Runner:
                     stream=stream,
                     compiled=self.compiled,
                     gradients=self.gradients,
+                    diagnose=self.diagnose,
                     check_stop=training.stop.check,
                 )
             yield fleet

@@ -5,7 +5,7 @@ All transitions live in one table of rows, so that any mixture is one gather. A 
 terminal states (`spec/transition.py`); a time limit is not terminal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -161,6 +161,10 @@ class Replay:
         tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.gather(self.offset[:, -1:] + index, tasks)
 
+    def sample_old_once(self, size: int, name: str) -> Batch:
+        """As `sample_old`, but outside updates; one draw for each name."""
+        return self.gather(*self._draw_old(size, name, self.streams.index_once))
+
     def sample_old(self, size: int, name: str = "replay-old") -> Batch:
         """Uniform from earlier tasks, equally many of each: at least `size` rows in all.
 
@@ -169,12 +173,13 @@ class Replay:
         """
         return self.gather(*self._draw_old(size, name))
 
-    def _draw_old(self, size: int, name: str) -> tuple[Tensor, Tasks]:
+    def _draw_old(
+        self, size: int, name: str, draw: Callable[[str, int, Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tasks]:
         old = self.positions[:-1]
         per_task = -(-size // len(old))
-        index = self.streams.index(
-            name, len(old) * per_task, self.sizes[:-1].repeat_interleave(per_task)
-        )
+        sizes = self.sizes[:-1].repeat_interleave(per_task)
+        index = (draw or self.streams.index)(name, len(old) * per_task, sizes)
         rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
         device = self.rows.device
         blocks = [Tasks.single(position, self.runs, per_task, device) for position in old]

@@ -119,6 +119,10 @@ class Segment:
         """What must be done before this segment begins."""
         return [segment for segment in (self.parent, self.expert) if segment is not None]
 
+    def ancestor(self, position: int) -> "Segment":
+        """The segment of the same run at an earlier position."""
+        return replace(self, tasks=self.tasks[: position + 1])
+
     @property
     def steps(self) -> int:
         """Environment steps of training."""

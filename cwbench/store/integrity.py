@@ -10,6 +10,7 @@ from typing import Any
 from cwbench.store import checkpoint, files
 from cwbench.store.files import Damaged, check_inside
 from cwbench.store.results import (
+    DIAGNOSTICS,
     FINAL_FILES,
     SegmentFolder,
     experiment_name,
@@ -18,7 +19,7 @@ from cwbench.store.results import (
     segment_record,
 )
 
-TABLES = ("evals.csv", "train.csv")
+TABLES = ("evals.csv", "train.csv", DIAGNOSTICS)
 PART = re.compile(r"replay-\d{1,9}-\d{1,12}\.npy")
 REPLAY = re.compile(r"replay/[\w-]+\.npy")
 

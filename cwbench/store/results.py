@@ -1,7 +1,7 @@
 """The results folder: what training leaves on disk, and how reports read it. No torch here.
 
-    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  status.json
-                                end.safetensors  snapshot/  replay/
+    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  diagnostics.csv  status.json
+                                end.safetensors  probe.safetensors  snapshot/  replay/
     <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
 
 Counts are stored, not rates. A finished segment is never rewritten.
@@ -30,12 +30,31 @@ from cwbench.store.files import Damaged, read_json, write_json
 # Evaluations during updates that a method makes at a task's end.
 RETRAINING = "retraining.csv"
 RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
+# Plasticity, measured at evaluations, and a policy's answers at its task's end, for later ones.
+DIAGNOSTICS, PROBE = "diagnostics.csv", "probe.safetensors"
+DIAGNOSTICS_COLUMNS = ("step", "quantity", "part", "value")
 # Columns that a file of any version has; others may be missing from older files.
-REQUIRED = {"evals": EVAL_COLUMNS, "train": ("step", "updates")}
-TABLES = {"evals": (*EVAL_COLUMNS, *MORE_SUCCESSES), "train": TRAIN_COLUMNS}
+REQUIRED = {
+    "evals": EVAL_COLUMNS,
+    "train": ("step", "updates"),
+    "diagnostics": DIAGNOSTICS_COLUMNS,
+}
+TABLES = {
+    "evals": (*EVAL_COLUMNS, *MORE_SUCCESSES),
+    "train": TRAIN_COLUMNS,
+    "diagnostics": DIAGNOSTICS_COLUMNS,
+}
 STATES = ("pending", "running", "done", "failed", "diverged")
 # What a done segment keeps, and replay/.
-FINAL_FILES = ("segment.json", "evals.csv", "train.csv", RETRAINING, "end.safetensors")
+FINAL_FILES = (
+    "segment.json",
+    "evals.csv",
+    "train.csv",
+    RETRAINING,
+    DIAGNOSTICS,
+    PROBE,
+    "end.safetensors",
+)
 # What records must hold, with its type.
 STATUS_KEYS = {"state": str}
 STATUS_TYPES = {"step": int, "message": str, "checksums": dict, "sessions": list, "resources": dict}
@@ -92,6 +111,11 @@ class SegmentFolder:
     def replay(self) -> Path:
         """This task's transitions, where the method keeps them."""
         return self.path / "replay"
+
+    @property
+    def probe(self) -> Path:
+        """The policy's answers to some observations at the task's end, for diagnostics."""
+        return self.path / PROBE
 
     @property
     def snapshot(self) -> Path:
@@ -257,6 +281,7 @@ class Runs:
     runs: pd.DataFrame  # one row per run of an experiment
     evals: pd.DataFrame  # one row per run, evaluation and position evaluated
     train: pd.DataFrame  # one row per run and evaluation: training statistics
+    diagnostics: pd.DataFrame  # one row per run, evaluation, quantity and part of the networks
     segments: pd.DataFrame  # one row per segment: record and status
     problems: list[str] = field(default_factory=list)
 
@@ -301,6 +326,9 @@ def load_runs(root: str | Path) -> Runs:
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
         evals=_assemble(runs.values(), segments, tables["evals"], TABLES["evals"]),
         train=_assemble(runs.values(), segments, tables["train"], TABLES["train"]),
+        diagnostics=_assemble(
+            runs.values(), segments, tables["diagnostics"], TABLES["diagnostics"]
+        ),
         segments=pd.DataFrame(list(segments.values())),
         problems=problems,
     )
@@ -433,7 +461,8 @@ def _segment_table(
 
 
 _WHOLE = {"step", "eval_position", "episodes", "updates"}
-_NUMBERS = {name for columns in TABLES.values() for name in columns} - {"eval_task"}
+_TEXTS = {"eval_task", "quantity", "part"}
+_NUMBERS = {name for columns in TABLES.values() for name in columns} - _TEXTS
 
 
 def _table(
@@ -459,7 +488,7 @@ def _table(
         found = _parse(_readable(lines, names, where, problems), names)
     absent = np.full(len(found["step"]), np.nan)
     table = {name: found.get(name, absent) for name in columns}
-    key = [name for name in ("step", "eval_position") if name in columns]
+    key = [name for name in ("step", "eval_position", "quantity", "part") if name in columns]
     places = list(zip(*(table[name] for name in key), strict=True))
     if repeated := len(places) - len(set(places)):
         problems.append(f"{where}: {repeated} repeated rows; the first of each is used")

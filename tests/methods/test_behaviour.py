@@ -24,7 +24,15 @@ SCHEDULE = ScheduleConfig(
     update_after=100,
     update_every=10,
 )
-FAST = {"batch_size": 64, "width": 8, "lr": 0.01, "gamma": 0.9, "polyak": 0.97, "beta": 0.01}
+FAST = {"batch_size": 64, "width": 8, "lr": 0.01, "gamma": 0.9, "polyak": 0.97}
+
+# What methods need so that their parts act within a thousand updates.
+OWN: dict[str, dict[str, Any]] = {
+    "recall": {"beta": 0.01},
+    "redo": {"every": 50},
+    "continual-backprop": {"maturity": 50, "replacement_rate": 0.01},
+    "csp": {"candidates": 64, "candidate_states": 64},
+}
 
 
 @pytest.fixture
@@ -37,7 +45,12 @@ def success(toy_run: Any, tmp_path: Path) -> Any:
 
     def train(name: str, *tasks: str) -> np.ndarray[Any, Any]:
         store, plan, outcome = toy_run(
-            tmp_path / name, name, seeds=SEEDS, tasks=tasks, schedule=SCHEDULE, options=FAST
+            tmp_path / name,
+            name,
+            seeds=SEEDS,
+            tasks=tasks,
+            schedule=SCHEDULE,
+            options=FAST | OWN.get(name, {}),
         )
         assert not outcome.failed and not outcome.diverged
         rates = np.zeros((len(tasks), len(tasks)))

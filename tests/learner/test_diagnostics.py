@@ -1,0 +1,95 @@
+"""Measures of plasticity, on layers and policies whose answer is known."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from cwbench.learner import Trainer, diagnostics
+from cwbench.learner.replay import OldTask, Replay
+
+MakeTrainer = Callable[..., Trainer]
+
+
+def test_a_silent_unit_is_dormant() -> None:
+    hidden = torch.ones(2, 8, 4)
+    hidden[1, :, 2] = 0
+    assert diagnostics.dormant_share(hidden).tolist() == [0, 0.25]
+
+
+def test_effective_rank_counts_directions_of_equal_size() -> None:
+    eye = torch.eye(8).expand(1, 2, 8, 8)  # of both twins
+    assert diagnostics.effective_rank(eye).tolist() == pytest.approx([8])
+    one = torch.outer(torch.arange(1.0, 9), torch.ones(5)).unsqueeze(0)
+    assert diagnostics.effective_rank(one).tolist() == pytest.approx([1])
+    three = torch.diag(torch.tensor([1.0, 1, 1, 0, 0])).unsqueeze(0)
+    assert diagnostics.effective_rank(three).tolist() == pytest.approx([3])
+
+
+def test_cosine_is_over_all_tensors_of_a_run() -> None:
+    some = [torch.tensor([[1.0, 0.0], [1.0, 2.0]]), torch.tensor([[0.0], [2.0]])]
+    others = [torch.tensor([[0.0, 3.0], [-1.0, -2.0]]), torch.tensor([[0.0], [-2.0]])]
+    assert diagnostics.cosine(some, others).tolist() == pytest.approx([0, -1])
+
+
+def test_kl_is_the_textbook_s() -> None:
+    shape = (3, 5)
+    x = [torch.randn(shape, generator=torch.Generator().manual_seed(n)) for n in range(4)]
+    p = torch.distributions.Normal(x[0], x[1].exp())
+    q = torch.distributions.Normal(x[2], x[3].exp())
+    torch.testing.assert_close(diagnostics.gaussian_kl(*x), torch.distributions.kl_divergence(p, q))
+
+
+def test_a_policy_has_no_distance_from_itself_and_some_after_updates(
+    make_trainer: MakeTrainer,
+) -> None:
+    trainer = make_trainer([0, 1])
+    then = diagnostics.probe(trainer, trainer.actor_params)
+    before = diagnostics.divergence(trainer, trainer.actor_params, 0, then)
+    assert before.tolist() == pytest.approx([0, 0], abs=1e-5)
+    trainer.train(5)
+    assert (diagnostics.divergence(trainer, trainer.actor_params, 0, then) > 1e-5).all()
+
+
+def test_measuring_changes_nothing_and_does_not_depend_on_neighbours(
+    make_trainer: MakeTrainer,
+) -> None:
+    measured, plain, alone = make_trainer([0, 1]), make_trainer([0, 1]), make_trainer([1])
+    for trainer in (measured, plain, alone):
+        trainer.train(2)
+    values, own = diagnostics.measure(measured, "2"), diagnostics.measure(alone, "2")
+    for trainer in (measured, plain):
+        trainer.train(2)
+    assert all(torch.equal(x, plain.state()[name]) for name, x in measured.state().items())
+    assert values.keys() == own.keys()
+    for key, x in values.items():
+        torch.testing.assert_close(x[1:], own[key])
+    quantities = {quantity for quantity, _ in values}
+    assert quantities == {"dormant", "effective_rank", "weight_norm", "gradient_norm"}
+    assert ("dormant", "critic.3") in values and ("dormant", "actor.4") not in values
+
+
+def test_gradients_of_equal_tasks_point_the_same_way(make_trainer: MakeTrainer) -> None:
+    """The old task's transitions and heads are the current one's, so cosines are near one."""
+    trainer = make_trainer([0], position=1)
+    for name in (*trainer.group("actor"), *trainer.group("critic")):
+        network = trainer.networks[name.split(".")[0]]
+        if network.per_task(name):
+            for table in (trainer.params, trainer.target):
+                if name in table:
+                    heads = table[name].detach()
+                    heads.select(network.task_axis, 0).copy_(heads.select(network.task_axis, 1))
+    rows = trainer.replay.stored(1)
+    old = {0: OldTask([rows[0]], [0])}
+    replay = Replay(1, rows.shape[1], (12, 4), trainer.streams, live=[1], old=old)
+    replay.add(1, rows)
+    trainer.replay = replay
+    values = diagnostics.measure(trainer, "0")
+    assert float(values["gradient_cosine", "critic"]) > 0.7
+    opposite = {0: OldTask([rows[0].clone()], [0])}
+    opposite[0].shards[0][:, 16] = 2 * 1000 - rows[0, :, 16]  # rewards near 2000
+    trainer.replay = Replay(1, rows.shape[1], (12, 4), trainer.streams, live=[1], old=opposite)
+    rows = rows.clone()
+    rows[:, :, 16] -= 2000
+    trainer.replay.add(1, rows)
+    assert float(diagnostics.measure(trainer, "0")["gradient_cosine", "critic"]) < -0.7
