@@ -8,6 +8,7 @@ from torch import Tensor
 
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
+from cwbench.learner.networks import Network
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import global_norm, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
@@ -36,13 +37,18 @@ def measure(trainer: Trainer, draw: str) -> Values:
     values: Values = {}
     for name, network in trainer.networks.items():
         inputs = [batch.obs] if name == "actor" else [batch.obs, batch.action]
-        for layer, hidden in enumerate(network.hidden(trainer.params, torch.cat(inputs, -1))):
+        # An actor of a method's own need not have shared layers.
+        shared = isinstance(network, Network)
+        layers = network.hidden(trainer.params, torch.cat(inputs, -1)) if shared else []
+        for layer, hidden in enumerate(layers):
             values["dormant", f"{name}.{layer}"] = dormant_share(hidden)
             values["effective_rank", f"{name}.{layer}"] = effective_rank(hidden)
         trunk = trainer.trunk_names(name)
         if trunk:
             values["weight_norm", name] = global_norm(trainer.params[key] for key in trunk)
-        values["gradient_norm", name] = global_norm(grads[key] for key in trainer.group(name))
+        values["gradient_norm", name] = global_norm(
+            grads[key] for key in trainer.group(name) if key in grads
+        )
     return values | _cosines(trainer, grads, draw)
 
 

@@ -102,3 +102,16 @@ def test_recall_remembers_and_learns(success: Any) -> None:
     rates = success("recall", RIGHT, LEFT)
     assert rates[1, 0] > 0.8
     assert rates[1, 1] > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["independent", "finetuning-n"])
+def test_controls_forget_nothing(name: str, success: Any) -> None:
+    rates = success(name, RIGHT, LEFT)
+    assert rates[0, 0] > 0.6 and rates[1, 0] > rates[0, 0] - 0.2
+
+
+@pytest.mark.slow
+def test_a_stale_critic_blocks_the_second_task_and_fresh_networks_do_not(success: Any) -> None:
+    assert success("finetuning-n", RIGHT, LEFT)[1, 1] < 0.5
+    assert success("independent", RIGHT, LEFT)[1, 1] > 0.8
