@@ -25,7 +25,7 @@ from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import global_norm
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
-from cwbench.planning.plan import Run, make_plan, one_group, split_evenly
+from cwbench.planning.plan import Run, make_plan, one_group, split_evenly, with_experts
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import SharedArray
@@ -191,13 +191,15 @@ def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:
     runs = [
         Run("toy", tasks, name, "toy", tuple(segments))
         for seed in (0, 1, 2)
-        for segments in [
-            segments_of_run(
-                setup, seed, tasks, needs_length=kind.needs_length, joint=kind.trains_jointly
-            )
-        ]
+        for segments in [segments_of_run(setup, seed, tasks, **kind.kind_of_segments())]
     ]
-    return base, kind, runs
+    return base, kind, with_experts(runs)
+
+
+def known(base: str, kind: type[Method[Any]]) -> dict[str, type[Method[Any]]]:
+    """The method, and the one that trains its experts."""
+    experts = {kind.experts: methods.load(kind.experts)[1].method} if kind.experts else {}
+    return {base: kind} | experts
 
 
 @pytest.mark.slow
@@ -232,7 +234,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         return snapshot.step_of(store.folder(segment).snapshot)
 
     runner = Runner(
-        store, {base: kind}, CUDA, envs.dims, grouping=lambda fleet: split_evenly(fleet, 2),
+        store, known(base, kind), CUDA, envs.dims, grouping=lambda fleet: split_evenly(fleet, 2),
         compiled=False, snapshot_seconds=0, about=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:
