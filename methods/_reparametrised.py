@@ -17,11 +17,11 @@ from cwbench.learner import (
     Method,
     MethodConfig,
     Trainer,
+    UserError,
     clip_global_norm,
     like,
     sum_over,
 )
-from cwbench.spec.errors import UserError
 
 C = TypeVar("C", bound=MethodConfig)
 Weights = Mapping[str, Tensor]

@@ -10,6 +10,7 @@ from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_ove
 from cwbench.learner.trainer import Trainer
 from cwbench.spec import array_layers
 from cwbench.spec.config import MethodConfig, NetworkConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.options import option
 from cwbench.spec.schedule import Exploration
 
@@ -26,6 +27,7 @@ __all__ = [
     "Policy",
     "Tasks",
     "Trainer",
+    "UserError",
     "array_layers",
     "clip_global_norm",
     "fresh_network",
