@@ -30,6 +30,8 @@ COMMANDS = {
     "methods": ("cwbench.cli.lists", "List the methods."),
     "sequences": ("cwbench.cli.lists", "List the named sequences."),
     "tasks": ("cwbench.cli.lists", "List the tasks."),
+    "new-method": ("cwbench.cli.new_method", "Write a method of your own to start from."),
+    "check": ("cwbench.cli.check", "Check a method: same numbers alone, in a fleet, resumed."),
     "bench": ("cwbench.cli.bench", "Measure speed, side by side with others."),
     "completion": ("cwbench.cli.completion", "Print a script that completes commands in a shell."),
     "doctor": ("cwbench.cli.doctor", "Show what is missing here, or damaged in a results folder."),
@@ -43,7 +45,9 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[name][0]), name)
+        command: click.Command = getattr(
+            importlib.import_module(COMMANDS[name][0]), name.replace("-", "_")
+        )
         return command
 
     def resolve_command(

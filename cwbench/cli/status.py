@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import click
 
 from cwbench.cli.console import show
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import located
 
 FOLDER = click.Path(path_type=Path)
 
@@ -25,8 +26,9 @@ def existing(results: Path) -> Path:
 @click.argument("results", default="results", type=FOLDER)
 @click.option("--all", "everything", is_flag=True, help="List every segment, also done ones.")
 @click.option("--runs", "by_run", is_flag=True, help="List runs with their success instead.")
+@click.option("--errors", is_flag=True, help="Also the tracebacks of failed segments.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, for programs.")
-def status(results: Path, everything: bool, by_run: bool, as_json: bool) -> None:
+def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json: bool) -> None:
     """Show the experiments of a results folder: what is done, running, waiting or failed.
 
     A segment is one task of one run. Steps and speed of a running one are as of its last
@@ -48,8 +50,23 @@ def status(results: Path, everything: bool, by_run: bool, as_json: bool) -> None
         click.echo()
         columns = ("segment", "method", "state", "steps", "steps/s", "note")
         show([_segment_row(segment) for segment in listed], *columns)
+    if errors:
+        _show_errors(segments)
     for problem in problems:
         click.echo(f"problem: {problem}")
+
+
+def _show_errors(segments: Iterable[Any]) -> None:
+    """Each traceback once, under the names of the segments that it ended."""
+    folders: dict[str, list[str]] = {}
+    for segment in segments:
+        if segment.error:
+            folders.setdefault(segment.error["traceback"], []).append(segment.folder)
+    for text, names in folders.items():
+        click.echo("\n" + "\n".join(names))
+        click.echo(text.rstrip())
+    if not folders:
+        click.echo("no tracebacks are recorded here")
 
 
 def _as_record(experiments: Sequence[Any], problems: list[str]) -> dict[str, Any]:
@@ -87,6 +104,8 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     if segment.state == "running":
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(segment.since))
         note = f"on {segment.owner}" + (f" since {moment}" if segment.since else "")
+    elif segment.error:
+        note = located(segment.error)
     elif segment.state == "stopped":
         note = "the same command continues it"
     elif segment.state == "waiting":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import check_launching, make_launcher
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.store.files import Damaged
 from cwbench.store.results import Store
@@ -111,15 +113,16 @@ class Session:
         if self.here and self.fits is None:
             check_weights((*(run.segments[-1] for run in runs), *segments), memory.free)
         try:
-            return make_plan(
-                runs,
-                self.store,
-                most,
-                snapshot_step,
-                segments=segments,
-                fits=self.fits or (memory.fits if self.here else lambda fleet: True),
-                devices=self._devices,
-            )
+            with blamed_on(self.methods.values()):
+                return make_plan(
+                    runs,
+                    self.store,
+                    most,
+                    snapshot_step,
+                    segments=segments,
+                    fits=self.fits or (memory.fits if self.here else lambda fleet: True),
+                    devices=self._devices,
+                )
         except TooLarge as error:
             raise _does_not_fit(error.segment, memory) from None
 
@@ -127,14 +130,15 @@ class Session:
         """What a plan needs; its time only if it trains on this machine."""
         from cwbench.planning.estimate import estimate
 
-        return estimate(
-            plan,
-            self.costs,
-            self.workers(plan),
-            grouping=self.grouping,
-            measure=self.here,
-            side_by_side=self.side_by_side,
-        )
+        with blamed_on(self.methods.values()):
+            return estimate(
+                plan,
+                self.costs,
+                self.workers(plan),
+                grouping=self.grouping,
+                measure=self.here,
+                side_by_side=self.side_by_side,
+            )
 
     def workers(self, plan: Plan) -> int:
         from cwbench.planning.estimate import cores
@@ -406,6 +410,7 @@ def describe(session: Session, plan: Plan, needs: Estimate) -> list[str]:
         f"{len(plan.fleets)} fleets on {session.device.type}, {session.workers(plan)} workers"
     ]
     if missing:
+        lines += resumed(session, plan)
         device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
         lines += [
             f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
@@ -417,6 +422,20 @@ def describe(session: Session, plan: Plan, needs: Estimate) -> list[str]:
                 f"about {duration(needs.seconds)} from a short measurement on this machine"
             )
     return lines
+
+
+def resumed(session: Session, plan: Plan) -> list[str]:
+    """At which steps interrupted segments go on."""
+    from cwbench.fleet.snapshot import step_of
+
+    counts: Counter[tuple[int, int]] = Counter()
+    for segment in (segment for fleet in plan.fleets for segment in fleet):
+        if step := step_of(session.store.folder(segment).snapshot):
+            counts[step, segment.steps] += 1
+    return [
+        f"{number} segments go on at step {step:,} of {steps:,}"
+        for (step, steps), number in sorted(counts.items())
+    ]
 
 
 def method_names(methods: Methods) -> dict[str, str]:

@@ -21,6 +21,7 @@ from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan, split_evenly
 from cwbench.rollout.pool import Pool
+from cwbench.spec import failure
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
@@ -103,12 +104,12 @@ class Runner:
                 )
             yield fleet
 
-    def mark(self, segments: Segments, state: str, message: str) -> None:
+    def mark(self, segments: Segments, state: str, message: str, **content: Any) -> None:
         for segment in segments:
             folder = self.store.folder(segment)
             with contextlib.suppress(ClaimLost):
                 if folder.state in ("running", "pending"):
-                    folder.set_status(state, message=message)
+                    folder.set_status(state, message=message, **content)
 
 
 class SideBySide:
@@ -238,10 +239,11 @@ class SideBySide:
             for training in trainings:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
-            self._abandon(trainings, "failed", _last_line(error))
+            record = failure.describe(error, self.runner.methods.values())
+            self._abandon(trainings, "failed", record["message"], error=record)
             for training in trainings:
                 for segment in training.segments:
-                    self.outcome.failed[segment.folder] = _last_line(error)
+                    self.outcome.failed[segment.folder] = record["message"]
             traceback.print_exc()
         for training in trainings:
             if not training.active:
@@ -258,10 +260,15 @@ class SideBySide:
             self.runner.mark(training.segments, "failed", reason)
             self.outcome.failed[training.segments[0].folder] = reason
 
-    def _abandon(self, trainings: Sequence[Training], state: str, message: str) -> None:
+    def _abandon(
+        self, trainings: Sequence[Training], state: str, message: str, **content: Any
+    ) -> None:
+        """Let go of trainings; their segments' states say why, and how far they came."""
         for training in trainings:
             training.abandon()
-            self.runner.mark(training.segments, state, message)
+            for fleet in training.fleets:
+                self.runner.mark(fleet.segments, state, message, step=fleet.step, **content)
+            self.runner.mark(training.segments, state, message, **content)  # fleets not built
 
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished
@@ -275,7 +282,3 @@ class SideBySide:
                 self.outcome.diverged.append(segment.folder)
         self.sharing.release(training.segments)
         self._look_again = 0.0
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -172,12 +172,13 @@ class SegmentFolder:
         raise ClaimLost(self.path)
 
     def set_status(self, state: str, **content: Any) -> None:
-        """Replace the state; numbers that are not given stay as they were."""
+        """Replace the state; numbers that are not given stay as they were, an error does not."""
         assert state in STATES
         self.check_claim()
         writer = {"writer": self.token} if self.token else {}
         now = {"state": state, "message": "", "updated": time.time(), **writer, **content}
-        record = self.intact_status() | now
+        before = {name: value for name, value in self.intact_status().items() if name != "error"}
+        record = before | now
         write_json(self.path / "status.json", record | {"checksum": digest(record)})
 
     def seal(self) -> dict[str, str]:

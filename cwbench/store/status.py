@@ -27,6 +27,7 @@ class SegmentStatus:
     folder: str = ""  # empty where nothing is on disk
     step: int = 0
     message: str = ""  # why it failed
+    error: Mapping[str, Any] | None = None  # type, message, file, line, traceback
     owner: str = ""  # host:pid
     since: float | None = None  # when its owner began
     steps_per_second: float | None = None
@@ -116,6 +117,7 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
         folder=record["folder"],
         step=step,
         message=str(found.get("message", "")),
+        error=found.get("error"),
         owner=f"{owner['host']}:{owner['pid']}" if owner and state == "running" else "",
         since=since,
         steps_per_second=_speed(found) if since else None,

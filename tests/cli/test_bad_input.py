@@ -17,6 +17,11 @@ JOB = {"schema": 1, "methods": {}, "segments": [], "protocol": "smoke", "command
 SWEEP = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
 SWEEP += "".join(f"options.{name} = [{', '.join(str(k) for k in range(1, 200))}]\n"
                  for name in ("horizon", "width", "batch-size", "eval-episodes"))  # fmt: skip
+HOOK = """from cwbench.learner import Method
+class {name}(Method):
+    def actor_penalty(self, batch):
+        return {value}
+"""
 FILES = {
     "afile": "mine",
     "bad.toml": "tasks = = 3",
@@ -37,6 +42,8 @@ FILES = {
     "damaged.json": json.dumps(JOB | {"methods": {"l2": "l2"}, "segments": [{"method": "l2"}]}),
     "broken.py": "import nothing_of_this_name\n",
     "other.py": "class Thing: ...\n",
+    "hook.py": HOOK.format(name="Hook", value="1 / 0"),
+    "scalar.py": HOOK.format(name="Scalar", value="batch.reward.sum()"),
     "notable.tex": "no table",
 }
 
@@ -249,6 +256,13 @@ WORDS = [
     (["bench", "fleet", "--steps", "10"], "10 is too small"),
     (["completion", "tcsh"], "'tcsh' is not one of"),
     ([*RUN, "--json"], "--json has no effect without --dry-run"),
+    (["check", "finetunning"], "unknown method 'finetunning'; did you mean 'finetuning"),
+    (["check", "other.py"], "write other.py:ClassName"),
+    (["new-method", "3d"], "'3d' is no name for a method; use letters"),
+    (["new-method", "x", "--folder", "nowhere"], "--folder nowhere: no such folder"),
+    (["new-method", "other"], "other.py exists; choose another name or --folder"),
+    ([*RUN[:2], "hook.py:Hook", *RUN[3:]], "hook.py line 4, in actor_penalty: ZeroDivisionError"),
+    ([*RUN[:2], "scalar.py:Scalar", *RUN[3:]], "returned shape [], expected [1]"),
     (["doctor", "extra"], "extra: no such folder"),
     (["doctor", "folder.toml"], "folder.toml: not a results folder"),
     (["repair", "nowhere"], "nowhere: no such folder"),

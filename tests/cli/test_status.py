@@ -48,6 +48,33 @@ def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> No
     assert "1/3" in capsys.readouterr().out
 
 
+BREAKS = """
+from cwbench.learner import Method
+
+class Breaks(Method):
+    def after_update(self, batch, targets):
+        if self.trainer.updates == 15:
+            raise ZeroDivisionError("fifteen")
+"""
+
+
+def test_status_shows_a_failure_with_its_line_and_how_far_it_came(
+    toy_run: Any, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "breaks.py").write_text(BREAKS)
+    toy_run(tmp_path / "results", f"{tmp_path}/breaks.py:Breaks", tasks=TASKS[:1])
+    [experiment], _ = read_status(tmp_path / "results")
+    [segment] = experiment.segments
+    assert segment.state == "failed" and segment.step == 30  # updates 11 to 20 follow step 30
+    assert segment.error is not None
+    assert segment.error["type"] == "ZeroDivisionError" and segment.error["line"] == 7
+    capsys.readouterr()
+    main(["status", str(tmp_path / "results"), "--errors"])
+    shown = capsys.readouterr().out
+    assert "Traceback (most recent call last)" in shown
+    assert 'breaks.py", line 7, in after_update' in shown
+
+
 def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
     """A claim with a living owner means running; the same state without one means stopped."""
     store, plan, _ = toy_run(tmp_path, stop_after=12)

@@ -1,0 +1,69 @@
+"""`cwbench check`: whether a method keeps the contract that results rely on, and what it costs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from cwbench.cli.console import json_option
+from cwbench.experiment.build import load_method
+
+if TYPE_CHECKING:
+    from cwbench.experiment.conformance import Bill, Verdict
+
+
+@click.command()
+@click.argument("method", metavar="METHOD")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, method: str, as_json: bool) -> None:
+    """Train a method on a toy problem in several ways and compare, then say what it costs.
+
+    METHOD is a name or path/to/file.py:ClassName. Writes nothing. Ends with exit code 1 if
+    something does not hold.
+    """
+    load_method(method)
+    from cwbench.experiment.conformance import bill, run_checks
+    from cwbench.experiment.execution import Execution, set_up_torch
+
+    set_up_torch(Execution(threads=1))
+    verdicts = []
+    for verdict in run_checks(method):
+        verdicts.append(verdict)
+        if not as_json:
+            _show(verdict)
+    good = not any(verdict.problem for verdict in verdicts)
+    cost = bill(method) if good else None
+    if as_json:
+        click.echo(json.dumps(_record(verdicts, cost), indent=1))
+    elif cost:
+        _show_bill(cost)
+    ctx.exit(0 if good else 1)
+
+
+def _show(verdict: "Verdict") -> None:
+    click.echo(f"{'FAILED' if verdict.problem else 'ok':8}{verdict.check}")
+    if verdict.problem:
+        click.echo(f"        {verdict.problem}")
+
+
+def _show_bill(cost: "Bill") -> None:
+    click.echo("\nper run, with networks of width 8:")
+    for title, value in (
+        ("parameters with two tasks", f"{cost.parameters:,}"),
+        ("bytes of state after one task", f"{cost.state_bytes:,}"),
+        ("bytes that a further task adds", f"{cost.state_growth:,}"),
+        ("transitions kept of earlier tasks", cost.replay_rows),
+        ("extra updates at a task's end", f"{cost.retraining:,}"),
+        ("episodes that choose a head", f"{cost.selection:,}"),
+    ):
+        click.echo(f"  {title:36}{value:>12}")
+
+
+def _record(verdicts: Sequence["Verdict"], cost: "Bill | None") -> dict[str, object]:
+    return {
+        "checks": [asdict(verdict) for verdict in verdicts],
+        "bill": asdict(cost) if cost else None,
+    }

@@ -1,0 +1,316 @@
+"""What must hold for every method: `cwbench check`, and the tests of the built-in ones.
+
+Each check trains on the point mass or makes a few updates on random data, and raises `Broken` with
+one line that says what differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cwbench import envs
+from cwbench.experiment import toy
+from cwbench.experiment.build import load_method, make_run, make_setup
+from cwbench.planning.rehearsal import PeakBytes, Rehearsal
+from cwbench.rollout.pool import Pool
+from cwbench.sequences import Sequence as TaskSequence
+from cwbench.spec.config import GROUPS
+from cwbench.spec.failure import describe, located
+from cwbench.spec.options import field_names, per_run_names
+from cwbench.spec.segment import Segment
+from cwbench.store import checkpoint
+from cwbench.store.results import Store
+
+TWO = toy.TASKS[:2]
+
+
+class Broken(AssertionError):
+    """A method does not keep its contract."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A method to be checked, a folder for its runs, and workers."""
+
+    name: str  # as on the command line
+    root: Path
+    pool: Pool
+
+    @property
+    def method(self) -> Any:
+        return load_method(self.name)[1].method
+
+    def train(self, folder: str, **how: Any) -> toy.ToyResult:
+        made = toy.train_toy(self.pool, self.root / folder, self.name, **how)
+        for message in made.outcome.failed.values():
+            raise Broken(f"training failed: {message}")
+        return made
+
+    def rehearse(self, position: int, runs: int = 2) -> Rehearsal:
+        """A trainer at a position of a long sequence, on random data."""
+        base, entry = load_method(self.name)
+        sequence = TaskSequence("toy", (toy.TASKS * 2)[: position + 1], "pointmass")
+        given = {**toy.SMALL, **dataclasses.asdict(toy.SCHEDULE), **toy.OPTIONS.get(base, {})}
+        setup = make_setup(base, entry, "paper", given, sequence)
+        segment = make_run(entry, base, setup, "toy", sequence, 0).segments[-1]
+        fleet = [replace(segment, seed=seed) for seed in range(runs)]
+        return Rehearsal(fleet, entry.method, envs.dims(setup.env), torch.device("cpu"))
+
+
+# Comparing runs
+
+
+def ends(store: Store, segments: Sequence[Segment]) -> list[dict[str, Tensor]]:
+    return [checkpoint.load(store.folder(segment).end)[0] for segment in segments]
+
+
+def rows(store: Store, segment: Segment, name: str) -> list[str]:
+    """A CSV without its last column where that is wall time."""
+    text = (store.folder(segment).path / name).read_text().splitlines()
+    return [line.rsplit(",", 1)[0] for line in text] if name == "train.csv" else text
+
+
+def require_same(one: Store, other: Store, segments: Sequence[Segment]) -> None:
+    """Broken unless these segments ended with the same weights and tables in both folders."""
+    if not segments:
+        raise Broken("nothing was trained")
+    for segment, a, b in zip(segments, ends(one, segments), ends(other, segments), strict=True):
+        where = f"seed {segment.seed}, task {segment.position + 1}"
+        names = [name for name in a if name not in b or not torch.equal(a[name], b[name])]
+        if names or a.keys() != b.keys():
+            raise Broken(f"{where}: {', '.join(names[:3]) or 'names'} differ")
+        for name in ("evals.csv", "train.csv"):
+            if rows(one, segment, name) != rows(other, segment, name):
+                raise Broken(f"{where}: {name} differs")
+
+
+# The checks
+
+
+def options_survive(kit: Kit) -> None:
+    """Options have help and names of their own, and survive being written to a record."""
+    config = kit.method.config_class
+    for field in dataclasses.fields(config):
+        if not field.metadata.get("help"):
+            raise Broken(f"option {field.name} has no help: declare it with option(...)")
+    shared = field_names(*GROUPS.values())
+    if taken := field_names(config) & shared:
+        raise Broken(f"option {min(taken)} has the name of a shared option")
+    if unknown := set(kit.method.preset) - field_names(config) - shared:
+        raise Broken(f"preset names {min(unknown)}, which is no option")
+    made = config()
+    if config.from_record(json.loads(json.dumps(made.record()))) != made:
+        raise Broken("options read from their record are not what was written")
+
+
+def hooks_keep_their_shapes(kit: Kit) -> None:
+    """Hooks return [R] and draw no global random numbers, in 20 updates of each of three tasks."""
+    for position in range(1 if kit.method.trains_jointly else 3):
+        trainer = kit.rehearse(position)
+        for _ in range(20):
+            trainer.streams.seek(trainer.updates)
+            trainer.checked_update()
+            trainer.updates += 1
+
+
+def member_equals_alone(kit: Kit, tasks: tuple[str, ...] = toy.TASKS) -> None:
+    """A run has the same numbers alone and among others."""
+    fleet, _, _ = kit.train("fleet", seeds=(0, 1, 2), tasks=tasks)
+    alone, plan, _ = kit.train("alone", seeds=(1,), tasks=tasks)
+    require_same(fleet, alone, plan.segments)
+
+
+def sweep_equals_alone(kit: Kit) -> None:
+    """Runs that differ in per-run options have the same numbers as alone."""
+    config = kit.method.config_class()
+    values = {key: getattr(config, key) for key in per_run_names(type(config))}
+    if not values:
+        return
+    sweep = [{key: factor * value for key, value in values.items()} for factor in (1, 30)]
+    fleet, plan, _ = kit.train("sweep", tasks=TWO, sweep=sweep)
+    alone, own, _ = kit.train("sweep-alone", tasks=TWO, options=sweep[1])
+    require_same(fleet, alone, own.segments)
+    first, second = ends(fleet, plan.fleets[-1])
+    if all(torch.equal(first[key], second[key]) for key in first):
+        raise Broken(f"{', '.join(values)} change nothing")
+
+
+def resumed_equals_uninterrupted(kit: Kit) -> None:
+    """A run that was interrupted in each task ends with the numbers of one that was not."""
+    how: dict[str, Any] = {"seeds": (0, 1), "tasks": TWO}
+    whole, plan, _ = kit.train("whole", **how)
+    for chunks in (3, 13):  # in the first task and in the second
+        kit.train("parts", **how, stop_after=chunks, groups=2, snapshot_seconds=0)
+    parts, _, outcome = kit.train("parts", **how)
+    if outcome.interrupted:
+        raise Broken("the run could not be continued")
+    require_same(whole, parts, plan.segments)
+
+
+def neighbours_are_untouched(kit: Kit) -> None:
+    """A run whose weights are not finite does not change the others of its fleet."""
+    if kit.method.trains_jointly:
+        return  # one segment, so no parent to break
+    how: dict[str, Any] = {"seeds": (0, 1), "tasks": TWO}
+    clean, plan, _ = kit.train("clean", **how)
+    broken = Store(shutil.copytree(clean.root, kit.root / "broken"))
+    for segment in plan.segments:  # break seed 0's first task, train both second tasks again
+        folder = broken.folder(segment)
+        if segment.position == 0 and segment.seed == 0:
+            tensors, record = checkpoint.load(folder.end)
+            weights = ("trainer/actor.1.weight", "trainer/actor.4.weight")  # resets mend the former
+            for tensor, x in tensors.items():
+                if tensor in weights or (tensor.startswith("method/") and x.is_floating_point()):
+                    x.fill_(float("nan"))
+            checkpoint.save(folder.end, tensors, record)
+        elif segment.position == 1:
+            folder.end.unlink()
+            folder.set_status("pending")
+    _, _, outcome = kit.train("broken", **how)
+    if not [folder for folder in outcome.diverged if "-s0-" in folder]:
+        raise Broken("a run that starts from NaN did not diverge")
+    require_same(clean, broken, [segment for segment in plan.segments if segment.seed == 1])
+
+
+class _NoSynchronisation(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses operations that read a tensor's value or whose shape depends on one."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+        if any(tag in func.tags for tag in tags):
+            raise Broken(f"an update hook reads a tensor's value ({func.name()})")
+        return func(*args, **(kwargs or {}))
+
+
+def updates_can_be_captured(kit: Kit) -> None:
+    """Update hooks are tensor code: no value is read, and state changes in place only."""
+    trainer = kit.rehearse(0 if kit.method.trains_jointly else 1)
+    trainer.train(1)
+    before, plain = _addresses(trainer), _plain_values(trainer.method)
+    with _NoSynchronisation():  # type: ignore[no-untyped-call]
+        trainer.streams.seek(trainer.updates)
+        trainer.update()
+    for name, address in _addresses(trainer).items():
+        if before.get(name, address) != address:
+            raise Broken(f"an update replaces the tensor {name}: change it in place")
+    for name, value in _plain_values(trainer.method).items():
+        if plain.get(name, value) != value:
+            raise Broken(f"an update changes self.{name}, a Python value: use a tensor")
+
+
+def _addresses(trainer: Rehearsal) -> dict[str, int]:
+    tensors = trainer.method.state() | trainer.state()
+    return {name: tensor.data_ptr() for name, tensor in tensors.items()}
+
+
+def _plain_values(method: Any) -> dict[str, Any]:
+    return {k: v for k, v in vars(method).items() if isinstance(v, int | float | bool | str)}
+
+
+def memory_stays(kit: Kit) -> None:
+    """Updates leave no tensors behind."""
+    trainer = kit.rehearse(0 if kit.method.trains_jointly else 1)
+    trainer.train(3)
+    with PeakBytes() as counted:
+        sizes = []
+        for _ in range(4):
+            trainer.train(2)
+            sizes.append(counted.now)
+    if sizes[-1] > sizes[-2] > sizes[-3]:
+        raise Broken(f"each update keeps {(sizes[-1] - sizes[-2]) // 2:,} bytes more")
+
+
+CHECKS: dict[str, Callable[[Kit], None]] = {
+    "options survive their record": options_survive,
+    "hooks return one value per run, no global random numbers": hooks_keep_their_shapes,
+    "updates can be captured": updates_can_be_captured,
+    "updates leave no memory behind": memory_stays,
+    "member of a fleet = alone": member_equals_alone,
+    "swept options = alone": sweep_equals_alone,
+    "resumed = uninterrupted": resumed_equals_uninterrupted,
+    "neighbours of a diverged run are untouched": neighbours_are_untouched,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    check: str
+    problem: str = ""  # empty: it holds
+
+
+def run_checks(
+    name: str, checks: Mapping[str, Callable[[Kit], None]] = CHECKS
+) -> Iterator[Verdict]:
+    """Check a method by name or `path/to/file.py:Class`, one verdict after another."""
+    with opened(name) as kit:
+        for title, check in checks.items():
+            yield Verdict(title, _problem(check, kit))
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Kit]:
+    with tempfile.TemporaryDirectory() as folder, Pool(2) as pool:
+        yield Kit(name, Path(folder), pool)
+
+
+def _problem(check: Callable[[Kit], None], kit: Kit) -> str:
+    try:
+        check(kit)
+    except Broken as broken:
+        return str(broken)
+    except Exception as error:
+        return located(describe(error, [kit.method]))
+    return ""
+
+
+def check_method(name: str) -> None:
+    """AssertionError that lists what does not hold; for the tests of your own methods."""
+    problems = [f"{one.check}: {one.problem}" for one in run_checks(name) if one.problem]
+    if problems:
+        raise Broken("\n".join([f"{name} does not keep the contract of methods", *problems]))
+
+
+# The bill
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a method costs besides plain SAC, per run on the toy networks."""
+
+    parameters: int  # of actor and critics with two tasks
+    state_bytes: int  # of the method's own state after one task
+    state_growth: int  # bytes that a further task adds
+    replay_rows: str  # transitions kept of earlier tasks
+    retraining: int  # updates at a task's end
+    selection: int  # episodes that choose a head at a task's start
+
+
+def bill(name: str) -> Bill:
+    with opened(name) as kit:
+        joint = kit.method.trains_jointly
+        first, second = (
+            kit.rehearse(position, runs=1) for position in ((0, 0) if joint else (1, 2))
+        )
+        sizes = [sum(x.nbytes for x in one.method.state().values()) for one in (first, second)]
+        method = second.method
+        kept = "all" if method.replay_budget is None else f"{method.replay_budget:,} in all"
+        return Bill(
+            parameters=sum(p[0].numel() for p in first.params.values()),
+            state_bytes=sizes[0],
+            state_growth=sizes[1] - sizes[0],
+            replay_rows=kept if method.keeps_replay else "none",
+            selection=second.selection_episodes,
+            retraining=second.count_retraining(),
+        )

@@ -1,0 +1,66 @@
+"""What went wrong, in a form that can be stored and shown."""
+
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from cwbench.spec.errors import UserError
+
+
+def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, Any]:
+    """Type, message and traceback of an error, and the line where it happened.
+
+    That is a line of one of these classes' files, if the error passed through one.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    files = {file for cls in classes for file in files_of(cls)}
+    theirs = [frame for frame in frames if frame.filename in files]
+    where = [
+        {"file": frame.filename, "line": frame.lineno, "function": frame.name}
+        for frame in (theirs or frames)[-1:]
+    ]
+    text = "".join(traceback.format_exception(error))
+    return {
+        "type": type(error).__name__,
+        "message": last_line(error),
+        **(where[0] if where else {}),
+        "theirs": bool(theirs),
+        "traceback": text,
+    }
+
+
+def last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+
+
+def located(record: dict[str, Any]) -> str:
+    """`file.py line 12, in actor_penalty: ValueError: too small`, as far as it is known."""
+    what = f"{record['type']}: {record['message']}"
+    if "file" not in record:
+        return what
+    return f"{record['file']} line {record['line']}, in {record['function']}: {what}"
+
+
+def files_of(cls: type) -> set[str]:
+    """Files of a class and of its bases that are not part of this package."""
+    outside = [base for base in cls.__mro__ if not base.__module__.startswith("cwbench.")]
+    functions = [f for base in outside for f in vars(base).values() if isinstance(f, FunctionType)]
+    modules = [getattr(sys.modules.get(base.__module__), "__file__", None) for base in outside]
+    return {function.__code__.co_filename for function in functions} | {*filter(None, modules)}
+
+
+@contextmanager
+def blamed_on(classes: Iterable[type]) -> Iterator[None]:
+    """Turn an error in the code of a user's class into one line that says where it is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        record = describe(error, classes)
+        if not record["theirs"]:
+            raise
+        raise UserError(f"method file {located(record)}") from error

@@ -1,0 +1,135 @@
+"""The conformance kit finds the mistakes that it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.experiment.conformance import CHECKS, Kit, bill, require_same
+from cwbench.experiment.conformance import Broken as BrokenContract
+from cwbench.rollout.pool import Pool
+from cwbench.spec.errors import UserError
+from cwbench.store.results import Store
+
+HEAD = """
+import torch
+from cwbench.learner import Method, per_run_sum
+
+class Wrong(Method):
+"""
+WRONG = {
+    "reads a value": (
+        "updates can be captured",
+        """
+    def adjust_gradients(self, grads):
+        if grads["log_alpha"].sum() > 1e9:
+            grads["log_alpha"].zero_()
+""",
+        "reads a tensor's value",
+    ),
+    "counts in Python": (
+        "updates can be captured",
+        """
+    count = 0
+    def after_update(self, batch, targets):
+        self.count += 1
+""",
+        "an update changes self.count, a Python value",
+    ),
+    "replaces its state": (
+        "updates can be captured",
+        """
+    state_names = ("mean",)
+    def on_task_start(self, position):
+        self.mean = torch.zeros(self.trainer.runs)
+    def after_update(self, batch, targets):
+        self.mean = 0.9 * self.mean + 0.1 * targets.mean(1)
+""",
+        "an update replaces the tensor mean",
+    ),
+    "keeps every batch": (
+        "updates leave no memory behind",
+        """
+    def on_task_start(self, position):
+        self.seen = []
+    def after_update(self, batch, targets):
+        self.seen.append(targets.clone())
+""",
+        "each update keeps 64 bytes more",
+    ),
+    "mixes runs": (
+        "hooks return one value per run, no global random numbers",
+        """
+    def actor_penalty(self, batch):
+        return (self.trainer.params["actor.0.weight"] ** 2).sum()
+""",
+        "Wrong.actor_penalty returned shape []",
+    ),
+    "raises": (
+        "updates can be captured",
+        """
+    def actor_penalty(self, batch):
+        return 1 / 0
+""",
+        "wrong.py line 8, in actor_penalty: ZeroDivisionError",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_is_found(mistake: str, tmp_path: Path, toy_pool: Pool) -> None:
+    title, body, words = WRONG[mistake]
+    (tmp_path / "wrong.py").write_text(HEAD + body)
+    from cwbench.experiment.conformance import _problem
+
+    kit = Kit(f"{tmp_path}/wrong.py:Wrong", tmp_path, toy_pool)
+    assert words in _problem(CHECKS[title], kit)
+
+
+def test_a_run_that_depends_on_its_neighbours_is_found(tmp_path: Path, toy_pool: Pool) -> None:
+    (tmp_path / "wrong.py").write_text(
+        HEAD
+        + """
+    def adjust_gradients(self, grads):
+        for name in grads:
+            grads[name] *= self.trainer.runs
+"""
+    )
+    from cwbench.experiment.conformance import member_equals_alone
+
+    kit = Kit(f"{tmp_path}/wrong.py:Wrong", tmp_path, toy_pool)
+    with pytest.raises(BrokenContract, match=r"seed 1, task 1: .* differ"):
+        member_equals_alone(kit, ("reach-0-1",))
+
+
+def test_nothing_trained_is_no_agreement(tmp_path: Path) -> None:
+    with pytest.raises(BrokenContract, match="nothing was trained"):
+        require_same(Store(tmp_path), Store(tmp_path), [])
+
+
+def test_the_bill_of_known_methods() -> None:
+    plain, ewc, replay = (bill(name) for name in ("finetuning", "ewc", "recall"))
+    assert (plain.state_bytes, plain.retraining, plain.replay_rows) == (0, 0, "none")
+    assert ewc.state_bytes > 4 * 8 * 8 and ewc.state_growth == 0  # importances and an anchor
+    assert ewc.parameters == plain.parameters and replay.replay_rows == "all"
+
+
+def test_a_new_method_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["new-method", "my-pull", "--folder", str(tmp_path)])
+    assert f"next: cwbench check {tmp_path}/my_pull.py:MyPull" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as code:
+        main(["new-method", "my-pull", "--folder", str(tmp_path)])
+    assert code.value.code == 2 and "my_pull.py exists" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_skeleton_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["new-method", "pull", "--folder", str(tmp_path)])
+    main(["check", f"{tmp_path}/pull.py:Pull"])
+    shown = capsys.readouterr().out
+    assert "FAILED" not in shown and shown.count("\nok ") >= len(CHECKS) - 1
+    assert "bytes of state after one task" in shown
+    with pytest.raises(UserError, match="unknown method"):
+        from cwbench.experiment.conformance import check_method
+
+        check_method("pul")

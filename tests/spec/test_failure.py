@@ -1,0 +1,59 @@
+"""Errors as they are stored and shown."""
+
+from pathlib import Path
+
+import pytest
+
+from cwbench.experiment.build import load_method
+from cwbench.spec.errors import UserError
+from cwbench.spec.failure import blamed_on, describe, located
+
+SOURCE = """
+from cwbench.learner import Method
+
+def helper(value):
+    return 1 / value
+
+class Breaks(Method):
+    def on_task_start(self, position):
+        int("x") if position else helper(position)
+"""
+
+
+@pytest.fixture
+def breaks(tmp_path: Path) -> type:
+    file = tmp_path / "breaks.py"
+    file.write_text(SOURCE)
+    return load_method(f"{file}:Breaks")[1].method
+
+
+def call(cls: type, position: int) -> None:
+    cls.on_task_start(None, position)  # type: ignore[attr-defined]
+
+
+def test_the_line_is_the_innermost_one_of_the_users_file(breaks: type) -> None:
+    with pytest.raises(ZeroDivisionError) as error:
+        call(breaks, 0)
+    record = describe(error.value, [breaks])
+    assert (record["type"], record["line"], record["function"]) == (
+        "ZeroDivisionError",
+        5,
+        "helper",
+    )
+    assert record["message"] == "division by zero" and record["traceback"].startswith("Traceback")
+    assert located(record).endswith(
+        "breaks.py line 5, in helper: ZeroDivisionError: division by zero"
+    )
+
+
+def test_an_error_of_a_users_class_becomes_one_line(breaks: type) -> None:
+    words = r"breaks.py line 9, in on_task_start: ValueError: invalid"
+    with pytest.raises(UserError, match=words), blamed_on([breaks]):
+        call(breaks, 1)
+
+
+def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
+    with pytest.raises(ZeroDivisionError), blamed_on([breaks]):
+        1 / 0  # noqa: B018
+    record = describe(ValueError("a\nlast"), [breaks])
+    assert located(record) == "ValueError: last" and not record["theirs"]
