@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster wheel-test faults results-check docs lint install clean
+.PHONY: demo test test-slow test-cluster test-sharing wheel-test faults results-check docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,11 @@ test-slow: $(STAMP)
 test-cluster: $(STAMP)
 	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
 	$(BIN)/python -m pytest -q -rs -m cluster tests/cluster
+
+# Films, trackers and other formats with the packages they are for.
+test-sharing: $(STAMP)
+	$(BIN)/pip install -q -e '.[video,track,share]'
+	$(BIN)/python -m pytest -q -rs tests/sharing
 
 # The wheel in an environment of its own, used from another directory.
 wheel-test: $(STAMP)

@@ -31,7 +31,8 @@ ALLOWED = {
     "bench": BELOW_FLEET | {"fleet"},
     "reports": {"methods", "store", "sequences", "spec"},
     "experiment": BELOW_CLI,
-    "cli": BELOW_CLI | {"experiment"},
+    "sharing": {"experiment", "store", "envs", "sequences", "spec"},
+    "cli": BELOW_CLI | {"experiment", "sharing"},
 }
 # The same inside reports/; build.py may import all of them.
 REPORTS = {
@@ -43,11 +44,21 @@ REPORTS = {
 }
 # package -> folders that may import it
 ONLY_IN = {
-    "torch": {"learner", "methods", "planning", "fleet", "bench", "experiment", "cli", "store"},
+    "torch": {
+        "learner",
+        "methods",
+        "planning",
+        "fleet",
+        "bench",
+        "experiment",
+        "cli",
+        "store",
+        "sharing",
+    },
     "metaworld": {"envs"},
     "mujoco": {"envs"},
     "click": {"cli"},
-    "pandas": {"store", "reports", "experiment"},
+    "pandas": {"store", "reports", "experiment", "sharing"},
     "matplotlib": {"reports", "bench"},
 }
 

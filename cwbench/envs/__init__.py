@@ -6,12 +6,13 @@ Simulators are imported by `make`, not here, so that listing tasks is fast.
 from collections.abc import Sequence
 
 from cwbench.envs import gymnasium, metaworld, pointmass
-from cwbench.envs.suite import Env, HasSuccessTests, Suite
+from cwbench.envs.suite import Env, Filmed, HasSuccessTests, Suite
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 from cwbench.spec.transition import Dims
 
-__all__ = ["SUITES", "Env", "HasSuccessTests", "Suite", "configure", "dims", "make", "step_cost"]
+__all__ = ["SUITES", "Env", "Filmed", "HasSuccessTests", "Suite", "configure", "dims", "film", "make", "step_cost"]
 
 SUITES: dict[str, Suite] = {
     suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE, gymnasium.SUITE)
@@ -26,6 +27,14 @@ def configure(config: EnvConfig, definitions: Sequence[Task]) -> EnvConfig:
 def make(task: str, config: EnvConfig) -> Env:
     """An environment of the named task."""
     return SUITES[config.suite].make(task, config)
+
+
+def film(task: str, config: EnvConfig, size: tuple[int, int]) -> Filmed:
+    """An environment of the named task that can be drawn."""
+    suite = SUITES[config.suite]
+    if suite.film is None:
+        raise UserError(f"environments of the suite {config.suite} cannot be drawn")
+    return suite.film(task, config, size)
 
 
 def dims(config: EnvConfig) -> Dims:

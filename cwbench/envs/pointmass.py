@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.envs.suite import Suite
+from cwbench.envs.suite import Filmed, Frame, Suite
 from cwbench.spec.config import PointMassConfig
 from cwbench.spec.tasks import POINT_TASKS
 
@@ -62,4 +62,21 @@ class PointMass:
         self.place, self.time = np.array(state["place"]), int(state["time"])
 
 
-SUITE = Suite(PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4))
+def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
+    """The goal as a green disc, the point as a blue one."""
+    env, (width, height) = PointMass(task, config), size
+    x, y = np.meshgrid(np.linspace(-1.1, 1.1, width), np.linspace(1.1, -1.1, height))
+
+    def draw() -> Frame:
+        frame = np.full((height, width, 3), 255, np.uint8)
+        for place, radius, colour in (
+            (env.goal, 0.15, (0, 158, 115)),
+            (env.place, 0.05, (0, 114, 178)),
+        ):
+            frame[(x - place[0]) ** 2 + (y - place[1]) ** 2 < radius**2] = colour
+        return frame
+
+    return Filmed(env, draw)
+
+
+SUITE = Suite(PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4), film=film)

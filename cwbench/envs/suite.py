@@ -12,6 +12,7 @@ from cwbench.spec.tasks import Task
 
 Observation = NDArray[np.float32]
 State = Mapping[str, NDArray[Any]]
+Frame = NDArray[np.uint8]  # [H, W, 3]
 
 
 class Env(Protocol):
@@ -43,6 +44,15 @@ class HasSuccessTests(Protocol):
 
 
 @dataclass(frozen=True)
+class Filmed:
+    """An environment that can be drawn."""
+
+    env: Env
+    draw: Callable[[], Frame]
+    close: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
 class Suite:
     """Environments that share options and sizes."""
 
@@ -55,3 +65,5 @@ class Suite:
     terminates: bool = False  # whether episodes can end in terminal states
     # Completes a config with what a sequence's task definitions say.
     configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config
+    # An environment of a task that can be drawn, in (width, height) where that can be chosen.
+    film: Callable[[str, Any, tuple[int, int]], Filmed] | None = None

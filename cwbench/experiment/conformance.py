@@ -188,10 +188,16 @@ class _NoSynchronisation(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses operations that read a tensor's value or whose shape depends on one."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
-        if any(tag in func.tags for tag in tags):
+        if _reads_values(func, args):
             raise Broken(f"an update hook reads a tensor's value ({func.name()})")
         return func(*args, **(kwargs or {}))
+
+
+def _reads_values(func: Any, args: Sequence[Any]) -> bool:
+    tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+    if func is torch.ops.aten.index.Tensor:  # its shape is dynamic only for masks
+        return any(x is not None and x.dtype == torch.bool for x in args[1])
+    return any(tag in func.tags for tag in tags)
 
 
 def updates_can_be_captured(kit: Kit) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.segment import Segment
+from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -65,7 +68,7 @@ class Policy:
 
 
 def load_policy(
-    run: Run,
+    run: Run | str | Path,
     task: str | int | None = None,
     *,
     after: str | int | None = None,
@@ -74,8 +77,11 @@ def load_policy(
     """The policy of a run for a task, after the last task it finished or after `after`.
 
     Tasks are names or positions; a name that comes several times means the last of them. `method`
-    is the class of a method that is neither installed nor handed over with the run.
+    is the class of a method that is neither installed nor handed over with the run. Instead of a
+    run, the card of an exported policy (`cwbench export --to weights`).
     """
+    if not isinstance(run, Run):
+        return read_card(Path(run), method)
     if not run.done:
         raise UserError(f"run {run.run} has finished no task yet", "train it first")
     end = _position(run.tasks[: run.done], after) if not _joint(run) else len(run.tasks) - 1
@@ -84,6 +90,41 @@ def load_policy(
     layout, weights = _weights(run, segment, method_class, position)
     rng = np.random.default_rng(segment.seed)
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
+
+
+def card_of(policy: Policy) -> dict[str, Any]:
+    """All of a policy but its weights, for a JSON file next to them."""
+    segment = policy.segment
+    return {
+        "cwbench": __version__,
+        "method": segment.setup.method,
+        "task": policy.task,
+        "position": policy.position,
+        "layout": asdict(policy.layout),
+        "segment": segment.record(),
+    }
+
+
+def read_card(file: Path, method: MethodClass | None = None) -> Policy:
+    """The policy of a card written by `cwbench export --to weights`."""
+    from safetensors.numpy import load_file
+
+    if not file.is_file():
+        raise UserError(f"{file}: no such file", "give a card, the JSON file next to the weights")
+    try:
+        card = json.loads(file.read_text(encoding="utf-8"))
+        shapes = {name: tuple(shape) for name, shape in card["layout"].pop("shapes").items()}
+        others: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in card["layout"].items()}
+        record, weights_file = card["segment"], file.parent / card["weights"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{file}: not the card of a policy ({error})") from None
+    method_class = method or _installed(record)
+    segment = Segment.from_record(record, method_class.config_class)
+    tensors = load_file(weights_file)
+    flat = np.concatenate([tensors[name].ravel() for name in shapes])
+    layout = ActorLayout(shapes, **others)
+    rng = np.random.default_rng(segment.seed)
+    return Policy(card["task"], card["position"], segment, layout, flat, rng)
 
 
 def _joint(run: Run) -> bool:

@@ -65,7 +65,7 @@ def test_status_shows_a_failure_with_its_line_and_how_far_it_came(
     toy_run(tmp_path / "results", f"{tmp_path}/breaks.py:Breaks", tasks=TASKS[:1])
     [experiment], _ = read_status(tmp_path / "results")
     [segment] = experiment.segments
-    assert segment.state == "failed" and segment.step == 30  # updates 11 to 20 follow step 30
+    assert segment.state == "failed" and segment.step == 31  # updates 11 to 20 follow this step
     assert segment.error is not None
     assert segment.error["type"] == "ZeroDivisionError" and segment.error["line"] == 7
     capsys.readouterr()

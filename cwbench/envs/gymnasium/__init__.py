@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cwbench.envs.suite import Env, Suite
+from cwbench.envs.suite import Env, Filmed, Suite
 from cwbench.spec.config import GymnasiumConfig
 from cwbench.spec.tasks import Task
 
@@ -33,4 +33,13 @@ def configure(config: GymnasiumConfig, tasks: Sequence[Task]) -> GymnasiumConfig
     )
 
 
-SUITE = Suite(GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True)
+def film(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Filmed:
+    from cwbench.envs.gymnasium.env import GymnasiumEnv
+
+    [definition] = [one for one in config.tasks if one.name == task]
+    drawn = replace(definition, kwargs={**definition.kwargs, "render_mode": "rgb_array"})
+    env = GymnasiumEnv(drawn, (config.obs_size, config.action_size))
+    return Filmed(env, env.env.render, env.env.close)
+
+
+SUITE = Suite(GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True, film=film)

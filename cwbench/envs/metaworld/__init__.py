@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 
 from cwbench.envs.metaworld.env import ACTION_DIM, MetaWorldEnv
-from cwbench.envs.suite import Suite
+from cwbench.envs.suite import Filmed, Suite
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
@@ -64,4 +64,10 @@ def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     raise ValueError(f"unknown task {task!r}; did you mean {close!r}?")
 
 
-SUITE = Suite(MetaWorldConfig, lambda: METAWORLD_TASKS, make, sizes, step_cost)
+def film(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Filmed:
+    from cwbench.envs.metaworld.film import film as filmed
+
+    return filmed(task, config, size)
+
+
+SUITE = Suite(MetaWorldConfig, lambda: METAWORLD_TASKS, make, sizes, step_cost, film=film)

@@ -1,0 +1,86 @@
+"""`cwbench track`, `export`, `push` and `pull`: results for other programs and other people."""
+
+from pathlib import Path
+
+import click
+
+from cwbench.cli.options import Number
+from cwbench.cli.status import FOLDER, existing
+
+
+@click.command()
+@click.argument("results", default="results", type=FOLDER)
+@click.option(
+    "--to", required=True, type=click.Choice(["tensorboard", "wandb", "trackio"]), help="Tracker."
+)
+@click.option("--project", default="cwbench", show_default=True, help="Name there.")
+@click.option("--follow", "following", is_flag=True, help="Go on until no run is going on.")
+@click.option(
+    "--seconds",
+    type=Number(float, minimum=1, maximum=1e6),
+    default=60.0,
+    help="Between two looks, with --follow.  [default: 60]",
+)
+def track(results: Path, to: str, project: str, following: bool, seconds: float) -> None:
+    """Send success, returns and losses to an experiment tracker.
+
+    What was sent is noted in RESULTS/tracking, so the same command again sends only what is new.
+    For wandb, WANDB_MODE=offline sends nothing and keeps files to sync later.
+    """
+    from cwbench.sharing.track import follow
+    from cwbench.sharing.track import track as send
+
+    existing(results)
+    if not following:
+        click.echo(f"{send(results, to, project=project)} rows sent")
+        return
+    for rows in follow(results, to, project=project, seconds=seconds):
+        if rows:
+            click.echo(f"{rows} rows sent")
+
+
+@click.command()
+@click.argument("results", default="results", type=FOLDER)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(["parquet", "minari", "rliable", "weights"]),
+    help="Format.",
+)
+@click.option("--out", type=FOLDER, help="Folder.  [default: RESULTS/export/FORMAT]")
+def export(results: Path, to: str, out: Path | None) -> None:
+    """Write results for other programs.
+
+    parquet: tables of runs, evaluations and training. rliable: final success rates, method ->
+    [runs, tasks]. weights: policies that `cwbench.load_policy` reads, with a card each. minari:
+    transitions that methods have kept, for offline learning.
+    """
+    from cwbench.sharing.export import export as write
+
+    files = 0
+    for file in write(existing(results), to, out):
+        click.echo(file)
+        files += 1
+    if not files:
+        click.echo(f"nothing to write as {to}: no run has what it needs")
+
+
+@click.command()
+@click.argument("results", type=FOLDER)
+@click.argument("target", metavar="hf:USER/NAME|FOLDER")
+def push(results: Path, target: str) -> None:
+    """Copy records, tables and weights of a results folder to the Hugging Face Hub or a folder."""
+    from cwbench.sharing.hub import push as send
+
+    click.echo(f"shared at {send(existing(results), target)}")
+
+
+@click.command()
+@click.argument("source", metavar="hf:USER/NAME|FOLDER")
+@click.argument("results", type=FOLDER)
+def pull(source: str, results: Path) -> None:
+    """Fetch a results folder that someone has pushed; `cwbench report` reads it."""
+    from cwbench.sharing.hub import pull as fetch
+
+    fetch(source, results)
+    click.echo(f"results are in {results}")

@@ -1,0 +1,36 @@
+"""`cwbench video`: films of the policies of a finished segment."""
+
+from pathlib import Path
+
+import click
+
+from cwbench.cli.options import Number
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
+@click.option(
+    "--seed", type=Number(int, minimum=0), default=0, help="Of the episode.  [default: 0]"
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder.  [default: RESULTS/videos/SEGMENT]"
+)
+def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None) -> None:
+    """Film the policies of a finished segment on every task learned by then: mp4 and gif.
+
+    RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
+    screen: Meta-World is drawn through EGL or OSMesa. mp4 needs the extra cwbench[video].
+    """
+    from cwbench.sharing.video import find_run, make_films, tile, write
+
+    found, position = find_run(run)
+    folder = out or found.results / "videos" / found.folders[position]
+    films = []
+    for film in make_films(run, tasks, seed=seed):
+        films.append(film)
+        for file in write(folder / film.task, film.frames):
+            click.echo(f"{file}{'' if film.success else '  (no success)'}")
+    if len(films) > 1:
+        for file in write(folder / "all", tile(films)):
+            click.echo(file)

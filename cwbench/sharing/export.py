@@ -1,0 +1,170 @@
+"""Results in other programs' formats."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cwbench import envs
+from cwbench.experiment.policy import card_of, load_policy
+from cwbench.experiment.runs import Run, Runs, load_runs
+from cwbench.spec.config import EnvConfig
+from cwbench.spec.errors import UserError
+from cwbench.store.results import read_json
+
+
+def parquet(runs: Runs, out: Path) -> Iterator[Path]:
+    """Tables of runs, evaluations and training."""
+    _need("pyarrow", "share")
+    for name in ("summary", "evaluations", "training"):
+        table: pd.DataFrame = getattr(runs, name)
+        file = out / f"{name}.parquet"
+        table.to_parquet(file, index=False)
+        yield file
+
+
+def rliable(runs: Runs, out: Path) -> Iterator[Path]:
+    """Final success rates as rliable wants them: a file per sequence, method -> [runs, tasks]."""
+    done = [run for run in runs if run.state == "done"]
+    groups: dict[tuple[str, str], dict[str, list[NDArray[np.float64]]]] = {}
+    for run in done:
+        methods = groups.setdefault((run.sequence, run.protocol), {})
+        methods.setdefault(run.label, []).append(final_success(runs, run))
+    for (sequence, protocol), methods in groups.items():
+        file = out / f"rliable-{sequence}-{protocol}.npz"
+        scores: dict[str, Any] = {label: np.stack(rows) for label, rows in methods.items()}
+        np.savez(file, **scores)
+        yield file
+
+
+def final_success(runs: Runs, run: Run) -> NDArray[np.float64]:
+    """Success rate of each task at the end of a run: [tasks]."""
+    table = runs.evaluations[runs.evaluations["run"] == run.run]
+    last = table[table["step"] == table["step"].max()].sort_values("position")
+    return np.asarray(last["success_rate"], float)
+
+
+def weights(runs: Runs, out: Path) -> Iterator[Path]:
+    """Policies as safetensors, one per run and task, each with a card that `load_policy` reads."""
+    from safetensors.numpy import save_file
+
+    for run in runs:
+        if not run.done:
+            continue
+        joint = len(run.segments) < len(run.tasks)
+        for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
+            policy = load_policy(run, position)
+            folder = out / f"{run.label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
+            folder.mkdir(parents=True, exist_ok=True)
+            stem = f"{position + 1}-{task}"
+            tensors = {name: x.copy() for name, x in policy.layout.views(policy.weights).items()}
+            save_file(tensors, folder / f"{stem}.safetensors")
+            card = card_of(policy) | {"sequence": run.sequence, "protocol": run.protocol}
+            file = folder / f"{stem}.json"
+            file.write_text(json.dumps(card | {"weights": f"{stem}.safetensors"}, indent=1) + "\n")
+            yield file
+
+
+def minari(runs: Runs, out: Path) -> Iterator[Path]:
+    """Transitions that methods have kept, as Minari data sets, one per segment.
+
+    Minari finds them with the environment variable MINARI_DATASETS_PATH set to their folder.
+    """
+    _need("minari", "share")
+    before = os.environ.get("MINARI_DATASETS_PATH")
+    os.environ["MINARI_DATASETS_PATH"] = str(out.resolve())
+    try:
+        for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.done)}):
+            if (folder / "replay" / "transitions.npy").exists():
+                yield out / _minari_dataset(folder)
+    finally:
+        del os.environ["MINARI_DATASETS_PATH"]
+        os.environ |= {"MINARI_DATASETS_PATH": before} if before is not None else {}
+
+
+def _minari_dataset(folder: Path) -> str:
+    """Write the transitions of a segment; the data set's name."""
+    from gymnasium.spaces import Box
+    from minari import create_dataset_from_buffers
+    from minari.data_collector import EpisodeBuffer
+
+    record = read_json(folder / "segment.json")
+    config = EnvConfig.from_record(record["env"])
+    dims = envs.dims(config)
+    rows = dims.unpack(np.load(folder / "replay" / "transitions.npy", allow_pickle=False))
+    name = f"cwbench/{folder.name}-v0"
+    buffers = [
+        EpisodeBuffer(
+            observations=np.concatenate([rows["obs"][part], rows["next_obs"][part][-1:]]),
+            actions=rows["action"][part],
+            rewards=list(rows["reward"][part]),
+            terminations=list(_ends(rows, part)),
+            truncations=list(_last(part) & ~_ends(rows, part)),
+        )
+        for part in episodes(rows, config.horizon)
+    ]
+    create_dataset_from_buffers(
+        name,
+        buffers,
+        observation_space=Box(-np.inf, np.inf, (dims.obs,), np.float32),
+        action_space=Box(-1, 1, (dims.action,), np.float32),
+        algorithm_name=record["method"],
+        description=f"Transitions of the last of the tasks {', '.join(record['tasks'])}",
+        data_format="arrow",
+    )
+    return name
+
+
+def episodes(rows: dict[str, Any], horizon: int) -> Iterator[slice]:
+    """Where one episode follows another: a next observation is not the next row's observation."""
+    broken = (rows["next_obs"][:-1] != rows["obs"][1:]).any(1)
+    ends = [*(np.flatnonzero(broken) + 1).tolist(), len(rows["obs"])]
+    start = 0
+    for end in ends:
+        for first in range(start, end, horizon):
+            yield slice(first, min(first + horizon, end))
+        start = end
+
+
+def _ends(rows: dict[str, Any], part: slice) -> NDArray[np.bool_]:
+    size = part.stop - part.start
+    found = rows["terminated"]
+    return np.zeros(size, bool) if found is None else np.asarray(found[part] > 0)
+
+
+def _last(part: slice) -> NDArray[np.bool_]:
+    return np.asarray(np.arange(part.start, part.stop) == part.stop - 1)
+
+
+FORMATS: dict[str, Callable[[Runs, Path], Iterator[Path]]] = {
+    "parquet": parquet,
+    "minari": minari,
+    "rliable": rliable,
+    "weights": weights,
+}
+
+
+def export(results: Path, to: str, out: Path | None = None) -> Iterator[Path]:
+    """Write results in a format; yields the files and folders as they are there."""
+    folder = out or results / "export" / to
+    runs = load_runs(results)
+    if not any(run.done for run in runs):
+        raise UserError(f"{results} has no finished task", "train one first")
+    folder.mkdir(parents=True, exist_ok=True)
+    yield from FORMATS[to](runs, folder)
+
+
+def _need(package: str, extra: str) -> None:
+    try:
+        import_module(package)
+    except ImportError:
+        hint = f"pip install 'cwbench[{extra}]'"
+        raise UserError(f"{package} is not installed", hint) from None

@@ -1,0 +1,81 @@
+"""Results folders on the Hugging Face Hub, or in another folder: records, tables and weights."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cwbench.spec.errors import UserError
+
+# Not shared: snapshots, replay, claims, reports.
+SHARED = (
+    "experiments/*.json",
+    "segments/*/segment.json",
+    "segments/*/status.json",
+    "segments/*/evals.csv",
+    "segments/*/train.csv",
+    "segments/*/end.safetensors",
+)
+
+
+def push(results: Path, target: str) -> str:
+    """Copy what others need to `hf:USER/NAME` (a data set) or to a folder; where it is now."""
+    if not any(shared_files(results)):
+        raise UserError(f"{results} has no results to share")
+    if (name := _hub_name(target)) is None:
+        _copy(results, Path(target))
+        return target
+    api = _hub().HfApi()
+    api.create_repo(name, repo_type="dataset", exist_ok=True)
+    patterns = [*SHARED]
+    api.upload_folder(
+        repo_id=name, repo_type="dataset", folder_path=str(results), allow_patterns=patterns
+    )
+    return f"https://huggingface.co/datasets/{name}"
+
+
+def pull(source: str, results: Path) -> None:
+    """Fetch such a results folder into a new one."""
+    if results.exists() and any(results.iterdir()):
+        raise UserError(f"{results} is not empty", "pull into a new folder, then `cwbench merge`")
+    if (name := _hub_name(source)) is None:
+        if not Path(source).is_dir():
+            raise UserError(f"{source}: no such folder", "write hf:USER/NAME or a folder")
+        _copy(Path(source), results)
+        return
+    _hub().snapshot_download(
+        name, repo_type="dataset", local_dir=str(results), allow_patterns=[*SHARED]
+    )
+
+
+def shared_files(results: Path) -> Iterator[Path]:
+    for pattern in SHARED:
+        yield from results.glob(pattern)
+
+
+def _copy(source: Path, target: Path) -> None:
+    for file in shared_files(source):
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, copy)
+
+
+def _hub_name(target: str) -> str | None:
+    """USER/NAME of `hf:USER/NAME`; None for a folder."""
+    if not target.startswith("hf:"):
+        return None
+    name = target.removeprefix("hf:")
+    if name.count("/") != 1 or not all(name.split("/")):
+        raise UserError(f"{target!r} names nothing on the Hub", "write hf:USER/NAME")
+    return name
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        hint = "pip install 'cwbench[share]'"
+        raise UserError("huggingface_hub is not installed", hint) from None
+    return huggingface_hub

@@ -1,0 +1,151 @@
+"""Results for experiment trackers, read from the tables that training appends to.
+
+Training knows nothing of it: a results folder can be sent while it grows, afterwards, and again.
+What was sent is noted in RESULTS/tracking, so nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from cwbench.experiment.runs import Run, Runs, load_runs
+from cwbench.spec.errors import UserError
+from cwbench.spec.statistics import STATISTICS
+from cwbench.store.results import read_json, write_json
+
+Rows = Mapping[int, Mapping[str, float]]  # step -> name -> value
+
+
+class Tracker(Protocol):
+    """Sends the rows of one run."""
+
+    def send(self, run: Run, rows: Rows) -> None: ...
+
+
+class TensorBoard:
+    """Event files in RESULTS/tracking/tensorboard, a folder for each run."""
+
+    def __init__(self, folder: Path, project: str) -> None:
+        _import("tensorboard")
+        self.folder = folder / "tensorboard"
+
+    def send(self, run: Run, rows: Rows) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        with SummaryWriter(str(self.folder / _name(run))) as writer:
+            for step, values in rows.items():
+                for name, value in values.items():
+                    writer.add_scalar(name, value, step)
+
+
+class WandB:
+    """Weights & Biases; WANDB_MODE=offline writes to RESULTS/tracking/wandb instead of sending."""
+
+    def __init__(self, folder: Path, project: str) -> None:
+        self.wandb, self.folder, self.project = _import("wandb"), folder, project
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def send(self, run: Run, rows: Rows) -> None:
+        session = self.wandb.init(
+            project=self.project,
+            id=run.segments[-1],
+            name=_name(run),
+            group=f"{run.label} {run.sequence}",
+            config=_config(run),
+            dir=str(self.folder),
+            resume="allow",
+            reinit="finish_previous",
+        )
+        for step, values in rows.items():
+            session.log(dict(values), step=step)
+        session.finish()
+
+
+class Trackio:
+    """Trackio, a local tracker with wandb's interface."""
+
+    def __init__(self, folder: Path, project: str) -> None:
+        self.trackio, self.project = _import("trackio"), project
+
+    def send(self, run: Run, rows: Rows) -> None:
+        self.trackio.init(
+            project=self.project, name=_name(run), config=_config(run), resume="allow"
+        )
+        for step, values in rows.items():
+            self.trackio.log(dict(values), step=step)
+        self.trackio.finish()
+
+
+TRACKERS: dict[str, Callable[[Path, str], Tracker]] = {
+    "tensorboard": TensorBoard,
+    "wandb": WandB,
+    "trackio": Trackio,
+}
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UserError(f"{name} is not installed", f"pip install {name}") from None
+
+
+def _name(run: Run) -> str:
+    return f"{run.label}-{run.sequence}-{run.protocol}-s{run.seed}-{run.segments[-1]}"
+
+
+def _config(run: Run) -> dict[str, Any]:
+    names = ("method", "label", "sequence", "protocol", "seed", "tasks", "setup")
+    return {name: getattr(run, name) for name in names}
+
+
+def track(results: Path, to: str, *, project: str = "cwbench") -> int:
+    """Send what has not been sent yet; the number of rows."""
+    folder = results / "tracking"
+    notes = folder / f"{to}.json"
+    sent: dict[str, int] = read_json(notes) if notes.exists() else {}
+    tracker, count = TRACKERS[to](folder, project), 0
+    runs = load_runs(results)
+    for run in runs:
+        rows = {step: row for step, row in rows_of(runs, run) if step > sent.get(run.run, -1)}
+        if rows:
+            tracker.send(run, rows)
+            folder.mkdir(parents=True, exist_ok=True)
+            sent[run.run] = max(rows)
+            write_json(notes, sent)
+            count += len(rows)
+    return count
+
+
+def rows_of(runs: Runs, run: Run) -> Iterator[tuple[int, dict[str, float]]]:
+    """Success and return of each task, and training statistics, by step of the run.
+
+    The last step is left out while a run goes on: its rows may not all be written yet.
+    """
+    rows: dict[int, dict[str, float]] = {}
+    evaluations, training = (
+        table[table["run"] == run.run] for table in (runs.evaluations, runs.training)
+    )
+    for one in evaluations.to_dict("records"):
+        row = rows.setdefault(int(one["step"]), {})
+        row[f"success/{one['task']}"] = float(one["success_rate"])
+        row[f"return/{one['task']}"] = float(one["mean_return"])
+    for one in training.to_dict("records"):
+        row = rows.setdefault(int(one["step"]), {})
+        row |= {f"train/{name}": float(one[name]) for name in (*STATISTICS, "alpha") if name in one}
+    steps = sorted(rows)
+    for step in steps if run.state == "done" else steps[:-1]:
+        yield step, rows[step]
+
+
+def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[int]:
+    """`track` again and again until no run is going on; how many rows each time."""
+    while True:
+        yield track(results, to, project=project)
+        if all(run.state in ("done", "failed", "diverged") for run in load_runs(results)):
+            return
+        time.sleep(seconds)

@@ -1,0 +1,139 @@
+"""Films of trained policies: one per task, and one with all tasks side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench import envs
+from cwbench.experiment.policy import Policy, load_policy
+from cwbench.experiment.runs import Run, load_runs
+from cwbench.spec.errors import UserError
+
+if TYPE_CHECKING:
+    from cwbench.envs.suite import Frame
+
+SIZE = (320, 240)
+GIF_STEP = 4  # every fourth frame
+
+
+@dataclass(frozen=True)
+class Film:
+    """One episode of a policy on a task."""
+
+    task: str
+    frames: NDArray[np.uint8]  # [T, H, W, 3]
+    success: bool
+
+
+def find_run(path: Path) -> tuple[Run, int]:
+    """The run of a segment's folder and the segment's position; or a results folder's only run."""
+    if (path / "segment.json").is_file():
+        runs = [run for run in load_runs(path.parent.parent) if path.name in run.folders]
+        if not runs:
+            raise UserError(f"{path} belongs to no recorded run")
+        return runs[0], runs[0].folders.index(path.name)
+    if not (path / "segments").is_dir():
+        raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
+    finished = [run for run in load_runs(path) if run.done]
+    if len(finished) != 1:
+        example = f", such as {path}/segments/{finished[0].folders[0]}" if finished else ""
+        raise UserError(
+            f"{path} has {len(finished)} runs with a finished task", f"name a segment{example}"
+        )
+    return finished[0], finished[0].done - 1
+
+
+def make_films(path: Path, tasks: Sequence[str] = (), *, seed: int = 0) -> Iterator[Film]:
+    """The policies of a finished segment, or of a run's last one, on every task learned by then."""
+    run, position = find_run(path)
+    if run.done <= position:
+        raise UserError(f"{path} is not finished", "train it first")
+    learned = run.tasks if len(run.segments) < len(run.tasks) else run.tasks[: position + 1]
+    after = None if len(run.segments) < len(run.tasks) else position
+    for task in tasks or dict.fromkeys(learned):
+        yield record(load_policy(run, task, after=after), seed=seed)
+
+
+def record(policy: Policy, *, seed: int = 0) -> Film:
+    """An episode of the policy's mean actions."""
+    config = policy.segment.setup.env
+    filmed = envs.film(policy.task, config, SIZE)
+    frames: list[Frame] = []
+    best = 0.0
+    try:
+        obs = filmed.env.reset(np.random.default_rng(seed))
+        for _ in range(config.horizon):
+            frames.append(filmed.draw())
+            obs, _, score, *ends = filmed.env.step(policy.act(obs, deterministic=True))
+            best = max(best, score)
+            if any(ends):
+                break
+    finally:
+        filmed.close()
+    return Film(policy.task, np.stack(frames), best >= 1)
+
+
+def tile(films: Sequence[Film]) -> NDArray[np.uint8]:
+    """All films in a grid; shorter ones stop at their last frame."""
+    columns = math.ceil(math.sqrt(len(films)))
+    length = max(len(film.frames) for film in films)
+    cells = [_held(labelled(film), length) for film in films]
+    cells += [np.zeros_like(cells[0])] * (-len(cells) % columns)
+    rows = [np.concatenate(cells[i : i + columns], 2) for i in range(0, len(cells), columns)]
+    return np.concatenate(rows, 1)
+
+
+def _held(frames: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
+    return np.concatenate([frames, np.repeat(frames[-1:], length - len(frames), 0)])
+
+
+def labelled(film: Film) -> NDArray[np.uint8]:
+    """The frames with the task's name, and whether the episode succeeds."""
+    from PIL import Image, ImageDraw
+
+    text = f"{film.task}: {'success' if film.success else 'no success'}"
+    frames = []
+    for frame in film.frames:
+        image = Image.fromarray(frame)
+        draw = ImageDraw.Draw(image)
+        draw.rectangle((0, 0, image.width, 15), fill=(0, 0, 0))
+        draw.text((4, 2), text, fill=(255, 255, 255))
+        frames.append(np.asarray(image))
+    return np.stack(frames)
+
+
+def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]:
+    """FILE.mp4, if there is an encoder, and FILE.gif."""
+    from PIL import Image
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    images = [Image.fromarray(frame) for frame in frames[::GIF_STEP]]
+    gif = file.with_name(f"{file.name}.gif")
+    duration = 1000 * GIF_STEP // fps
+    images[0].save(gif, save_all=True, append_images=images[1:], duration=duration, loop=0)
+    encoder = _encoder()
+    if encoder is None:
+        return [gif]
+    mp4 = file.with_name(f"{file.name}.mp4")
+    size = (frames.shape[2], frames.shape[1])
+    stream = encoder.write_frames(str(mp4), size, fps=fps, macro_block_size=8)
+    stream.send(None)
+    for frame in frames:
+        stream.send(np.ascontiguousarray(frame))
+    stream.close()
+    return [mp4, gif]
+
+
+def _encoder() -> Any:
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        return None
+    return imageio_ffmpeg

@@ -1,0 +1,85 @@
+"""Exported results say what the results folder says."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cwbench
+from cwbench.sharing.export import episodes, export
+from cwbench.spec.errors import UserError
+
+
+def test_exported_policies_act_like_those_of_the_folder(
+    shared_results: Path, tmp_path: Path
+) -> None:
+    cards = list(export(shared_results, "weights", tmp_path))
+    assert len(cards) == 4
+    run = cwbench.load_runs(shared_results)[1]
+    [card] = [card for card in cards if f"s{run.seed}" in card.parent.name and "1-" in card.name]
+    original, loaded = cwbench.load_policy(run, 0), cwbench.load_policy(card)
+    obs = np.random.default_rng(0).normal(size=(5, 12))
+    assert (original.act(obs, deterministic=True) == loaded.act(obs, deterministic=True)).all()
+    assert (original.task, original.segment) == (loaded.task, loaded.segment)
+    one, other = (cwbench.evaluate(policy, episodes=2) for policy in (original, loaded))
+    assert (one.returns == other.returns).all()
+
+
+def test_a_file_that_is_no_card_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text(json.dumps({"task": "push"}))
+    with pytest.raises(UserError, match="not the card of a policy"):
+        cwbench.load_policy(tmp_path / "card.json")
+    with pytest.raises(UserError, match="no such file"):
+        cwbench.load_policy(tmp_path / "nowhere.json")
+
+
+def test_rliable_gets_runs_by_tasks(shared_results: Path, tmp_path: Path) -> None:
+    [file] = export(shared_results, "rliable", tmp_path)
+    scores = np.load(file)["perfect-memory"]
+    assert scores.shape == (2, 2)
+    runs = cwbench.load_runs(shared_results)
+    last = runs.evaluations[runs.evaluations["step"] == 120]
+    assert scores.ravel().tolist() == last["success_rate"].tolist()
+
+
+def test_parquet_tables_are_the_tables(shared_results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert len(list(export(shared_results, "parquet", tmp_path))) == 3
+    read = pd.read_parquet(tmp_path / "evaluations.parquet")
+    pd.testing.assert_frame_equal(
+        read, cwbench.load_runs(shared_results).evaluations, check_dtype=False
+    )
+
+
+def test_minari_datasets_hold_the_transitions(
+    shared_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minari = pytest.importorskip("minari")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folders = list(export(shared_results, "minari", tmp_path))
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+        found = list(minari.load_dataset(str(folders[0].relative_to(tmp_path))))
+    segment = folders[0].name.removesuffix("-v0")
+    rows = np.load(shared_results / "segments" / segment / "replay" / "transitions.npy")
+    assert sum(len(episode.rewards) for episode in found) == len(rows) == 60
+    assert np.concatenate([episode.actions for episode in found]) == pytest.approx(rows[:, 12:16])
+    assert [len(episode.observations) for episode in found] == [21, 21, 21]
+    assert all(episode.truncations[-1] for episode in found)
+
+
+def test_rows_in_random_order_are_episodes_of_one_step() -> None:
+    obs = np.arange(4.0)[:, None]
+    ordered = {"obs": obs, "next_obs": obs + 1}
+    assert list(episodes(ordered, 3)) == [slice(0, 3), slice(3, 4)]
+    shuffled = {"obs": obs[[2, 0, 3]], "next_obs": obs[[2, 0, 3]] + 1}
+    assert list(episodes(shuffled, 3)) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+
+
+def test_an_empty_folder_has_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no finished task"):
+        list(export(tmp_path, "weights"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,59 @@
+"""A shared results folder gives the same runs and policies as the original."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cwbench
+from cwbench.sharing.hub import pull, push, shared_files
+from cwbench.spec.errors import UserError
+
+
+def test_a_folder_pushed_and_pulled_has_the_same_runs(shared_results: Path, tmp_path: Path) -> None:
+    push(shared_results, str(tmp_path / "there"))
+    pull(str(tmp_path / "there"), tmp_path / "back")
+    one, other = (cwbench.load_runs(root) for root in (shared_results, tmp_path / "back"))
+    pd.testing.assert_frame_equal(one.evaluations, other.evaluations)
+    assert cwbench.load_policy(other[0]).weights.tolist() == (
+        cwbench.load_policy(one[0]).weights.tolist()
+    )
+    assert not list((tmp_path / "back").rglob("replay"))
+
+
+def test_the_hub_gets_the_same_files(
+    shared_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """huggingface_hub's own filter chooses from its arguments what `push` to a folder copies."""
+    pytest.importorskip("huggingface_hub")
+    from huggingface_hub.utils import filter_repo_objects
+
+    calls: dict[str, Any] = {}
+    api = SimpleNamespace(
+        create_repo=lambda name, **how: calls.update(name=name),
+        upload_folder=lambda **how: calls.update(how),
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(HfApi=lambda: api))
+    assert push(shared_results, "hf:me/runs") == "https://huggingface.co/datasets/me/runs"
+    assert calls["name"] == calls["repo_id"] == "me/runs"
+    names = [str(f.relative_to(shared_results)) for f in shared_results.rglob("*") if f.is_file()]
+    kept = filter_repo_objects(names, allow_patterns=calls["allow_patterns"])
+    expected = {str(file.relative_to(shared_results)) for file in shared_files(shared_results)}
+    assert set(kept) == expected and len(expected) >= 4 * 5
+
+
+@pytest.mark.parametrize("target", ["hf:", "hf:me", "hf:me/", "hf:a/b/c"])
+def test_names_on_the_hub_have_two_parts(target: str, shared_results: Path) -> None:
+    with pytest.raises(UserError, match="write hf:USER/NAME"):
+        push(shared_results, target)
+
+
+def test_nothing_is_overwritten(shared_results: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(UserError, match="is not empty"):
+        pull(str(shared_results), tmp_path)
+    with pytest.raises(UserError, match="no results to share"):
+        push(tmp_path, "hf:me/runs")

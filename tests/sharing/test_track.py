@@ -1,0 +1,109 @@
+"""What trackers receive is what the tables say, once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cwbench
+from cwbench.sharing import track as tracking
+from cwbench.sharing.track import follow, track
+
+
+class Memory:
+    """Remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[int, dict[str, float]]] = {}
+
+    def __call__(self, folder: Path, project: str) -> "Memory":
+        return self
+
+    def send(self, run: Any, rows: Any) -> None:
+        self.rows.setdefault(run.run, {}).update(rows)
+
+
+@pytest.fixture
+def memory(
+    monkeypatch: pytest.MonkeyPatch, shared_results: Path, tmp_path: Path
+) -> tuple[Memory, Path]:
+    import shutil
+
+    made = Memory()
+    monkeypatch.setitem(tracking.TRACKERS, "memory", made)
+    return made, Path(shutil.copytree(shared_results, tmp_path / "results"))
+
+
+def test_every_evaluation_is_sent_once(memory: tuple[Memory, Path]) -> None:
+    tracker, results = memory
+    assert track(results, "memory") == 2 * 6  # runs, evaluations
+    assert track(results, "memory") == 0
+    runs = cwbench.load_runs(results)
+    for one in runs.evaluations.to_dict("records"):
+        row = tracker.rows[one["run"]][one["step"]]
+        assert row[f"success/{one['task']}"] == one["success_rate"]
+        assert row[f"return/{one['task']}"] == one["mean_return"]
+    for one in runs.training.to_dict("records"):
+        assert tracker.rows[one["run"]][one["step"]]["train/q"] == one["q"]
+
+
+def test_a_later_call_sends_only_what_is_new(memory: tuple[Memory, Path]) -> None:
+    tracker, results = memory
+    notes = results / "tracking" / "memory.json"
+    track(results, "memory")
+    sent = json.loads(notes.read_text())
+    first = next(iter(sent))
+    notes.write_text(json.dumps(sent | {first: 60}))  # as if stopped after the first task
+    tracker.rows.clear()
+    assert track(results, "memory") == 3
+    assert min(tracker.rows[first]) > 60 and list(tracker.rows) == [first]
+
+
+def test_following_ends_with_the_last_run(memory: tuple[Memory, Path]) -> None:
+    _, results = memory
+    assert list(follow(results, "memory", project="x", seconds=60)) == [12]
+
+
+def test_the_last_row_of_a_run_that_goes_on_waits(memory: tuple[Memory, Path]) -> None:
+    """Success and losses of a step are written one after the other."""
+    _, results = memory
+    for file in results.glob("segments/*-2-*/status.json"):
+        file.write_text(json.dumps({"state": "running", "step": 60}))
+    assert track(results, "memory") == 2 * 5
+
+
+def test_tensorboard_files_hold_the_values(shared_results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    import shutil
+    import warnings
+
+    results = Path(shutil.copytree(shared_results, tmp_path / "results"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        assert track(results, "tensorboard") == 12
+    run = cwbench.load_runs(results)[0]
+    [folder] = (results / "tracking" / "tensorboard").glob(f"*{run.segments[-1]}")
+    events = EventAccumulator(str(folder)).Reload()
+    table = cwbench.load_runs(results).filter(run=run.run).evaluations
+    table = table[table["task"] == "reach-0-1"]
+    found = [(event.step, event.value) for event in events.Scalars("return/reach-0-1")]
+    assert [step for step, _ in found] == table["step"].tolist()
+    assert [value for _, value in found] == pytest.approx(table["mean_return"].tolist(), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_wandb_offline_keeps_files_to_sync(
+    shared_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    import shutil
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    results = Path(shutil.copytree(shared_results, tmp_path / "results"))
+    assert track(results, "wandb") == 12
+    files = list((results / "tracking" / "wandb").glob("offline-run-*/*.wandb"))
+    assert len(files) == 2 and all(file.stat().st_size > 1000 for file in files)

@@ -1,0 +1,69 @@
+"""Films of policies."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cwbench import envs
+from cwbench.cli import main
+from cwbench.sharing.video import Film, find_run, tile, write
+from cwbench.spec.config import MetaWorldConfig, PointMassConfig
+from cwbench.spec.errors import UserError
+
+
+def test_a_segment_is_filmed_on_every_task(
+    shared_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [segment, _] = shared_results.glob("segments/perfect-memory-2-*")
+    main(["video", str(segment), "--out", str(tmp_path / "films")])
+    shown = capsys.readouterr().out
+    for name in ("reach-0-1", "reach-2-1", "all"):
+        with Image.open(tmp_path / "films" / f"{name}.gif") as image:
+            assert getattr(image, "n_frames") == 20 // 4  # noqa: B009
+        assert f"{name}.gif" in shown
+    with Image.open(tmp_path / "films" / "all.gif") as image:
+        assert image.size == (640, 240)
+
+
+def test_the_point_is_drawn_where_it_is() -> None:
+    filmed = envs.film("reach-2-1", PointMassConfig(), (110, 110))
+    filmed.env.reset(np.random.default_rng(0))
+    before = filmed.draw()
+    for _ in range(10):
+        filmed.env.step(np.array([1, 0, 0, 0], np.float32))  # to the right wall
+    _, columns = np.nonzero((filmed.draw() == (0, 114, 178)).all(2))
+    assert columns.mean() > 100 and (before != filmed.draw()).any()
+
+
+def test_tiles_hold_the_last_frame_of_shorter_films() -> None:
+    long, short = (Film("a", np.full((n, 40, 60, 3), n, np.uint8), success=True) for n in (5, 2))
+    tiled = tile([long, short, short])
+    assert tiled.shape == (5, 80, 120, 3)
+    assert tiled[4, 39, 119].tolist() == [2, 2, 2] and not tiled[:, 40:, 60:].any()
+
+
+def test_an_mp4_has_every_frame(tmp_path: Path) -> None:
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    frames = np.zeros((12, 48, 64, 3), np.uint8)
+    mp4, _ = write(tmp_path / "film", frames)
+    assert ffmpeg.count_frames_and_secs(str(mp4))[0] == 12
+
+
+def test_a_folder_with_several_runs_needs_a_segment(shared_results: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has 2 runs .* such as .*segments/perfect-memory-1-"):
+        find_run(shared_results)
+    with pytest.raises(UserError, match="neither a results folder nor a segment"):
+        find_run(tmp_path)
+
+
+@pytest.mark.slow
+def test_metaworld_is_drawn_without_a_screen() -> None:
+    try:
+        filmed = envs.film("hammer", MetaWorldConfig(), (64, 48))
+    except UserError as error:
+        pytest.skip(str(error))
+    filmed.env.reset(np.random.default_rng(0))
+    assert filmed.draw().std() > 20
+    filmed.close()
