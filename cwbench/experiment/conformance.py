@@ -121,7 +121,7 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
         trainer = kit.rehearse(position)
         for _ in range(20):
             trainer.streams.seek(trainer.updates)
-            trainer.checked_update()
+            trainer.checked(trainer.update)
             trainer.updates += 1
 
 

@@ -204,7 +204,7 @@ class Trainer:
             count = captured.replay(self._next_pause(end)) if captured else 0
             if not count:
                 update = self.update if moves_actor else self.critic_update
-                update() if self._process_updates else self._checked(update)
+                update() if self._process_updates else self.checked(update)
                 count = 1
             if self._process_updates <= WARM_UP:  # these wait for compilation and capture
                 self.warm_up_seconds += time.monotonic() - start
@@ -254,7 +254,7 @@ class Trainer:
         self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
         self.captured_critic = CapturedUpdate(self.critic_update, self.streams) if cuda else None
 
-    def _checked(self, update: Callable[[], None]) -> None:
+    def checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first of a process."""
         method = self.method
         self.method = CheckedHooks(method, self.runs)

@@ -18,7 +18,7 @@ from cwbench.experiment.policy import card_of, load_policy
 from cwbench.experiment.runs import Run, Runs, load_runs
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
-from cwbench.store.results import read_json
+from cwbench.store.files import read_json
 
 
 def parquet(runs: Runs, out: Path) -> Iterator[Path]:

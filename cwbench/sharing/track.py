@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from cwbench.experiment.runs import Run, Runs, load_runs
 from cwbench.spec.errors import UserError
 from cwbench.spec.statistics import STATISTICS
-from cwbench.store.results import read_json, write_json
+from cwbench.store.files import read_json, write_json
 
 Rows = Mapping[int, Mapping[str, float]]  # step -> name -> value
 
