@@ -12,7 +12,18 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 from cwbench.spec.transition import Dims
 
-__all__ = ["SUITES", "Env", "Filmed", "HasSuccessTests", "Suite", "configure", "dims", "film", "make", "step_cost"]
+__all__ = [
+    "SUITES",
+    "Env",
+    "Filmed",
+    "HasSuccessTests",
+    "Suite",
+    "configure",
+    "dims",
+    "film",
+    "make",
+    "step_cost",
+]
 
 SUITES: dict[str, Suite] = {
     suite.config_class.suite: suite for suite in (metaworld.SUITE, pointmass.SUITE, gymnasium.SUITE)

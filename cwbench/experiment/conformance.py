@@ -175,6 +175,7 @@ def neighbours_are_untouched(kit: Kit) -> None:
                 if tensor in weights or (tensor.startswith("method/") and x.is_floating_point()):
                     x.fill_(float("nan"))
             checkpoint.save(folder.end, tensors, record)
+            folder.set_status("done", checksums=folder.seal())
         elif segment.position == 1:
             folder.end.unlink()
             folder.set_status("pending")
