@@ -83,7 +83,7 @@ def main(args: list[str] | None = None) -> None:
         click.echo(f"cwbench: {error}", err=True)
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"cwbench: {error.format_message()}", err=True)
+        click.echo(f"cwbench: {' '.join(error.format_message().split())}", err=True)
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

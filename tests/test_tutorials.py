@@ -1,0 +1,30 @@
+"""The tutorials' Python blocks run, in one script each, as their readers are told."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TUTORIALS = sorted((Path(__file__).parent.parent / "docs" / "tutorials").glob("*.md"))
+
+
+def script(page: Path) -> str:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.M | re.S)
+    return "\n\n".join(blocks)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_blocks_are_python(page: Path) -> None:
+    assert compile(script(page), page.name, "exec").co_names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_script_of_a_tutorial_runs(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "tutorial.py").write_text(script(page), encoding="utf-8")
+    made = subprocess.run(
+        [sys.executable, "tutorial.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
