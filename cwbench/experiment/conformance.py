@@ -170,9 +170,8 @@ def neighbours_are_untouched(kit: Kit) -> None:
         folder = broken.folder(segment)
         if segment.position == 0 and segment.seed == 0:
             tensors, record = checkpoint.load(folder.end)
-            weights = ("trainer/actor.1.weight", "trainer/actor.4.weight")  # resets mend the former
             for tensor, x in tensors.items():
-                if tensor in weights or (tensor.startswith("method/") and x.is_floating_point()):
+                if tensor.startswith(("trainer/actor.", "method/")) and x.is_floating_point():
                     x.fill_(float("nan"))
             checkpoint.save(folder.end, tensors, record)
             folder.set_status("done", checksums=folder.seal())
