@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cwbench.experiment.conformance import CHECKS, Kit, member_equals_alone
+from cwbench.experiment.conformance import (
+    CHECKS,
+    Kit,
+    hooks_keep_their_shapes,
+    member_equals_alone,
+    memory_stays,
+    updates_can_be_captured,
+)
 from cwbench.experiment.toy import TASKS
 from cwbench.methods import METHODS
 from cwbench.rollout.pool import Pool
@@ -58,13 +66,18 @@ def test_only_numbers_other_than_zero_share_a_fleet(name: str) -> None:
         assert one.record() != two.record()
 
 
-OTHERS = {title: check for title, check in CHECKS.items() if check is not member_equals_alone}
+REHEARSED = (hooks_keep_their_shapes, updates_can_be_captured, memory_stays)
+OTHERS = [
+    pytest.param(check, id=title, marks=[pytest.mark.slow] if check in REHEARSED else [])
+    for title, check in CHECKS.items()
+    if check is not member_equals_alone
+]
 
 
-@pytest.mark.parametrize("title", OTHERS)
+@pytest.mark.parametrize("check", OTHERS)
 @pytest.mark.parametrize("name", OWN)
-def test_the_kit_finds_nothing(name: str, title: str, kit: Kit) -> None:
-    OTHERS[title](kit)
+def test_the_kit_finds_nothing(name: str, check: Callable[[Kit], None], kit: Kit) -> None:
+    check(kit)
 
 
 @pytest.mark.parametrize("name", METHODS)
