@@ -233,7 +233,8 @@ class SideBySide:
             self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
         except torch.OutOfMemoryError as error:
             self._abandon(trainings, "pending", "out of memory; continues from its last snapshot")
-            self._split(trainings, _last_line(error))
+            record = failure.describe(error, self.runner.methods.values())
+            self._split(trainings, record["message"])
         except ClaimLost as error:
             self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
             for training in trainings:
