@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -92,15 +92,24 @@ def load_policy(
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
 
 
+# Of a layout; the rest is code, which a card never holds.
+CARD_LAYOUT = ("shapes", "layers", "head_layers", "activation", "log_std", "log_std_range")
+
+
 def card_of(policy: Policy) -> dict[str, Any]:
     """All of a policy but its weights, for a JSON file next to them."""
-    segment = policy.segment
+    segment, layout = policy.segment, policy.layout
+    if layout.compute:
+        raise UserError(
+            f"policies of {segment.setup.method} cannot be exported as weights",
+            "its actor needs code of its own; share the results folder instead",
+        )
     return {
         "cwbench": __version__,
         "method": segment.setup.method,
         "task": policy.task,
         "position": policy.position,
-        "layout": asdict(policy.layout),
+        "layout": {name: getattr(layout, name) for name in CARD_LAYOUT},
         "segment": segment.record(),
     }
 
@@ -113,8 +122,9 @@ def read_card(file: Path, method: MethodClass | None = None) -> Policy:
         raise UserError(f"{file}: no such file", "give a card, the JSON file next to the weights")
     try:
         card = json.loads(file.read_text(encoding="utf-8"))
-        shapes = {name: tuple(shape) for name, shape in card["layout"].pop("shapes").items()}
-        others: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in card["layout"].items()}
+        shapes = {name: tuple(shape) for name, shape in card["layout"]["shapes"].items()}
+        others: Any = {name: card["layout"][name] for name in CARD_LAYOUT[1:]}
+        others["log_std_range"] = tuple(others["log_std_range"])
         record, weights_file = card["segment"], file.parent / card["weights"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: not the card of a policy ({error})") from None
