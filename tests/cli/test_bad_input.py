@@ -252,7 +252,7 @@ WORDS = [
     (["bench", "update", "--runs", "1000000000000"], "is not a list of numbers"),
     (["bench", "update", "--threads", "0"], "is not a list of numbers"),
     (["bench", "update", "--length", "11"], "11 is too large"),
-    (["bench", "fleet", "--runs", "0"], "0 is too small"),
+    (["bench", "fleet", "--runs", "0"], "not a list of numbers"),
     (["bench", "fleet", "--steps", "10"], "10 is too small"),
     (["completion", "tcsh"], "'tcsh' is not one of"),
     ([*RUN, "--json"], "--json has no effect without --dry-run"),
