@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from cwbench import envs
+from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
 from cwbench.learner.networks import make_critic, make_policy
 from cwbench.learner.trainer import Trainer
@@ -35,6 +36,7 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
+CAPTURED = 20  # captured updates between two readings
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
 # Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
 FULL_DEVICE = 50
@@ -192,7 +194,7 @@ class Costs:
         method_class, dims = self.method(first)
         trainer = Rehearsal([first] * runs, method_class, dims, self.device)
         start, budget = time.monotonic(), max(0.05, self._left / 10)
-        update = seconds_per_call(partial(trainer.train, 1), budget)
+        update = _seconds_per_update(trainer, budget)
         step = seconds_per_call(_stepper(first, trainer), budget / 2) / CHUNK
         self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
@@ -418,6 +420,14 @@ def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
         lane.collect(rows)
 
     return step
+
+
+def _seconds_per_update(trainer: Trainer, budget: float) -> float:
+    """On CUDA of captured updates, without those that come before the capture."""
+    if trainer.device.type != "cuda":
+        return seconds_per_call(partial(trainer.train, 1), budget)
+    trainer.train(WARM_UP + 1)
+    return seconds_per_call(partial(trainer.train, CAPTURED), budget) / CAPTURED
 
 
 def seconds_per_call(action: Callable[[], None], budget: float) -> float:
