@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster test-sharing wheel-test faults results-check docs lint install clean
+.PHONY: demo test test-slow test-cluster test-sharing wheel-test faults results-check newcomer docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +52,10 @@ results-check: $(STAMP)
 # Kills, power cuts, full disks, damaged and mutated files; ends with a table of what became of them.
 faults: $(STAMP)
 	$(BIN)/python -m pytest -q tests/faults
+
+# The README's commands, the tutorials, a video and the page, in a fresh clone with a fresh .venv.
+newcomer:
+	$(PYTHON) scripts/newcomer.py
 
 # The documentation as a site; warnings are errors.
 docs: $(STAMP)
