@@ -16,6 +16,7 @@ from cwbench.fleet.fleet import Fleet
 
 LINE_SECONDS = 30.0
 MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
+STANDSTILL = 0.2  # of the mean speed: less in the last minute is no forecast
 
 
 def duration(seconds: float) -> str:
@@ -61,21 +62,33 @@ def time_left(steps: int, speed: float | None) -> str:
 
 
 class Speed:
-    """Steps per second over the last minute; None until ten seconds have been measured."""
+    """Steps per second over the last minute; None until ten seconds have been measured.
+
+    The mean since the start where the last minute has hardly any steps: a method that retrains at
+    a task's end makes none for a while.
+    """
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()  # time, steps
+        self._start: tuple[float, int] | None = None  # time, steps
+        self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, now: float, steps: int) -> None:
+        self._start = self._start or (now, steps)
         self._seen.append((now, steps))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW_SECONDS:
             self._seen.popleft()
 
     @property
     def value(self) -> float | None:
-        if not self._seen:
+        if self._start is None:
             return None
-        (start, first), (end, last) = self._seen[0], self._seen[-1]
+        mean, recent = self._since(self._start), self._since(self._seen[0])
+        if mean is None or recent is None:
+            return None
+        return mean if recent < STANDSTILL * mean else recent
+
+    def _since(self, earlier: tuple[float, int]) -> float | None:
+        (start, first), (end, last) = earlier, self._seen[-1]
         return (last - first) / (end - start) if end - start >= MEASURE_SECONDS else None
 
 

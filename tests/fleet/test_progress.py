@@ -69,6 +69,27 @@ def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
     assert "1,300 of 4,000 steps, 7 steps/s" in text.getvalue()  # 200 steps in 30 seconds
 
 
+def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -> None:
+    """100 s at 10 steps/s, 900 s of retraining, then the next task."""
+    text = io.StringIO()
+    lines = Lines(4000, Console(file=text))
+    first, second = make_fleet(500), make_fleet(1500)
+    lines.begin([first])
+    lines.advance(first)
+    for _ in range(10):
+        clock[0], first.step = clock[0] + 10, first.step + 50
+        lines.advance(first)
+    clock[0] += 900
+    lines.advance(first)
+    assert lines.summary().endswith("1,000 of 4,000 steps, 1 steps/s, 50 min left")
+    lines.end([first])
+    lines.begin([second])
+    for _ in range(7):
+        clock[0], second.step = clock[0] + 10, second.step + 50
+        lines.advance(second)
+    assert lines.summary().endswith("1,700 of 4,000 steps, 10 steps/s, 3 min 50 s left")
+
+
 def test_a_table_has_a_row_for_every_fleet_here_and_elsewhere(clock: list[float]) -> None:
     text = io.StringIO()
     screen = Screen(8000, Console(file=text, width=200))
