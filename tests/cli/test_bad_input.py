@@ -246,6 +246,8 @@ WORDS = [
     (["--nothing"], "No such option"),
     (["bench", "zzz"], "No such command"),
     (["bench", "envs", "--tasks", "basketball"], "no fast environment 'basketball'"),
+    (["bench", "envs", "--against", "gym"], "'gym' is not one of"),
+    (["bench", "envs", "--against", "envpool", "--tasks", "pushh"], "no fast environment 'pushh'"),
     (["bench", "envs", "--seconds", "nan"], "nan is not a finite number"),
     (["bench", "envs", "--seconds", "inf"], "inf is not a finite number"),
     (["bench", "update", "--runs", "1,none"], "is not a list of numbers"),
