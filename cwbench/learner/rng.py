@@ -117,7 +117,7 @@ class Streams:
                 draw.filled = False
         if self.device.type != "cpu":
             self._slot.fill_(update - self._start)
-        self._number.fill_(update)
+            self._number.fill_(update)
 
     @property
     def left(self) -> int:
@@ -150,6 +150,8 @@ class Streams:
 
         `fast` may compile the function that makes them.
         """
+        if self.device.type == "cpu":
+            self._number.fill_(self.update)
         made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
         return made
 

@@ -15,7 +15,7 @@ from cwbench.cli import main
 from cwbench.reports import build
 from cwbench.reports.tables.verify import sign
 from cwbench.store import checkpoint
-from cwbench.store.cleanup import OLD_SECONDS, leftovers
+from cwbench.store.cleanup import leftovers
 from cwbench.store.results import load_runs
 from cwbench.store.status import read_status
 
@@ -67,7 +67,7 @@ def test_clean_keeps_everything_a_report_needs(
 
 def old(file: Path, content: str = "x") -> Path:
     file.write_text(content)
-    moment = time.time() - 2 * OLD_SECONDS
+    moment = time.time() - 2 * 86_400  # old for a claim, too
     os.utime(file, (moment, moment))
     return file
 
