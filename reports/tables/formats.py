@@ -142,7 +142,7 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
 def plain(text: str) -> str:
     """Any text as a Markdown cell: no column breaks, no HTML."""
     text = " ".join(text.splitlines())
-    return text.replace("<", "&lt;").replace("|", r"\|")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", r"\|")
 
 
 def markdown_cell(cell: Cell, interval: str) -> str:
