@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cwbench.reports.analysis import problems, tuned
+from cwbench.reports.analysis import plasticity, problems, tuned
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
@@ -53,6 +53,7 @@ def read(results: Path, options: Options = DEFAULTS) -> Study:
     """Load and arrange a results folder. ValueError if the window does not fit."""
     loaded = load_runs(results)
     study = arrange(loaded, options)
+    plasticity.add(study, loaded.diagnostics)
     tuned.mark(study, tuning.read_all(results, study.problems))
     study.problems += [*tuned.problems(study)]
     study.problems += problems.find(study, loaded)

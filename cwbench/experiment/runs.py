@@ -44,8 +44,8 @@ class Run:
 class Runs(SequenceOf[Run]):
     """Runs of a results folder, in the order in which they were asked for.
 
-    `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training` and `summary` are
-    pandas tables; `problems` names everything on disk that could not be read.
+    `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training`, `diagnostics` and
+    `summary` are pandas tables; `problems` names everything on disk that could not be read.
     """
 
     def __init__(self, runs: Collection[Run], tables: stored.Runs) -> None:
@@ -116,6 +116,16 @@ class Runs(SequenceOf[Run]):
         `seconds` is the time since the segment began.
         """
         table = self._keyed(self._tables.train, "position")
+        table.insert(len(KEYS) + 2, "task", self._trained(table, "position"))
+        return table
+
+    @cached_property
+    def diagnostics(self) -> pd.DataFrame:
+        """One row per run, evaluation, quantity and part of the networks; see docs/reports.md.
+
+        `position` and `task` are what was being trained. Empty without `--diagnostics`.
+        """
+        table = self._keyed(self._tables.diagnostics, "position")
         table.insert(len(KEYS) + 2, "task", self._trained(table, "position"))
         return table
 

@@ -21,6 +21,7 @@ from cwbench.store.results import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
+Measure = tuple[str, str]  # quantity and network of a diagnostic; no network for `kl`
 LOGGED = tuple(names.STATISTICS)  # statistics of training
 COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
 SHIPPED = "v3-any"  # the count of success that every record has
@@ -122,6 +123,7 @@ class Group:
     # Ways to count success -> [R, N, E, N]; `success` is one of them.
     counts: Mapping[str, Array] = field(default_factory=dict)
     tuned_on: tuple[str, ...] = ()  # sequences on which these options were chosen
+    plasticity: Mapping[Measure, Array] = field(default_factory=dict)  # -> [R, N, E]
 
     def counted(self, success: str) -> "Group":
         """The same runs with success counted in another way; NaN where the records lack it."""

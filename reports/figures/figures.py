@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import comparison, metrics, names
+from cwbench.reports.analysis import comparison, metrics, names, plasticity
 from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
@@ -246,6 +246,12 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
             runs_of = partial(logged_runs, name)
             figure = partial(drawn, setups, runs_of, label, bounds=(-np.inf, np.inf))
             yield f"{family}-{name.replace('_', '-')}", figure
+        for measure in plasticity.measures(groups):
+            own = main_setups(plasticity.having(groups, measure))
+            runs_of = partial(plasticity.runs_of, measure)
+            bounds = plasticity.QUANTITIES[measure[0]].bounds
+            figure = partial(drawn, own, runs_of, plasticity.title(measure), bounds=bounds)
+            yield f"{family}-{plasticity.slug(measure)}", figure
         yield f"{family}-tasks", partial(task_curves, setups)
         yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
         for method in dict.fromkeys(group.method for group in groups):

@@ -1,4 +1,4 @@
-"""The curves of a study: average, per task, training success and logged statistics."""
+"""The curves of a study: success, logged statistics and plasticity diagnostics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis import metrics, names, plasticity
 from cwbench.reports.analysis.bands import seed_curve
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
@@ -21,6 +21,7 @@ KINDS = {
     "tasks": "per task",
     "current": "training success",
     **{name.replace("_", "-"): title for name, title in names.STATISTICS.items()},
+    **{name.replace("_", "-"): one.title for name, one in plasticity.QUANTITIES.items()},
 }
 # The choice of what is drawn needs no script.
 STYLE = "".join(
@@ -61,7 +62,8 @@ def curves_section(study: Study, protocol: Protocol) -> str:
 
 def points_of_a_line(study: Study) -> int:
     """Every evaluation of a small study; fewer of a large one, whose page must stay small."""
-    lines = sum(len(KINDS) + len(group.tasks) for group in study.groups)
+    always = len(KINDS) - len(plasticity.QUANTITIES)
+    lines = sum(always + len(g.plasticity) + len(g.tasks) for g in study.groups)
     return int(np.clip(POINTS / max(lines, 1), FEWEST, MOST))
 
 
@@ -199,6 +201,18 @@ def _logged_runs(name: str, group: Group) -> Array:
     return group.logged[name].reshape(len(group.runs), -1)
 
 
+def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
+    """A plasticity diagnostic, one plot per network."""
+    found = plasticity.measures([group for _, _, group in lines])
+    plots = []
+    for measure in [measure for measure in found if measure[0] == quantity]:
+        own = [line for line in lines if measure in line[2].plasticity]
+        runs_of, what = partial(plasticity.runs_of, measure), plasticity.title(measure)
+        plot = _plot(own, look, runs_of=runs_of, what=what, bounds=None, height=220)
+        plots.append(f"<h4>{escape(measure[1])}</h4>{plot}" if plot else "")
+    return "".join(plots)
+
+
 KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
     "average": partial(_plot, runs_of=_average_runs, what=KINDS["average"]),
     "tasks": _tasks,
@@ -209,4 +223,5 @@ KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
         )
         for name, title in names.STATISTICS.items()
     },
+    **{name.replace("_", "-"): partial(_measured, quantity=name) for name in plasticity.QUANTITIES},
 }

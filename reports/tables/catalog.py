@@ -8,7 +8,14 @@ from cwbench.reports.analysis import names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
-from cwbench.reports.tables import details, orders, other_papers, paper_comparison, standings
+from cwbench.reports.tables import (
+    details,
+    orders,
+    other_papers,
+    paper_comparison,
+    plasticity,
+    standings,
+)
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
@@ -176,6 +183,11 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             "measure of CompoNet and CKA-RL, which cannot show forgetting. All tasks at the end: "
             "evaluated after the last task.",
             partial(details.own_windows, scores, family),
+        )
+    if plasticity.measured(scores, family):
+        found["plasticity"] = (
+            plasticity.CAPTION.format(title=title),
+            partial(plasticity.plasticity, scores, family),
         )
     groups = scores.study.of(scores.protocol, family)
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):

@@ -1,5 +1,6 @@
 """`cwbench.load_runs`: runs as a list, and tidy tables."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,21 @@ def test_training_names_the_task_or_all(folder: Path) -> None:
     tasks = training.groupby("method")["task"].unique()
     assert tasks["finetuning"].tolist() == ["reach-0-1", "reach-2-1000", "reach-4-1"]
     assert tasks["multitask"].tolist() == ["all"]
+
+
+def test_diagnostics_are_a_table(folder: Path, tmp_path: Path) -> None:
+    """Those of one segment, made up; the other runs have none."""
+    assert cwbench.load_runs(folder).diagnostics.empty
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    run = cwbench.load_runs(copy).filter(method="finetuning", seed=1)[0]
+    file = run.segment_folder(1) / "diagnostics.csv"
+    file.write_text("step,quantity,part,value\n25,dormant,actor.0,0.5\n60,kl,0,2.0\n")
+    first, last = cwbench.load_runs(copy).diagnostics.to_dict("records")
+    assert (first["run"], first["seed"], first["step"]) == (run.run, 1, 85)
+    assert (first["position"], first["task"], first["segment_step"]) == (1, "reach-2-1000", 25)
+    assert [first[key] for key in ("quantity", "part", "value")] == ["dormant", "actor.0", 0.5]
+    assert [last[key] for key in ("step", "quantity", "part", "value")] == [120, "kl", "0", 2.0]
 
 
 def test_runs_are_a_sequence_that_can_be_filtered(folder: Path) -> None:

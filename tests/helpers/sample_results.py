@@ -5,7 +5,7 @@ like and let tests know the answer. `docs/make_samples.py` draws the documentati
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from cwbench.spec.config import (
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, digest
 from cwbench.spec.statistics import EVAL_COLUMNS, TRAIN_COLUMNS
-from cwbench.store.results import SegmentFolder, Store
+from cwbench.store.files import read_json
+from cwbench.store.results import DIAGNOSTICS, DIAGNOSTICS_COLUMNS, SegmentFolder, Store
 
 # method -> (ceiling, evaluations to learn as a share of the task, share forgotten per later task)
 SKILLS = {
@@ -194,3 +195,20 @@ def small(method: str, **changes: Any) -> Setting:
 
 def singles(tasks: Iterable[str]) -> list[str]:
     return [f"single-{task}" for task in sorted(set(tasks))]
+
+
+Diagnosed = Mapping[tuple[str, str], float]  # quantity and part -> value
+
+
+def write_diagnostics(root: Path, values: Callable[[str, int, int], Diagnosed]) -> Path:
+    """Diagnostics for a folder's segments, from method, seed and position, the same all along."""
+    for file in sorted(root.glob("segments/*/segment.json")):
+        record = read_json(file)
+        found = values(record["method"], record["seed"], len(record["tasks"]) - 1)
+        every, last = (record["schedule"][key] for key in ("eval_every", "steps_per_task"))
+        rows = [
+            (step, *key, x) for step in range(every, last + 1, every) for key, x in found.items()
+        ]
+        if rows:
+            SegmentFolder(file.parent).append(DIAGNOSTICS, DIAGNOSTICS_COLUMNS, rows)
+    return root

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sample_results import METHODS, singles, small, write_results
+from sample_results import METHODS, Diagnosed, singles, small, write_diagnostics, write_results
 
 from cwbench import sequences
 
@@ -18,4 +18,26 @@ def triplets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tasks = [task for name in TRIPLETS for task in sequences.get(name).tasks]
     return write_results(
         root, sequence_names=singles(tasks), settings=[small("finetuning")], name="reference"
+    )
+
+
+def diagnosed(method: str, seed: int, position: int) -> Diagnosed:
+    """20 % + 10 % per task + 1 % per seed of dormant units; KL 1, 2, ... from earlier policies."""
+    share = 0.1 + 0.1 * position + 0.01 * seed
+    found = {("dormant", "actor.0"): share, ("dormant", "actor.1"): share + 0.2}
+    found |= {("kl", str(earlier)): 1.0 + earlier for earlier in range(position)}
+    if method == "recall" and position:
+        found["gradient_cosine", "critic"] = -0.5
+    return found
+
+
+@pytest.fixture(scope="session")
+def with_diagnostics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fine-tuning and RECALL on a triplet with known diagnostics, EWC without, three seeds."""
+    root = tmp_path_factory.mktemp("diagnosed") / "results"
+    settings = [small("finetuning"), small("recall")]
+    write_results(root, sequence_names=["cw3-1"], settings=settings, seeds=range(3))
+    write_diagnostics(root, diagnosed)
+    return write_results(
+        root, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(3), name="plain"
     )

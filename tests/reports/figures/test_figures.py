@@ -87,6 +87,18 @@ def test_training_figures_show_what_was_logged(triplets: Path):
     assert_allclose(np.asarray(curve.get_ydata(), float), 3.0)
 
 
+def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path, triplets: Path):
+    study = build.read(with_diagnostics)
+    plan = dict(figures.plan(Scores(study, study.protocols[0])))
+    lines = plan["cw3-dormant-actor"]().axes[0].lines[2:]  # after the boundaries of tasks
+    assert len(lines) == 2  # EWC has none
+    assert_allclose(np.asarray(lines[0].get_ydata(), float), np.repeat([21.0, 31.0, 41.0], 10))
+    assert_allclose(np.asarray(plan["cw3-kl"]().axes[0].lines[2].get_xdata())[[0, -1]], [11, 30])
+    plain = build.read(triplets)
+    assert not plan.keys() & {"cw3-weight-norm-actor"}
+    assert "cw3-dormant-actor" not in dict(figures.plan(Scores(plain, plain.protocols[0])))
+
+
 def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
     study = build.read(triplets)
     with matplotlib.rc_context(style.STYLE):

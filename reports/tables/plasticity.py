@@ -1,0 +1,65 @@
+"""What plasticity diagnostics were at the end of the first and of the last task."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbench.reports.analysis.plasticity import QUANTITIES, end_values, measures, title
+from cwbench.reports.analysis.scores import FREE, Score, Scores, align, nothing
+from cwbench.reports.analysis.setups import main_setups, titles
+from cwbench.reports.analysis.study import Group, Measure
+from cwbench.reports.tables.model import Block, Cell, empty_cell
+
+Array = NDArray[np.float64]
+CAPTION = (
+    "Plasticity on {title}: diagnostics at the end of the first and of the last task, and how far "
+    "they moved. Means over the layers of a network; KL: mean over the earlier tasks."
+)
+# column -> a run's value from those at its tasks' ends, [R, N] -> [R]
+COLUMNS: dict[str, Callable[[Array], Array]] = {
+    "First task": lambda ends: ends[:, 0],
+    "Last task": lambda ends: ends[:, -1],
+    "Change": lambda ends: ends[:, -1] - ends[:, 0],
+}
+
+
+def measured(scores: Scores, family: str) -> list[Group]:
+    """The groups that have diagnostics."""
+    return [group for group in scores.study.of(scores.protocol, family) if group.plasticity]
+
+
+def plasticity(scores: Scores, family: str) -> tuple[Block, ...]:
+    """A block for each measure, with a row per method."""
+    groups = measured(scores, family)
+    setups, sequences = main_setups(groups), len({group.sequence for group in groups})
+    blocks = []
+    for measure in measures(groups):
+        cells = partial(_cells, scores, measure=measure, sequences=sequences)
+        rows = zip(titles(setups), map(cells, setups.values()), strict=True)
+        name = title(measure)
+        blocks.append(Block(name[0].upper() + name[1:], "Method", tuple(COLUMNS), tuple(rows)))
+    return tuple(blocks)
+
+
+def _cells(
+    scores: Scores, groups: Sequence[Group], measure: Measure, sequences: int
+) -> tuple[Cell, ...]:
+    empty = empty_cell(groups)
+    if len(groups) < sequences:
+        why = f"measured on {len(groups)} of {sequences} sequences"
+        return (replace(empty, score=nothing(why)),) * len(COLUMNS)
+    return tuple(replace(empty, score=_score(scores, groups, measure, name)) for name in COLUMNS)
+
+
+def _score(scores: Scores, groups: Sequence[Group], measure: Measure, column: str) -> Score:
+    quantity = QUANTITIES[measure[0]]
+    if not all(measure in group.plasticity for group in groups):
+        return nothing("not measured: the method or its runs do not have it")
+    if quantity.compares and column != "Last task":
+        return nothing("the first task has no earlier ones")
+    ends = [end_values(group, measure, scores.window) for group in groups]
+    rows, seeds = align(groups, [COLUMNS[column](values)[None] for values in ends])
+    return scores.mean(rows, seeds, FREE if column == "Change" else quantity.bounds)

@@ -1,0 +1,50 @@
+"""The table of plasticity against diagnostics that were made up."""
+
+from pathlib import Path
+
+import pytest
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.tables import catalog
+from cwbench.reports.tables.model import Block, Cell
+
+
+@pytest.fixture(scope="module")
+def blocks(with_diagnostics: Path) -> dict[str, Block]:
+    study = build.read(with_diagnostics)
+    scores = Scores(study, study.protocols[0], resamples=200)
+    entry = catalog.find(scores, "cw3-plasticity")
+    assert entry is not None and not study.problems
+    return {block.title: block for block in catalog.make(scores, entry).blocks}
+
+
+def cells(block: Block, method: str) -> tuple[Cell, ...]:
+    return dict(block.rows)[method]
+
+
+def test_first_and_last_task_and_what_changed(blocks: dict[str, Block]) -> None:
+    block = blocks["Dormant units (%), actor"]
+    assert block.columns == ("First task", "Last task", "Change")
+    first, last, change = cells(block, "Fine-tuning")
+    assert [cell.value for cell in (first, last, change)] == pytest.approx([21, 41, 20])
+    # Seeds have 20, 21 and 22: t(2 degrees of freedom, 90 %) = 2.920 times 1 / sqrt(3).
+    assert first.score and first.score.estimate.ends("t") == pytest.approx(
+        (19.314, 22.686), abs=1e-3
+    )
+    # Seeds are paired: all of them moved by 20.
+    assert change.score and change.score.estimate.ends() == pytest.approx((20, 20))
+
+
+def test_what_a_method_or_a_task_does_not_have_is_empty(blocks: dict[str, Block]) -> None:
+    first, last, change = cells(blocks["KL from earlier policies"], "RECALL")
+    assert last.value == pytest.approx(1.5)  # of 1 and 2
+    assert first.empty and change.empty and "no earlier" in first.why
+    cosines = blocks["Cosine of old and new gradients, critic"]
+    assert cells(cosines, "RECALL")[1].value == pytest.approx(-0.5)
+    assert cells(cosines, "Fine-tuning")[1].why.startswith("not measured")
+    assert "EWC" not in dict(cosines.rows)  # trained without diagnostics
+
+
+def test_there_is_none_without_diagnostics(triplets: Path) -> None:
+    assert not [name for name in build.table_names(build.read(triplets)) if "plasticity" in name]
