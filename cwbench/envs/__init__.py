@@ -56,4 +56,4 @@ def dims(config: EnvConfig) -> Dims:
 
 def step_cost(task: str, config: EnvConfig) -> float:
     """Time of a worker's step relative to the mean of the task's suite."""
-    return SUITES[config.suite].step_cost(task)
+    return SUITES[config.suite].step_cost(task, config)

@@ -188,13 +188,14 @@ def test_lanes_of_two_fleets_are_balanced() -> None:
 def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
     """Ten tasks on two workers by number could differ by a fifth; by cost they hardly do."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
-    order = sorted(CW_TASKS, key=step_cost)
+    costs = {task: step_cost(task, MetaWorldConfig()) for task in CW_TASKS}
+    order = sorted(costs, key=lambda task: costs[task])
     names = [*order[::2], *order[1::2]]
     lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
     shape: dict[str, Any] = {"runs": 10, "longest": 5, "width": 29, "states": {}}
     with Pool(2) as pool:
         fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), MetaWorldConfig(), **shape)
-        total = sum(map(step_cost, CW_TASKS))
+        total = sum(costs.values())
         assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
         fleet.close()
 

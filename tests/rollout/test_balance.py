@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cwbench.envs.metaworld import step_cost
 from cwbench.rollout.balance import assign_lanes
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.tasks import CW_TASKS
 
 
@@ -22,7 +23,7 @@ def unevenness(costs: list[float], shares: list[list[int]], others: list[float])
 
 def test_two_groups_of_a_hundred_runs_on_sixteen_workers() -> None:
     """Largest first alone leaves two workers a fifth above the mean, in both groups the same."""
-    costs = [step_cost(task) for task in CW_TASKS] * 5
+    costs = [step_cost(task, MetaWorldConfig()) for task in CW_TASKS] * 5
     others = [0.0] * 16
     for _ in range(2):
         own = loads(costs, assign_lanes(costs, others))
@@ -75,5 +76,5 @@ def test_workers_without_lanes() -> None:
 
 @pytest.mark.parametrize("runs", [3, 10, 15])
 def test_few_lanes_go_to_workers_of_their_own(runs: int) -> None:
-    costs = [step_cost(task) for task in (CW_TASKS * 2)[:runs]]
+    costs = [step_cost(task, MetaWorldConfig()) for task in (CW_TASKS * 2)[:runs]]
     assert max(map(len, assign_lanes(costs, [0.0] * 16))) == 1
