@@ -42,12 +42,18 @@ def kit(name: str, tmp_path: Path, toy_pool: Pool) -> Kit:
     return Kit(name, tmp_path, toy_pool)
 
 
-@pytest.mark.parametrize("name", METHODS)
+# A named variant is its method with other options: it is slow, and what it saves is tested once.
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if entry.base else [])
+    for name, entry in METHODS.items()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_member_of_a_fleet_equals_the_run_alone(name: str, kit: Kit) -> None:
     member_equals_alone(kit, TASKS if METHODS[name].base is None else TASKS[:2])
 
 
-# A named variant is its method with other options: what a method saves is tested once.
 OWN = [name for name, entry in METHODS.items() if entry.base is None]
 SWEPT = [name for name in OWN if per_run_names(METHODS[name].method.config_class)]
 

@@ -163,7 +163,14 @@ SHORT = ScheduleConfig(
 )
 
 
-@pytest.mark.parametrize("name", METHODS)
+# A named variant is its method with other options: those are slow.
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if entry.base else [])
+    for name, entry in METHODS.items()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_method_gets_the_gradients_of_its_losses(
     name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

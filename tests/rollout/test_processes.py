@@ -62,7 +62,11 @@ def with_faults(
 
 @pytest.mark.parametrize(
     ("name", "fault", "moment"),
-    [("finetuning", kill, "before"), ("clonex", hang, "after"), ("multitask", kill, "after")],
+    [
+        ("finetuning", kill, "before"),
+        ("clonex", hang, "after"),
+        pytest.param("multitask", kill, "after", marks=pytest.mark.slow),
+    ],
 )
 def test_a_lost_worker_changes_no_number(
     name: str,
