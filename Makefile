@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-cluster test-sharing wheel-test faults results-check newcomer docs lint install clean
+.PHONY: demo test test-commands test-slow test-cluster test-sharing wheel-test faults results-check newcomer docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,7 +26,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not slow and not cluster'
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not slow and not commands and not cluster'
+
+# Training from the command line, stopped and resumed, by several processes.
+test-commands: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'commands and not slow'
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code

@@ -211,6 +211,7 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == (EXPERIMENTS / "lambda.toml").read_text()
 
 
+@pytest.mark.commands
 def test_two_experiments_are_trained_and_recorded_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 from cwbench.cli import main
 from cwbench.store.results import load_runs
 
+pytestmark = pytest.mark.commands
+
 
 def test_plan_shares_first_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["pairwise", "--protocol", "smoke", "--threads", "1", "--dry-run"]

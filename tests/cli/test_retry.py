@@ -12,6 +12,8 @@ from cwbench.spec.segment import digest
 from cwbench.store.results import SegmentFolder, load_runs
 from cwbench.store.status import read_status
 
+pytestmark = pytest.mark.commands
+
 
 def states(root: Path) -> list[str]:
     [experiment], problems = read_status(root)

@@ -17,6 +17,8 @@ from cwbench.cli import main
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.results import load_runs
 
+pytestmark = pytest.mark.commands
+
 ROOT = Path(__file__).parent.parent.parent
 TINY = ["--width", "16", "--batch-size", "8", "--eval-episodes", "1", "--update-after", "20"]
 TINY += ["--start-steps", "20", "--seeds", "3", "--method", "finetuning"]

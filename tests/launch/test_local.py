@@ -17,6 +17,8 @@ from cwbench.methods.recall import RecallConfig
 from cwbench.spec.segment import Segment
 from cwbench.store.results import load_runs
 
+pytestmark = pytest.mark.commands
+
 ROOT = Path(__file__).parent.parent.parent
 PAIR = ["pairwise", "--tasks", "2,5", "--method", "recall", "--protocol", "smoke", "--yes"]
 

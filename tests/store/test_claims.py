@@ -252,6 +252,7 @@ def read_until(text: str, process: subprocess.Popen[str]) -> str:
     return seen
 
 
+@pytest.mark.commands
 def test_the_survivor_of_two_processes_goes_on_where_the_other_was(tmp_path: Path) -> None:
     """One waits for the other's first task; the other is killed; nothing is trained twice."""
     shared, alone = tmp_path / "shared", tmp_path / "alone"
