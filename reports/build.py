@@ -18,7 +18,7 @@ from cwbench.reports.tables.formats import FORMATS, tex
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
 from cwbench.store import tuning
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[utf8]{inputenc}

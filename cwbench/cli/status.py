@@ -116,7 +116,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
 
 def show_runs(results: Path) -> None:
     """A row per run, with the success rate of its last evaluation."""
-    from cwbench.store.results import load_runs
+    from cwbench.store.runs import load_runs
 
     found = load_runs(results)
     last = found.evals[found.evals["step"] == found.evals.groupby("run")["step"].transform("max")]

@@ -10,7 +10,7 @@ from typing import Any, overload
 import pandas as pd
 
 from cwbench.spec.errors import UserError
-from cwbench.store import results as stored
+from cwbench.store import runs as stored
 
 KEYS = ("run", "sequence", "method", "label", "setup", "protocol", "seed")
 

@@ -20,7 +20,7 @@ from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located
 from cwbench.store import tuning as store
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 if TYPE_CHECKING:
     import pandas as pd

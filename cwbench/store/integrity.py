@@ -9,12 +9,12 @@ from typing import Any
 
 from cwbench.store import checkpoint, files
 from cwbench.store.files import Damaged, check_inside
+from cwbench.store.records import listing
 from cwbench.store.results import (
     DIAGNOSTICS,
     FINAL_FILES,
     SegmentFolder,
     experiment_name,
-    listing,
     read_experiments,
     segment_record,
 )

@@ -1,4 +1,4 @@
-"""The results folder: what training leaves on disk, and how reports read it. No torch here.
+"""The results folder: what training leaves on disk. No torch here; `runs` reads it as tables.
 
     <root>/segments/<folder>/   segment.json  evals.csv  train.csv  diagnostics.csv  status.json
                                 end.safetensors  probe.safetensors  snapshot/  replay/
@@ -13,19 +13,24 @@ import io
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
-from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store import files
 from cwbench.store.files import Damaged, read_json, write_json
+from cwbench.store.records import (
+    EXPERIMENT_KEYS,
+    SEGMENT_KEYS,
+    STATUS_KEYS,
+    STATUS_TYPES,
+    check_run,
+    checked,
+    listing,
+)
 
 # Evaluations during updates that a method makes at a task's end.
 RETRAINING = "retraining.csv"
@@ -33,17 +38,6 @@ RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 # Plasticity, measured at evaluations, and a policy's answers at its task's end, for later ones.
 DIAGNOSTICS, PROBE = "diagnostics.csv", "probe.safetensors"
 DIAGNOSTICS_COLUMNS = ("step", "quantity", "part", "value")
-# Columns that a file of any version has; others may be missing from older files.
-REQUIRED = {
-    "evals": EVAL_COLUMNS,
-    "train": ("step", "updates"),
-    "diagnostics": DIAGNOSTICS_COLUMNS,
-}
-TABLES = {
-    "evals": (*EVAL_COLUMNS, *MORE_SUCCESSES),
-    "train": TRAIN_COLUMNS,
-    "diagnostics": DIAGNOSTICS_COLUMNS,
-}
 STATES = ("pending", "running", "done", "failed", "diverged")
 # What a done segment keeps, and replay/.
 FINAL_FILES = (
@@ -55,27 +49,6 @@ FINAL_FILES = (
     PROBE,
     "end.safetensors",
 )
-# What records must hold, with its type.
-STATUS_KEYS = {"state": str}
-STATUS_TYPES = {"step": int, "message": str, "checksums": dict, "sessions": list, "resources": dict}
-_GROUPS = ("method_options", "sac", "network", "env", "schedule")
-SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
-    "schema": int,
-    "id": str,
-    "method": str,
-    "seed": int,
-    "tasks": list,
-    "joint": bool,
-}
-EXPERIMENT_KEYS = {"schema": int, "name": str, "runs": list}
-RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), str) | {
-    "seed": int,
-    "tasks": list,
-    "segments": list,
-    "steps": list,
-}
-
-
 CLAIM = "claim.json"
 
 
@@ -158,11 +131,8 @@ class SegmentFolder:
         """ClaimLost if the segment is not this process's any more. Called before every write."""
         if not self.token:
             return
-        for wait in (
-            0.0,
-            0.5,
-            1.5,
-        ):  # a process that clears an old claim may move ours for a moment
+        # A process that clears an old claim may move ours for a moment.
+        for wait in (0.0, 0.5, 1.5):
             time.sleep(wait)
             with contextlib.suppress(FileNotFoundError):
                 if (token := claim_token(self.path / CLAIM)) == self.token:
@@ -275,66 +245,6 @@ class Store:
         return None
 
 
-@dataclass
-class Runs:
-    """What `load_runs` returns. `problems` names everything that could not be read as it should."""
-
-    runs: pd.DataFrame  # one row per run of an experiment
-    evals: pd.DataFrame  # one row per run, evaluation and position evaluated
-    train: pd.DataFrame  # one row per run and evaluation: training statistics
-    diagnostics: pd.DataFrame  # one row per run, evaluation, quantity and part of the networks
-    segments: pd.DataFrame  # one row per segment: record and status
-    problems: list[str] = field(default_factory=list)
-
-
-RUN_COLUMNS = (
-    "run",  # "<sequence>/<id of the last segment>", unique
-    "experiment",
-    "sequence",
-    "method",
-    "label",  # method and the options that differ from its defaults
-    "setup",  # digest of everything but tasks and seed: runs with equal setup may be averaged
-    "protocol",
-    "seed",
-    "tasks",  # tuple of names
-    "segments",  # tuple of ids
-    "folders",  # tuple of folder names, "" where nothing is on disk
-    "done",  # segments finished
-    "state",  # done, running, pending, failed, diverged
-    "step",  # environment steps so far, over all segments
-    "steps",  # environment steps asked for
-)
-
-
-def load_runs(root: str | Path) -> Runs:
-    """Assemble the runs of a results folder, finished or not, from its segments."""
-    root = Path(root)
-    problems: list[str] = []
-    segments = {record["id"]: record for record in read_segments(root, problems)}
-    tables = {
-        name: {
-            key: _segment_table(root, record, name, columns, problems)
-            for key, record in segments.items()
-        }
-        for name, columns in TABLES.items()
-    }
-    runs: dict[str, dict[str, Any]] = {}
-    for experiment in read_experiments(root, problems):
-        for run in experiment["runs"]:
-            row = _run(run, experiment, segments)
-            runs.setdefault(row["run"], row)
-    return Runs(
-        runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
-        evals=_assemble(runs.values(), segments, tables["evals"], TABLES["evals"]),
-        train=_assemble(runs.values(), segments, tables["train"], TABLES["train"]),
-        diagnostics=_assemble(
-            runs.values(), segments, tables["diagnostics"], TABLES["diagnostics"]
-        ),
-        segments=pd.DataFrame(list(segments.values())),
-        problems=problems,
-    )
-
-
 def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Records of the segments on disk, with their folder and status; what is damaged is listed."""
     for file in sorted(root.glob("segments/*/segment.json")):
@@ -376,64 +286,8 @@ def read_experiments(
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:
-                _check_run(run, file)
+                check_run(run, file)
             yield experiment
-
-
-def _check_run(run: Any, file: Path) -> None:
-    checked(run, RUN_KEYS, file)
-    for key, kind in (("tasks", str), ("segments", str), ("steps", int)):
-        if not run[key] or not all(isinstance(item, kind) for item in run[key]):
-            raise Damaged(file, f"{key} is {run[key]!r:.40}")
-    if len(run["segments"]) != len(run["steps"]) or len(run["segments"]) > len(run["tasks"]):
-        raise Damaged(file, f"{len(run['segments'])} segments for {len(run['tasks'])} tasks")
-
-
-@contextlib.contextmanager
-def listing(root: Path, problems: list[str]) -> Iterator[None]:
-    """List what cannot be read inside the block, by the name of its file, and go on after it."""
-    try:
-        yield
-    except Damaged as error:
-        where = error.path.relative_to(root) if error.path.is_relative_to(root) else error.path
-        problems.append(f"{where}: {error.reason}")
-    except (UserError, OSError) as error:
-        problems.append(str(error))
-
-
-def checked(record: Any, keys: Mapping[str, type], where: Path) -> dict[str, Any]:
-    """The record, if it holds these keys and no later version wrote it."""
-    if not isinstance(record, dict):
-        raise Damaged(where, f"expected a record, found {type(record).__name__}")
-    if missing := [key for key in keys if key not in record]:
-        raise Damaged(where, f"without {', '.join(missing)}")
-    if wrong := [key for key, kind in keys.items() if not isinstance(record[key], kind)]:
-        raise Damaged(where, f"{wrong[0]} is {record[wrong[0]]!r:.40}")
-    if record.get("schema", SCHEMA) > SCHEMA:
-        raise UserError(f"{where}: schema {record['schema']} is newer than {SCHEMA}")
-    return record
-
-
-def _run(
-    run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    found = [segments.get(key) for key in run["segments"]]
-    status = [record["status"] if record else {"state": "pending"} for record in found]
-    states = [entry["state"] for entry in status]
-    unfinished = [state for state in states if state != "done"]
-    state = unfinished[0] if unfinished else "done"
-    return {
-        "run": f"{run['sequence']}/{run['segments'][-1]}",
-        "experiment": experiment["name"],
-        **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
-        "tasks": tuple(run["tasks"]),
-        "segments": tuple(run["segments"]),
-        "folders": tuple(record["folder"] if record else "" for record in found),
-        "done": states.count("done"),
-        "state": state,
-        "step": sum(int(entry.get("step", 0)) for entry in status),
-        "steps": sum(run["steps"]),
-    }
 
 
 def _header(file: Path) -> list[str]:
@@ -443,122 +297,3 @@ def _header(file: Path) -> list[str]:
     with file.open(encoding="utf-8", errors="replace") as stream:
         first = stream.readline().strip()
     return first.split(",") if first else []
-
-
-Columns = dict[str, NDArray[Any]]
-
-
-def _segment_table(
-    root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
-) -> Columns:
-    """A segment's evals or train; without rows if the file is not what it was when it was done."""
-    folder, status = root / "segments" / record["folder"], record["status"]
-    file = folder / f"{name}.csv"
-    with listing(root, problems):
-        files.check(file, status.get("checksums", {}).get(file.name))
-        if status["state"] != "damaged":
-            return _table(file, columns, REQUIRED[name], problems)
-    return _parse([], columns)
-
-
-_WHOLE = {"step", "eval_position", "episodes", "updates"}
-_TEXTS = {"eval_task", "quantity", "part"}
-_NUMBERS = {name for columns in TABLES.values() for name in columns} - _TEXTS
-
-
-def _table(
-    file: Path, columns: Sequence[str], required: Sequence[str], problems: list[str]
-) -> Columns:
-    """A CSV as columns: NaN where an older file lacks one; a newer one's others are left out.
-
-    Lines that cannot be read are listed as problems, not guessed at.
-    """
-    if not files.is_file(file):
-        return _parse([], columns)
-    where = f"{file.parent.name}/{file.name}"
-    header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
-    names = header.split(",")
-    if not set(required) <= set(names) or len(set(names)) < len(names):
-        problems.append(f"{where}: unexpected header {header!r}")
-        return _parse([], columns)
-    try:
-        if lines and lines[-1]:
-            raise ValueError("the last line has no end")
-        found = _parse(lines[:-1], names)
-    except ValueError:  # something is wrong: read line by line, to say what and where
-        found = _parse(_readable(lines, names, where, problems), names)
-    absent = np.full(len(found["step"]), np.nan)
-    table = {name: found.get(name, absent) for name in columns}
-    key = [name for name in ("step", "eval_position", "quantity", "part") if name in columns]
-    places = list(zip(*(table[name] for name in key), strict=True))
-    if repeated := len(places) - len(set(places)):
-        problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
-        first = {place: row for row, place in reversed(list(enumerate(places)))}
-        table = {name: cells[sorted(first.values())] for name, cells in table.items()}
-    return table
-
-
-def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
-    rows = [line.split(",") for line in lines]
-    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
-    kinds: dict[str, Any] = {name: int if name in _WHOLE else float for name in columns}
-    parsed = {}
-    for name, column in zip(columns, cells, strict=True):
-        if name not in _NUMBERS:
-            parsed[name] = np.array(column, object)
-        elif name == "successes":  # a sum of scores: whole where a score is a success
-            numbers = [float(cell) for cell in column]
-            parsed[name] = np.array(numbers, int if all(map(float.is_integer, numbers)) else float)
-        else:
-            parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
-    return parsed
-
-
-def _readable(
-    lines: Sequence[str], columns: Sequence[str], where: str, problems: list[str]
-) -> list[str]:
-    kept = []
-    for number, line in enumerate(lines, start=2):
-        if not line:
-            continue
-        try:
-            if line.count(",") + 1 != len(columns) or number > len(lines):
-                raise ValueError(f"truncated line {line!r}")
-            _parse([line], columns)
-            kept.append(line)
-        except ValueError as error:
-            problems.append(f"{where} line {number}: {error}")
-    return kept
-
-
-def _assemble(
-    runs: Iterable[Mapping[str, Any]],
-    segments: Mapping[str, Mapping[str, Any]],
-    tables: Mapping[str, Columns],
-    columns: Sequence[str],
-) -> pd.DataFrame:
-    """Rows of every run, with `position` (the task being trained) and `step` over the whole run."""
-    parts: dict[str, list[NDArray[Any]]] = {
-        name: [np.array([], object)]
-        for name in (*columns, "run", "position", "segment", "segment_step")
-    }
-    for run in runs:
-        offset = 0
-        for position, key in enumerate(run["segments"]):
-            if key not in segments:
-                break
-            table = tables[key]
-            about = {"run": run["run"], "position": position, "segment": key}
-            for name, cells in {**table, "step": table["step"] + offset}.items():
-                parts[name].append(cells)
-            for name, value in about.items():
-                kind = object if isinstance(value, str) else int
-                parts[name].append(np.full(len(table["step"]), value, kind))
-            parts["segment_step"].append(table["step"])
-            offset += _steps(segments[key])
-    return pd.DataFrame({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
-
-
-def _steps(record: Mapping[str, Any]) -> int:
-    tasks = len(record["tasks"]) if record["joint"] else 1
-    return int(record["schedule"]["steps_per_task"]) * tasks

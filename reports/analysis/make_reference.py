@@ -13,7 +13,7 @@ import pandas as pd
 
 from cwbench.reports.analysis import names
 from cwbench.spec.statistics import MORE_SUCCESSES
-from cwbench.store.results import Runs, load_runs
+from cwbench.store.runs import Runs, load_runs
 
 COLUMNS = ["task", "seed", "step", "episodes", "successes"]
 # Of a segment's record: what decides its numbers, and how they came about. Not which host it was.

@@ -7,7 +7,7 @@ import numpy as np
 
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
-from cwbench.store.results import Runs
+from cwbench.store.runs import Runs
 
 LOSSES = ("actor_loss", "critic_loss", "q")
 

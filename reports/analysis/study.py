@@ -17,7 +17,7 @@ from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window
 from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.spec.statistics import SUCCESS_COLUMNS
-from cwbench.store.results import Runs
+from cwbench.store.runs import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]

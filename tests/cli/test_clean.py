@@ -16,7 +16,7 @@ from cwbench.reports import build
 from cwbench.reports.tables.verify import sign
 from cwbench.store import checkpoint
 from cwbench.store.cleanup import leftovers
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")

@@ -9,7 +9,8 @@ import pytest
 from cwbench.cli import main
 from cwbench.experiment.definition import Experiment, names, read
 from cwbench.planning.plan import make_plan
-from cwbench.store.results import Store, load_runs
+from cwbench.store.results import Store
+from cwbench.store.runs import load_runs
 
 SIX = ["finetuning", "ewc", "packnet", "clonex", "perfect-memory", "recall"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cwbench.cli import main
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.commands
 

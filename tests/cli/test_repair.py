@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
 

@@ -9,7 +9,8 @@ import pytest
 
 from cwbench.cli import main
 from cwbench.spec.segment import digest
-from cwbench.store.results import SegmentFolder, load_runs
+from cwbench.store.results import SegmentFolder
+from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
 
 pytestmark = pytest.mark.commands

@@ -15,7 +15,7 @@ import torch
 
 from cwbench.cli import main
 from cwbench.spec.segment import SCHEMA
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.commands
 

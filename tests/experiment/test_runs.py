@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cwbench
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from faults import DAMAGE, count, flip
 from cwbench.spec.errors import UserError
 from cwbench.store.cleanup import leftovers
 from cwbench.store.integrity import all_damages
-from cwbench.store.results import Store, load_runs
+from cwbench.store.results import Store
+from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
 

@@ -16,7 +16,7 @@ from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.schedule import milestones
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 LAG = {"tasks": ("reach-0-1",), "options": {"lag": 1}}
 

@@ -22,7 +22,7 @@ from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.files import write_json
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 
 def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.rollout.pool import Collector
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 BLOCKED = """
 import ctypes, time

@@ -13,7 +13,8 @@ from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
 from cwbench.planning.plan import Plan
 from cwbench.store import checkpoint
-from cwbench.store.results import Store, load_runs
+from cwbench.store.results import Store
+from cwbench.store.runs import load_runs
 
 METHODS = ("finetuning", "ewc", "l2")
 TASKS = ("reach-0-1", "reach-2-1000")

@@ -15,7 +15,7 @@ from cwbench.launch.local import Local
 from cwbench.launch.order import drive
 from cwbench.methods.recall import RecallConfig
 from cwbench.spec.segment import Segment
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.commands
 

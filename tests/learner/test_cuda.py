@@ -38,7 +38,8 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, segments_of_run
-from cwbench.store.results import Store, load_runs
+from cwbench.store.results import Store
+from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 CUDA = torch.device("cuda")

@@ -29,7 +29,8 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.segment import Segment, Setup
-from cwbench.store.results import Store, load_runs
+from cwbench.store.results import Store
+from cwbench.store.runs import load_runs
 
 LAYOUT = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(1)
 ENV = PointMassConfig(horizon=20)

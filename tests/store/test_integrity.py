@@ -9,7 +9,8 @@ import pytest
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import check_end, check_snapshot, damages, full_check
-from cwbench.store.results import SegmentFolder, load_runs
+from cwbench.store.results import SegmentFolder
+from cwbench.store.runs import load_runs
 
 
 def flip(file: Path, bit: int) -> None:

@@ -12,7 +12,7 @@ from cwbench.cli import cli
 from cwbench.spec.errors import UserError
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import merge
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 
 def made(root: Path, method: str, seeds: list[int], upto: float | None = None) -> Path:

@@ -10,7 +10,7 @@ from sample_results import small, write_results
 
 from cwbench.reports.analysis import plasticity
 from cwbench.reports.analysis.study import Group, Study, arrange
-from cwbench.store.results import load_runs
+from cwbench.store.runs import load_runs
 
 
 @pytest.fixture

@@ -1,0 +1,63 @@
+"""What the records of a results folder must hold, and how a damaged one is listed."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cwbench.spec.errors import UserError
+from cwbench.spec.segment import SCHEMA
+from cwbench.store.files import Damaged
+
+STATUS_KEYS = {"state": str}
+STATUS_TYPES = {"step": int, "message": str, "checksums": dict, "sessions": list, "resources": dict}
+_GROUPS = ("method_options", "sac", "network", "env", "schedule")
+SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
+    "schema": int,
+    "id": str,
+    "method": str,
+    "seed": int,
+    "tasks": list,
+    "joint": bool,
+}
+EXPERIMENT_KEYS = {"schema": int, "name": str, "runs": list}
+RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), str) | {
+    "seed": int,
+    "tasks": list,
+    "segments": list,
+    "steps": list,
+}
+
+
+def checked(record: Any, keys: Mapping[str, type], where: Path) -> dict[str, Any]:
+    """The record, if it holds these keys and no later version wrote it."""
+    if not isinstance(record, dict):
+        raise Damaged(where, f"expected a record, found {type(record).__name__}")
+    if missing := [key for key in keys if key not in record]:
+        raise Damaged(where, f"without {', '.join(missing)}")
+    if wrong := [key for key, kind in keys.items() if not isinstance(record[key], kind)]:
+        raise Damaged(where, f"{wrong[0]} is {record[wrong[0]]!r:.40}")
+    if record.get("schema", SCHEMA) > SCHEMA:
+        raise UserError(f"{where}: schema {record['schema']} is newer than {SCHEMA}")
+    return record
+
+
+def check_run(run: Any, file: Path) -> None:
+    checked(run, RUN_KEYS, file)
+    for key, kind in (("tasks", str), ("segments", str), ("steps", int)):
+        if not run[key] or not all(isinstance(item, kind) for item in run[key]):
+            raise Damaged(file, f"{key} is {run[key]!r:.40}")
+    if len(run["segments"]) != len(run["steps"]) or len(run["segments"]) > len(run["tasks"]):
+        raise Damaged(file, f"{len(run['segments'])} segments for {len(run['tasks'])} tasks")
+
+
+@contextlib.contextmanager
+def listing(root: Path, problems: list[str]) -> Iterator[None]:
+    """List what cannot be read inside the block, by the name of its file, and go on after it."""
+    try:
+        yield
+    except Damaged as error:
+        where = error.path.relative_to(root) if error.path.is_relative_to(root) else error.path
+        problems.append(f"{where}: {error.reason}")
+    except (UserError, OSError) as error:
+        problems.append(str(error))

@@ -1,0 +1,228 @@
+"""The runs of a results folder as tables, assembled from the records and tables of its segments."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.store import files
+from cwbench.store.records import listing
+from cwbench.store.results import DIAGNOSTICS_COLUMNS, read_experiments, read_segments
+
+# Columns that a file of any version has; others may be missing from older files.
+REQUIRED = {
+    "evals": EVAL_COLUMNS,
+    "train": ("step", "updates"),
+    "diagnostics": DIAGNOSTICS_COLUMNS,
+}
+TABLES = {
+    "evals": (*EVAL_COLUMNS, *MORE_SUCCESSES),
+    "train": TRAIN_COLUMNS,
+    "diagnostics": DIAGNOSTICS_COLUMNS,
+}
+
+
+@dataclass
+class Runs:
+    """What `load_runs` returns. `problems` names everything that could not be read as it should."""
+
+    runs: pd.DataFrame  # one row per run of an experiment
+    evals: pd.DataFrame  # one row per run, evaluation and position evaluated
+    train: pd.DataFrame  # one row per run and evaluation: training statistics
+    diagnostics: pd.DataFrame  # one row per run, evaluation, quantity and part of the networks
+    segments: pd.DataFrame  # one row per segment: record and status
+    problems: list[str] = field(default_factory=list)
+
+
+RUN_COLUMNS = (
+    "run",  # "<sequence>/<id of the last segment>", unique
+    "experiment",
+    "sequence",
+    "method",
+    "label",  # method and the options that differ from its defaults
+    "setup",  # digest of everything but tasks and seed: runs with equal setup may be averaged
+    "protocol",
+    "seed",
+    "tasks",  # tuple of names
+    "segments",  # tuple of ids
+    "folders",  # tuple of folder names, "" where nothing is on disk
+    "done",  # segments finished
+    "state",  # done, running, pending, failed, diverged
+    "step",  # environment steps so far, over all segments
+    "steps",  # environment steps asked for
+)
+
+
+def load_runs(root: str | Path) -> Runs:
+    """Assemble the runs of a results folder, finished or not, from its segments."""
+    root = Path(root)
+    problems: list[str] = []
+    segments = {record["id"]: record for record in read_segments(root, problems)}
+    tables = {
+        name: {
+            key: _segment_table(root, record, name, columns, problems)
+            for key, record in segments.items()
+        }
+        for name, columns in TABLES.items()
+    }
+    runs: dict[str, dict[str, Any]] = {}
+    for experiment in read_experiments(root, problems):
+        for run in experiment["runs"]:
+            row = _run(run, experiment, segments)
+            runs.setdefault(row["run"], row)
+    return Runs(
+        runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
+        evals=_assemble(runs.values(), segments, tables["evals"], TABLES["evals"]),
+        train=_assemble(runs.values(), segments, tables["train"], TABLES["train"]),
+        diagnostics=_assemble(
+            runs.values(), segments, tables["diagnostics"], TABLES["diagnostics"]
+        ),
+        segments=pd.DataFrame(list(segments.values())),
+        problems=problems,
+    )
+
+
+def _run(
+    run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    found = [segments.get(key) for key in run["segments"]]
+    status = [record["status"] if record else {"state": "pending"} for record in found]
+    states = [entry["state"] for entry in status]
+    unfinished = [state for state in states if state != "done"]
+    state = unfinished[0] if unfinished else "done"
+    return {
+        "run": f"{run['sequence']}/{run['segments'][-1]}",
+        "experiment": experiment["name"],
+        **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
+        "tasks": tuple(run["tasks"]),
+        "segments": tuple(run["segments"]),
+        "folders": tuple(record["folder"] if record else "" for record in found),
+        "done": states.count("done"),
+        "state": state,
+        "step": sum(int(entry.get("step", 0)) for entry in status),
+        "steps": sum(run["steps"]),
+    }
+
+
+Columns = dict[str, NDArray[Any]]
+
+
+def _segment_table(
+    root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
+) -> Columns:
+    """A segment's evals or train; without rows if the file is not what it was when it was done."""
+    folder, status = root / "segments" / record["folder"], record["status"]
+    file = folder / f"{name}.csv"
+    with listing(root, problems):
+        files.check(file, status.get("checksums", {}).get(file.name))
+        if status["state"] != "damaged":
+            return _table(file, columns, REQUIRED[name], problems)
+    return _parse([], columns)
+
+
+_WHOLE = {"step", "eval_position", "episodes", "updates"}
+_TEXTS = {"eval_task", "quantity", "part"}
+_NUMBERS = {name for columns in TABLES.values() for name in columns} - _TEXTS
+
+
+def _table(
+    file: Path, columns: Sequence[str], required: Sequence[str], problems: list[str]
+) -> Columns:
+    """A CSV as columns: NaN where an older file lacks one; a newer one's others are left out.
+
+    Lines that cannot be read are listed as problems, not guessed at.
+    """
+    if not files.is_file(file):
+        return _parse([], columns)
+    where = f"{file.parent.name}/{file.name}"
+    header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    names = header.split(",")
+    if not set(required) <= set(names) or len(set(names)) < len(names):
+        problems.append(f"{where}: unexpected header {header!r}")
+        return _parse([], columns)
+    try:
+        if lines and lines[-1]:
+            raise ValueError("the last line has no end")
+        found = _parse(lines[:-1], names)
+    except ValueError:  # something is wrong: read line by line, to say what and where
+        found = _parse(_readable(lines, names, where, problems), names)
+    absent = np.full(len(found["step"]), np.nan)
+    table = {name: found.get(name, absent) for name in columns}
+    key = [name for name in ("step", "eval_position", "quantity", "part") if name in columns]
+    places = list(zip(*(table[name] for name in key), strict=True))
+    if repeated := len(places) - len(set(places)):
+        problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
+        first = {place: row for row, place in reversed(list(enumerate(places)))}
+        table = {name: cells[sorted(first.values())] for name, cells in table.items()}
+    return table
+
+
+def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
+    rows = [line.split(",") for line in lines]
+    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
+    kinds: dict[str, Any] = {name: int if name in _WHOLE else float for name in columns}
+    parsed = {}
+    for name, column in zip(columns, cells, strict=True):
+        if name not in _NUMBERS:
+            parsed[name] = np.array(column, object)
+        elif name == "successes":  # a sum of scores: whole where a score is a success
+            numbers = [float(cell) for cell in column]
+            parsed[name] = np.array(numbers, int if all(map(float.is_integer, numbers)) else float)
+        else:
+            parsed[name] = np.array(list(map(kinds[name], column)), kinds[name])
+    return parsed
+
+
+def _readable(
+    lines: Sequence[str], columns: Sequence[str], where: str, problems: list[str]
+) -> list[str]:
+    kept = []
+    for number, line in enumerate(lines, start=2):
+        if not line:
+            continue
+        try:
+            if line.count(",") + 1 != len(columns) or number > len(lines):
+                raise ValueError(f"truncated line {line!r}")
+            _parse([line], columns)
+            kept.append(line)
+        except ValueError as error:
+            problems.append(f"{where} line {number}: {error}")
+    return kept
+
+
+def _assemble(
+    runs: Iterable[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    tables: Mapping[str, Columns],
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Rows of every run, with `position` (the task being trained) and `step` over the whole run."""
+    parts: dict[str, list[NDArray[Any]]] = {
+        name: [np.array([], object)]
+        for name in (*columns, "run", "position", "segment", "segment_step")
+    }
+    for run in runs:
+        offset = 0
+        for position, key in enumerate(run["segments"]):
+            if key not in segments:
+                break
+            table = tables[key]
+            about = {"run": run["run"], "position": position, "segment": key}
+            for name, cells in {**table, "step": table["step"] + offset}.items():
+                parts[name].append(cells)
+            for name, value in about.items():
+                kind = object if isinstance(value, str) else int
+                parts[name].append(np.full(len(table["step"]), value, kind))
+            parts["segment_step"].append(table["step"])
+            offset += _steps(segments[key])
+    return pd.DataFrame({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
+
+
+def _steps(record: Mapping[str, Any]) -> int:
+    tasks = len(record["tasks"]) if record["joint"] else 1
+    return int(record["schedule"]["steps_per_task"]) * tasks

@@ -1,0 +1,56 @@
+"""Records that lack something, hold something else, or come from a later version."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwbench.spec.errors import UserError
+from cwbench.spec.segment import SCHEMA
+from cwbench.store.files import Damaged
+from cwbench.store.records import EXPERIMENT_KEYS, RUN_KEYS, check_run, checked, listing
+
+FILE = Path("results/experiments/a.json")
+EXPERIMENT = {"schema": SCHEMA, "name": "a", "runs": []}
+RUN: dict[str, Any] = {
+    **dict.fromkeys(RUN_KEYS, "x"),
+    "seed": 0,
+    "tasks": ["hammer", "push"],
+    "segments": ["s0", "s1"],
+    "steps": [10, 10],
+}
+
+
+def test_a_whole_record_is_returned_as_it_is() -> None:
+    assert checked(EXPERIMENT, EXPERIMENT_KEYS, FILE) is EXPERIMENT
+    check_run(RUN, FILE)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ([], "expected a record, found list"),
+        ({"schema": SCHEMA, "runs": []}, "without name"),
+        (EXPERIMENT | {"runs": 3}, "runs is 3"),
+        (EXPERIMENT | {"schema": SCHEMA + 1}, "is newer than"),
+    ],
+)
+def test_a_wrong_record_is_refused(record: Any, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        checked(record, EXPERIMENT_KEYS, FILE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"segments": []}, {"steps": [10]}, {"tasks": [1, 2]}, {"tasks": ["hammer"]}],
+)
+def test_a_run_whose_lists_do_not_fit_is_damaged(change: dict[str, Any]) -> None:
+    with pytest.raises(Damaged):
+        check_run(RUN | change, FILE)
+
+
+def test_damage_is_listed_under_the_name_of_its_file() -> None:
+    problems: list[str] = []
+    with listing(Path("results"), problems):
+        raise Damaged(FILE, "not JSON")
+    assert problems == ["experiments/a.json: not JSON"]
