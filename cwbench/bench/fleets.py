@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -202,17 +201,20 @@ class Timeline(Quiet):
 
         Without a lag they follow each other: their sum is the time of a step.
         """
-        found: list[dict[str, float]] = []
+        found, steps = dict.fromkeys(PARTS, 0.0), 0
         for number in range(len(self.fleets)):
             cycles = [c for c in self._cycles if c.fleet == number and self._watched(c)]
             for cycle, following in pairwise(cycles):
-                found.append(self._parts(cycle, following))
-        return {part: fmean(one[part] for one in found) for part in PARTS} if found else {}
+                steps += cycle.steps
+                for part, seconds in self._parts(cycle, following).items():
+                    found[part] += seconds
+        return {part: 1e6 * seconds / steps for part, seconds in found.items()} if steps else {}
 
     def _watched(self, cycle: Cycle) -> bool:
         return bool(cycle.updates) and self.started <= cycle.taken <= self.ended
 
     def _parts(self, cycle: Cycle, following: Cycle) -> dict[str, float]:
+        """Seconds of each part."""
         begun, done = map(self._clock.seconds, cycle.updates)
         seconds = (
             cycle.collect_end - cycle.collect_start,
@@ -222,7 +224,7 @@ class Timeline(Quiet):
             done - begun,
             max(0.0, following.collect_start - done),
         )
-        return {part: 1e6 * value / cycle.steps for part, value in zip(PARTS, seconds, strict=True)}
+        return dict(zip(PARTS, seconds, strict=True))
 
     def summary(self) -> dict[str, Any]:
         wall = self.ended - self.started

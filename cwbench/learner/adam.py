@@ -55,7 +55,10 @@ def _split(tensors: Iterable[Tensor]) -> list[Tensor]:
     pieces: list[Tensor] = []
     for x in tensors:
         runs_fill_vectors = x.numel() // len(x) % LANES == 0
-        pieces += [x] if x.is_cuda or len(x) == 1 or runs_fill_vectors else x.unbind()
+        if x.is_cuda:
+            pieces.append(x.contiguous())  # as the weights: its kernel refuses other strides
+        else:
+            pieces += [x] if len(x) == 1 or runs_fill_vectors else x.unbind()
     return pieces
 
 
