@@ -119,9 +119,7 @@ def _rebuild(
     own_methods: Mapping[str, Entry],
 ) -> tuple[list[Run], Methods]:
     """The runs of experiments, or those that hold certain segments, and their methods."""
-    from cwbench.spec.segment import setup_digest
-
-    setups = {setup_digest(record): record for record in segments.values()}
+    setups = _by_setup(segments)
     runs: dict[tuple[str, tuple[str, ...]], Run] = {}
     methods = {}
     for experiment in experiments:
@@ -142,11 +140,18 @@ def _named_code(
     only: Collection[str] | None,
 ) -> Iterator[str]:
     """Code of environments that the runs to be trained again name."""
+    setups = _by_setup(segments)
     for experiment in experiments:
         for run in experiment["runs"]:
-            for key in run["segments"] if only is None or _holds(run, only) else ():
-                if key in segments:
-                    yield from named_code("", segments[key]["env"])
+            if (only is None or _holds(run, only)) and run["setup"] in setups:
+                yield from named_code("", setups[run["setup"]]["env"])
+
+
+def _by_setup(segments: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """A segment's record for every setup: what runs are built from."""
+    from cwbench.spec.segment import setup_digest
+
+    return {setup_digest(record): record for record in segments.values()}
 
 
 def _rebuild_run(

@@ -48,7 +48,8 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
     help="Format.",
 )
 @click.option("--out", type=FOLDER, help="Folder.  [default: RESULTS/export/FORMAT]")
-def export(results: Path, to: str, out: Path | None) -> None:
+@click.option("--trust", is_flag=True, help="Run code of environments that records name.")
+def export(results: Path, to: str, out: Path | None, trust: bool) -> None:
     """Write results for other programs.
 
     parquet: tables of runs, evaluations and training. rliable: final success rates, method ->
@@ -58,7 +59,7 @@ def export(results: Path, to: str, out: Path | None) -> None:
     from cwbench.sharing.export import export as write
 
     files = 0
-    for file in write(existing(results), to, out):
+    for file in write(existing(results), to, out, trust=trust):
         click.echo(file)
         files += 1
     if not files:

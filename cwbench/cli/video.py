@@ -16,20 +16,22 @@ from cwbench.cli.options import Number
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder.  [default: RESULTS/videos/SEGMENT]"
 )
-def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None) -> None:
+@click.option("--trust", is_flag=True, help="Run code of environments that records name.")
+def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust: bool) -> None:
     """Film the policies of a finished segment on every task learned by then: mp4 and gif.
 
     RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
     screen: Meta-World is drawn through EGL or OSMesa. mp4 needs the extra cwbench[video].
     """
     from cwbench.sharing.video import find_run, make_films, tile, write
+    from cwbench.store.files import checked_name
 
     found, position = find_run(run)
     folder = out or found.results / "videos" / found.folders[position]
     films = []
-    for film in make_films(run, tasks, seed=seed):
+    for film in make_films(run, tasks, seed=seed, trust=trust):
         films.append(film)
-        for file in write(folder / film.task, film.frames):
+        for file in write(folder / checked_name(film.task, "task"), film.frames):
             click.echo(f"{file}{'' if film.success else '  (no success)'}")
     if len(films) > 1:
         for file in write(folder / "all", tile(films)):

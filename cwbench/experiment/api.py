@@ -29,7 +29,7 @@ from cwbench.experiment.build import (
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
-from cwbench.experiment.runs import Runs, load_runs
+from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Session, Silent, describe, open_session
 from cwbench.experiment.terminal import Terminal
 from cwbench.spec.errors import UserError
@@ -166,7 +166,7 @@ def _runs_of(plan: Plan) -> Runs:
     """The runs of a plan on disk, in its order."""
     session = plan.session
     names = [f"{run.sequence}/{run.segments[-1].id}" for run in plan.runs]
-    return load_runs(session.store.root, session.methods).filter(run=names)
+    return read_runs(session.store.root, session.methods, trusted=True).filter(run=names)
 
 
 def _raise_failure(plan: Plan, runs: Runs) -> None:

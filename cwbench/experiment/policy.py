@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cwbench import envs
 from cwbench.experiment.build import load_recorded
 from cwbench.experiment.runs import Run
+from cwbench.experiment.trust import check_trust, named_code
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import SharedArray
@@ -73,20 +74,25 @@ def load_policy(
     *,
     after: str | int | None = None,
     method: MethodClass | None = None,
+    trust: bool = False,
 ) -> Policy:
     """The policy of a run for a task, after the last task it finished or after `after`.
 
     Tasks are names or positions; a name that comes several times means the last of them. `method`
-    is the class of a method that is neither installed nor handed over with the run. Instead of a
-    run, the card of an exported policy (`cwbench export --to weights`).
+    is the class of a method that is neither installed nor handed over with the run. `trust`
+    imports the environments that a record names, as for your own runs. Instead of a run, the card
+    of an exported policy (`cwbench export --to weights`).
     """
     if not isinstance(run, Run):
-        return read_card(Path(run), method)
+        return read_card(Path(run), method, trust=trust)
     if not run.done:
         raise UserError(f"run {run.run} has finished no task yet", "train it first")
     end = _position(run.tasks[: run.done], after) if not _joint(run) else len(run.tasks) - 1
     position = _position(run.tasks[: end + 1], task)
-    segment, method_class = _segment(run, 0 if _joint(run) else end, method)
+    record = _record(run, 0 if _joint(run) else end)
+    segment, method_class = _segment(
+        record, method or run.methods.get(record["method"]), trust or run.trusted
+    )
     layout, weights = _weights(run, segment, method_class, position)
     rng = np.random.default_rng(segment.seed)
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
@@ -114,9 +120,11 @@ def card_of(policy: Policy) -> dict[str, Any]:
     }
 
 
-def read_card(file: Path, method: MethodClass | None = None) -> Policy:
+def read_card(file: Path, method: MethodClass | None = None, *, trust: bool = False) -> Policy:
     """The policy of a card written by `cwbench export --to weights`."""
     from safetensors.numpy import load_file
+
+    from cwbench.store.files import checked_name
 
     if not file.is_file():
         raise UserError(f"{file}: no such file", "give a card, the JSON file next to the weights")
@@ -125,12 +133,11 @@ def read_card(file: Path, method: MethodClass | None = None) -> Policy:
         shapes = {name: tuple(shape) for name, shape in card["layout"]["shapes"].items()}
         others: Any = {name: card["layout"][name] for name in CARD_LAYOUT[1:]}
         others["log_std_range"] = tuple(others["log_std_range"])
-        record, weights_file = card["segment"], file.parent / card["weights"]
+        record, name = card["segment"], checked_name(card["weights"], "file")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: not the card of a policy ({error})") from None
-    method_class = method or _installed(record)
-    segment = Segment.from_record(record, method_class.config_class)
-    tensors = load_file(weights_file)
+    segment, _ = _segment(record, method, trust)
+    tensors = load_file(file.parent / name)
     flat = np.concatenate([tensors[name].ravel() for name in shapes])
     layout = ActorLayout(shapes, **others)
     rng = np.random.default_rng(segment.seed)
@@ -154,12 +161,18 @@ def _position(tasks: tuple[str, ...], task: str | int | None) -> int:
     return max(position for position, name in enumerate(tasks) if name == task)
 
 
-def _segment(run: Run, index: int, method: MethodClass | None) -> tuple[Segment, MethodClass]:
-    """A finished segment from its record, and the class of its method."""
-    from cwbench.store.files import read_json
+def _record(run: Run, index: int) -> dict[str, Any]:
+    from cwbench.store.results import segment_record
 
-    record = read_json(run.segment_folder(index) / "segment.json")
-    method_class = method or run.methods.get(record["method"]) or _installed(record)
+    return segment_record(run.results, run.segment_folder(index) / "segment.json")
+
+
+def _segment(
+    record: Mapping[str, Any], method: MethodClass | None, trusted: bool
+) -> tuple[Segment, MethodClass]:
+    """A segment from its record, which may name code, and the class of its method."""
+    check_trust(named_code("", record["env"]), trusted)
+    method_class = method or _installed(record)
     return Segment.from_record(record, method_class.config_class), method_class
 
 

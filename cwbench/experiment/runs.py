@@ -36,6 +36,8 @@ class Run:
     results: Path = field(repr=False)
     # Classes of methods handed over as objects, by the name they are recorded under.
     methods: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    # Trained by this process: code that its records name has run already.
+    trusted: bool = field(default=False, repr=False, compare=False)
 
     def segment_folder(self, position: int) -> Path:
         return self.results / "segments" / self.folders[position]
@@ -158,14 +160,18 @@ def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> 
     `methods` are classes of your own, by the name they are recorded under; only `load_policy` needs
     them, and only for methods that are not installed.
     """
+    return read_runs(results, methods or {})
+
+
+def read_runs(results: str | Path, methods: Mapping[str, Any], *, trusted: bool = False) -> Runs:
     folder = Path(results)
     if not folder.is_dir():
         raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
     tables = stored.load_runs(folder)
     rows = tables.runs.to_dict("records")
-    return Runs([_run(row, folder, methods or {}) for row in rows], tables)
+    return Runs([_run(row, folder, methods, trusted) for row in rows], tables)
 
 
-def _run(row: Mapping[Any, Any], results: Path, methods: Mapping[str, Any]) -> Run:
+def _run(row: Mapping[Any, Any], results: Path, methods: Mapping[str, Any], trusted: bool) -> Run:
     named = {one.name: row[one.name] for one in fields(Run) if one.name in row}
-    return Run(**named, results=results, methods=methods)
+    return Run(**named, results=results, methods=methods, trusted=trusted)

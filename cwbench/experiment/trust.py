@@ -11,24 +11,31 @@ def named_code(method: str, env: Mapping[str, Any]) -> Iterator[str]:
     """What training with a recorded method and environment would import besides this package."""
     if ".py" in method:
         yield method
-    for task in env.get("tasks", ()):
-        if "callable" in task:
-            yield task["callable"]
-        if ":" in str(task.get("id", "")):
-            yield task["id"]
-        for wrapper in task.get("wrappers", ()):
-            name = wrapper["wrapper"] if isinstance(wrapper, dict) else wrapper
-            if name != PHYSICS:
-                yield name
+    try:
+        for task in env.get("tasks", ()):
+            yield from _code_of_task(task)
+    except (KeyError, TypeError, AttributeError):
+        raise UserError("a record of an environment is damaged", "look at its `tasks`") from None
+
+
+def _code_of_task(task: Mapping[str, Any]) -> Iterator[str]:
+    if "callable" in task:
+        yield task["callable"]
+    if ":" in str(task.get("id", "")):
+        yield task["id"]
+    for wrapper in task.get("wrappers", ()):
+        name = wrapper["wrapper"] if isinstance(wrapper, dict) else wrapper
+        if name != PHYSICS:
+            yield name
 
 
 def check_trust(
-    names: Iterable[str], trusted: bool, say: Callable[[str], None], *, advice: str = ""
+    names: Iterable[str], trusted: bool, say: Callable[[str], None] = lambda line: None
 ) -> None:
     """UserError with one line that says what would run, unless it is trusted."""
     distinct = ", ".join(dict.fromkeys(map(str, names)))
     if distinct and not trusted:
         raise UserError(f"this would run code that a record names: {distinct}",
-                        advice or "give --trust if you know that code")  # fmt: skip
+                        "give --trust (trust=True in Python) if you know that code")  # fmt: skip
     if distinct:
         say(f"running code that a record names: {distinct}")

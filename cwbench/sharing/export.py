@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from cwbench import envs
 from cwbench.experiment.policy import card_of, load_policy
-from cwbench.experiment.runs import Run, Runs, load_runs
+from cwbench.experiment.runs import Run, Runs, read_runs
+from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
-from cwbench.store.files import read_json
+from cwbench.store.files import checked_name, read_json
 
 
 def parquet(runs: Runs, out: Path) -> Iterator[Path]:
@@ -39,7 +40,7 @@ def rliable(runs: Runs, out: Path) -> Iterator[Path]:
         methods = groups.setdefault((run.sequence, run.protocol), {})
         methods.setdefault(run.label, []).append(final_success(runs, run))
     for (sequence, protocol), methods in groups.items():
-        file = out / f"rliable-{sequence}-{protocol}.npz"
+        file = out / checked_name(f"rliable-{sequence}-{protocol}.npz", "sequence")
         scores: dict[str, Any] = {label: np.stack(rows) for label, rows in methods.items()}
         np.savez(file, **scores)
         yield file
@@ -62,9 +63,10 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
             policy = load_policy(run, position)
-            folder = out / f"{run.label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
+            name = f"{run.label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
+            folder = out / checked_name(name, "run")
             folder.mkdir(parents=True, exist_ok=True)
-            stem = f"{position + 1}-{task}"
+            stem = checked_name(f"{position + 1}-{task}", "task")
             tensors = {name: x.copy() for name, x in policy.layout.views(policy.weights).items()}
             save_file(tensors, folder / f"{stem}.safetensors")
             card = card_of(policy) | {"sequence": run.sequence, "protocol": run.protocol}
@@ -82,21 +84,23 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
     before = os.environ.get("MINARI_DATASETS_PATH")
     os.environ["MINARI_DATASETS_PATH"] = str(out.resolve())
     try:
+        trusted = all(run.trusted for run in runs)
         for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.done)}):
             if (folder / "replay" / "transitions.npy").exists():
-                yield out / _minari_dataset(folder)
+                yield out / _minari_dataset(folder, trusted)
     finally:
         del os.environ["MINARI_DATASETS_PATH"]
         os.environ |= {"MINARI_DATASETS_PATH": before} if before is not None else {}
 
 
-def _minari_dataset(folder: Path) -> str:
+def _minari_dataset(folder: Path, trusted: bool) -> str:
     """Write the transitions of a segment; the data set's name."""
     from gymnasium.spaces import Box
     from minari import create_dataset_from_buffers
     from minari.data_collector import EpisodeBuffer
 
     record = read_json(folder / "segment.json")
+    check_trust(named_code("", record["env"]), trusted)
     config = EnvConfig.from_record(record["env"])
     dims = envs.dims(config)
     rows = dims.unpack(np.load(folder / "replay" / "transitions.npy", allow_pickle=False))
@@ -152,10 +156,12 @@ FORMATS: dict[str, Callable[[Runs, Path], Iterator[Path]]] = {
 }
 
 
-def export(results: Path, to: str, out: Path | None = None) -> Iterator[Path]:
+def export(
+    results: Path, to: str, out: Path | None = None, *, trust: bool = False
+) -> Iterator[Path]:
     """Write results in a format; yields the files and folders as they are there."""
     folder = out or results / "export" / to
-    runs = load_runs(results)
+    runs = read_runs(results, {}, trusted=trust)
     if not any(run.done for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")
     folder.mkdir(parents=True, exist_ok=True)

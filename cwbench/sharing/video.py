@@ -50,7 +50,9 @@ def find_run(path: Path) -> tuple[Run, int]:
     return finished[0], finished[0].done - 1
 
 
-def make_films(path: Path, tasks: Sequence[str] = (), *, seed: int = 0) -> Iterator[Film]:
+def make_films(
+    path: Path, tasks: Sequence[str] = (), *, seed: int = 0, trust: bool = False
+) -> Iterator[Film]:
     """The policies of a finished segment, or of a run's last one, on every task learned by then."""
     run, position = find_run(path)
     if run.done <= position:
@@ -58,7 +60,7 @@ def make_films(path: Path, tasks: Sequence[str] = (), *, seed: int = 0) -> Itera
     learned = run.tasks if len(run.segments) < len(run.tasks) else run.tasks[: position + 1]
     after = None if len(run.segments) < len(run.tasks) else position
     for task in tasks or dict.fromkeys(learned):
-        yield record(load_policy(run, task, after=after), seed=seed)
+        yield record(load_policy(run, task, after=after, trust=trust), seed=seed)
 
 
 def record(policy: Policy, *, seed: int = 0) -> Film:
