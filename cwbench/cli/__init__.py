@@ -14,7 +14,7 @@ from cwbench.spec.version import __version__
 
 # command -> (module, one line of help)
 COMMANDS = {
-    "run": ("cwbench.cli.run", "Train a method on a sequence."),
+    "run": ("cwbench.cli.run", "Train methods on sequences."),
     "pairwise": ("cwbench.cli.pairwise", "Train all ordered pairs of tasks and draw the matrices."),
     "train": ("cwbench.cli.train", "Train one fleet that a launcher wrote down."),
     "experiment": ("cwbench.cli.experiment", "Train the paper's experiments, or one of your own."),

@@ -1,4 +1,6 @@
-"""`cwbench run`: one method on sequences."""
+"""`cwbench run`: methods on sequences."""
+
+from __future__ import annotations
 
 from copy import copy
 from dataclasses import asdict
@@ -28,7 +30,11 @@ from cwbench.spec.config import GROUPS
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwbench.learner import Method
     from cwbench.methods import Entry
+    from cwbench.planning.plan import Run
 
 
 class MethodCommand(GroupedCommand):
@@ -39,25 +45,36 @@ class MethodCommand(GroupedCommand):
     ) -> click.Context:
         command = copy(self)  # the next call may name another method
         args = [*_tuned_args(args), *args]
-        if name := _peek(args, "--method"):
+        names = list(dict.fromkeys(_peek(args, "--method")))
+        if names:
             protocol = _peek(args, "--protocol") or ["paper"]
-            _, entry = load_method(name[-1])
+            entries = [load_method(name)[1] for name in names]
             _check_names(args)
             command.params = [
                 *command.params,
-                *_method_options(entry, parse_protocol(protocol[-1])),
+                *_method_options(entries, parse_protocol(protocol[-1])),
             ]
         elif {"--help", "-h"} & {*args}:
             command.epilog = "With --method NAME also the options of method, SAC, networks, ..."
-        return click.Command.make_context(command, info_name, args, parent, **extra)
+        try:
+            return click.Command.make_context(command, info_name, args, parent, **extra)
+        except click.NoSuchOption as error:
+            if len(names) < 2:
+                raise
+            what = f"{error.option_name} is no option that all methods have"
+            raise UserError(what, "name one --method to use its own options") from None
 
 
 TITLES = {"sac": "SAC", "network": "Networks", "env": "Environment", "schedule": "Schedule"}
 
 
-def _method_options(entry: "Entry", protocol: str) -> list[click.Option]:
-    """Options of the method and of what all methods share, with the defaults that will hold."""
-    groups = {"Method": entry.method.config_class}
+def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Option]:
+    """Options of the method and of what all methods share, with the defaults that will hold.
+
+    Several methods have only the shared ones.
+    """
+    entry, *others = entries
+    groups = {} if others else {"Method": entry.method.config_class}
     groups |= {TITLES[name]: group for name, group in GROUPS.items()}
     found = []
     for title, group in groups.items():
@@ -105,7 +122,10 @@ def _peek(args: list[str], flag: str) -> list[str]:
 
 @training_options
 @click.command(cls=MethodCommand)
-@click.option("--method", "name", required=True, help="A method, or path/to/file.py:ClassName.")
+@click.option(
+    "--method", "names", required=True, multiple=True,
+    help="A method, or path/to/file.py:ClassName. May be given several times.",
+)  # fmt: skip
 @click.option(
     "--seq", "sequence", required=True, multiple=True,
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
@@ -125,7 +145,7 @@ def _peek(args: list[str], flag: str) -> list[str]:
 def run(
     ctx: click.Context,
     /,
-    name: str,
+    names: tuple[str, ...],
     sequence: tuple[str, ...],
     seeds: str,
     protocol: str,
@@ -133,25 +153,29 @@ def run(
     tuned: Path | None,
     **given: Any,
 ) -> None:
-    """Train a method on a sequence. The same command again continues where it stopped."""
+    """Train methods on sequences. The same command again continues where it stopped."""
     training = Training.take(given)
     parse_protocol(protocol)
-    method, entry = load_method(name)
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
-    alone = parse_unshared(unshared)
-    chosen = with_unshared(alone, entry, protocol, given)
-    label = make_label(name, entry, protocol, given, alone)
-    numbers = parse_seeds(seeds)
-    check_count(len(wanted) * len(numbers))
-    runs = []
-    for one in wanted:
-        setup = make_setup(method, entry, protocol, chosen, one)
-        runs += make_runs(entry, label, setup, protocol, one, numbers)
-    title = f"{label} on {', '.join(one.name for one in wanted)}"
+    numbers, alone = parse_seeds(seeds), parse_unshared(unshared)
+    check_count(len(names) * len(wanted) * len(numbers))
+    experiments: dict[str, list[Run]] = {}
+    methods: dict[str, type[Method[Any]]] = {}
+    for name in dict.fromkeys(names):
+        method, entry = load_method(name)
+        if methods.setdefault(method, entry.method) is not entry.method:
+            raise UserError(f"two methods are called {method}", "rename one of the classes")
+        chosen = with_unshared(alone, entry, protocol, given)
+        label = make_label(name, entry, protocol, given, alone)
+        title = f"{label} on {', '.join(one.name for one in wanted)}"
+        experiments[title] = []
+        for one in wanted:
+            setup = make_setup(method, entry, protocol, chosen, one)
+            experiments[title] += make_runs(entry, label, setup, protocol, one, numbers)
     if tuned is not None and not training.dry_run:
         from cwbench.store import tuning
 
         tuning.write(training.results, tuning.read(tuned))  # for reports of this folder
-    if not execute({title: runs}, {method: entry.method}, training):
+    if not execute(experiments, methods, training):
         ctx.exit(1)

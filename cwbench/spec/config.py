@@ -285,7 +285,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     },
     # On the point mass, where it learns: `--seq point3 --protocol demo`.
     "demo": {
-        "steps_per_task": 2_000,
+        "steps_per_task": 1_500,
         "eval_every": 250,
         "eval_episodes": 10,
         "start_steps": 250,

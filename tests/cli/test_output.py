@@ -48,6 +48,21 @@ def test_a_plan_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert not list(tmp_path.iterdir())
 
 
+def test_a_plan_of_two_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["run", "--method", "finetuning", "--method", "l2", "--seq", "point3"]
+    args += ["--protocol", "demo", "--width", "8", "--threads", "1"]
+    args += ["--results", str(tmp_path / "results")]
+    main([*args, "--dry-run", "--json"])
+    plan = json.loads(capsys.readouterr().out)
+    assert [run["method"] for run in plan["runs"]] == ["finetuning", "l2"]
+    assert len(plan["fleets"]) == 6
+    with pytest.raises(SystemExit) as exit_code:
+        main([*args, "--coef", "1"])
+    assert exit_code.value.code == 2
+    assert "--coef is no option that all methods have" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["completion", shell])
