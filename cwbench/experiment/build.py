@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Methods: TypeAlias = Mapping[str, type[Method[Any]]]  # by the name they are recorded under
 
+HEAD_LAYERS = ("actor_head_layers", "critic_head_layers")
 LARGEST_SEED = 2**31 - 1
 MOST_NUMBERS = 10_000  # seeds in one command
 MOST_RUNS = 100_000  # in one command
@@ -148,6 +149,7 @@ def make_setup(
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
+    groups["network"] = fit_heads(groups["network"], given)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden stands for --width and --layers", "leave those out")
     check_together(groups["network"], groups["sac"], groups["schedule"])
@@ -171,11 +173,25 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
     return envs.configure(options.resolve(config_class, *order), sequence.definitions)
 
 
+def fit_heads(network: NetworkConfig, given: Mapping[str, Any]) -> NetworkConfig:
+    """A method's own depth of heads, where the network is less deep, leaves one layer shared."""
+    most = network.layers - 1
+    fitted: dict[str, Any] = {
+        name: most
+        for name in HEAD_LAYERS
+        if given.get(name) is None and getattr(network, name) > network.layers
+    }
+    return replace(network, **fitted)
+
+
 def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig) -> None:
     """What single options cannot know."""
-    for name in ("actor_head_layers", "critic_head_layers"):
-        if getattr(network, name) > network.layers:
-            raise UserError(f"--{options.flag_name(name)} is larger than --layers")
+    for name in HEAD_LAYERS:
+        if (depth := getattr(network, name)) > network.layers:
+            raise UserError(
+                f"--{options.flag_name(name)} {depth} is larger than --layers {network.layers}",
+                "give a smaller number",
+            )
     if sac.buffer_size < sac.batch_size:
         raise UserError(f"--buffer-size {sac.buffer_size} is smaller than a batch",
                         f"give at least --batch-size {sac.batch_size}")  # fmt: skip

@@ -126,7 +126,7 @@ WORDS = [
     ([*RUN, "--width", "65536", "--layers", "100"], "one run of finetuning needs at least"),
     ([*RUN, "--layers", "100000"], "100000 is too large; the largest value is 100"),
     ([*RUN, "--layers", "0"], "0 is too small"),
-    ([*RUN, "--critic-head-layers", "5"], "larger than --layers"),
+    ([*RUN, "--critic-head-layers", "5"], "5 is larger than --layers 4; give"),
     ([*RUN, "--actor-head-layers=-1"], "-1 is too small"),
     ([*RUN, "--horizon", "0"], "0 is too small"),
     ([*RUN, "--horizon", "1e9"], "is too large"),

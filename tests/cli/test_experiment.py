@@ -171,7 +171,7 @@ RECALL = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
         (RECALL + "options.width = true", "options: width: True is not a whole number"),
         (RECALL + "options.popart = 1", "options: popart: 1 is not true or false"),
         (RECALL + 'options.obs = "cw13"', "options: obs: 'cw13' is not one of"),
-        (RECALL + "options.critic-head-layers = 5", "--critic-head-layers is larger than --layers"),
+        (RECALL + "options.critic-head-layers = 5", "--critic-head-layers 5 is larger than"),
         (RECALL + 'unshared = "policy"', "number 1: unshared: --unshared policy: 'policy' is"),
         (RECALL + "unshared = 3", "number 1: unshared: expected a text, found 3"),
         (BASE.replace('"recall"', "3"), "methods, number 1: expected a table, found 3"),

@@ -13,7 +13,8 @@ from cwbench.experiment.build import (
     with_unshared,
 )
 from cwbench.learner.trainer import Trainer
-from cwbench.spec.config import NetworkConfig, SACConfig
+from cwbench.methods import METHODS
+from cwbench.spec.config import PROTOCOLS, NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Setup
 
@@ -96,6 +97,19 @@ def test_network_options_are_recorded_unless_they_have_their_defaults() -> None:
 def test_unsuitable_network_options_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         setup_of("pm", given)
+
+
+@pytest.mark.parametrize(("layers", "own"), [(5, 3), (4, 3), (2, 1), (1, 0)])
+def test_deep_heads_of_a_method_leave_a_layer_shared(layers: int, own: int) -> None:
+    assert setup_of("recall", {"layers": layers}).network.critic_head_layers == own
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_method_has_settings_under_every_protocol(protocol: str) -> None:
+    for name in METHODS:
+        method, entry = load_method(name)
+        network = make_setup(method, entry, protocol, {}).network
+        assert max(network.actor_head_layers, network.critic_head_layers) <= network.layers
 
 
 def test_the_componet_protocol_has_its_rules() -> None:
