@@ -1,5 +1,6 @@
 """Fixtures: a small trainer, and whole runs on the point-mass toy with real worker processes."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -22,6 +23,13 @@ def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.set_up_torch`
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_heap() -> None:
+    """Every training ends with a garbage collection, which would visit all imported modules."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

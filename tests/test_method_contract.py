@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from cwbench.experiment.conformance import (
     CHECKS,
     Kit,
-    hooks_keep_their_shapes,
     member_equals_alone,
-    memory_stays,
-    updates_can_be_captured,
+    neighbours_are_untouched,
+    require_same,
+    resumed_equals_uninterrupted,
+    sweep_equals_alone,
 )
-from cwbench.experiment.toy import TASKS
 from cwbench.methods import METHODS
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import (
@@ -42,18 +42,6 @@ def kit(name: str, tmp_path: Path, toy_pool: Pool) -> Kit:
     return Kit(name, tmp_path, toy_pool)
 
 
-# A named variant is its method with other options: it is slow, and what it saves is tested once.
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.slow] if entry.base else [])
-    for name, entry in METHODS.items()
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_member_of_a_fleet_equals_the_run_alone(name: str, kit: Kit) -> None:
-    member_equals_alone(kit, TASKS if METHODS[name].base is None else TASKS[:2])
-
-
 OWN = [name for name, entry in METHODS.items() if entry.base is None]
 SWEPT = [name for name in OWN if per_run_names(METHODS[name].method.config_class)]
 
@@ -72,18 +60,40 @@ def test_only_numbers_other_than_zero_share_a_fleet(name: str) -> None:
         assert one.record() != two.record()
 
 
-REHEARSED = (hooks_keep_their_shapes, updates_can_be_captured, memory_stays)
-OTHERS = [
-    pytest.param(check, id=title, marks=[pytest.mark.slow] if check in REHEARSED else [])
-    for title, check in CHECKS.items()
-    if check is not member_equals_alone
-]
+TRAINED = (
+    member_equals_alone,
+    sweep_equals_alone,
+    resumed_equals_uninterrupted,
+    neighbours_are_untouched,
+)
 
 
-@pytest.mark.parametrize("check", OTHERS)
 @pytest.mark.parametrize("name", OWN)
-def test_the_kit_finds_nothing(name: str, check: Callable[[Kit], None], kit: Kit) -> None:
+def test_a_method_keeps_the_contract(name: str, kit: Kit) -> None:
+    """All checks that train, in one test: they compare with the same runs."""
+    for check in TRAINED:
+        check(kit)
+
+
+UNTRAINED = [check for check in CHECKS.values() if check not in TRAINED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", UNTRAINED, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", OWN)
+def test_updates_keep_the_contract(name: str, check: Callable[[Kit], None], kit: Kit) -> None:
     check(kit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_member_of_a_fleet_equals_the_run_alone_in_three_tasks(
+    name: str, toy_run: Any, tmp_path: Path
+) -> None:
+    """With more than one old task, and at the length of the pinned runs; variants, too."""
+    fleet, _, _ = toy_run(tmp_path / "fleet", name, seeds=(0, 1, 2))
+    alone, plan, _ = toy_run(tmp_path / "alone", name, seeds=(1,))
+    require_same(fleet, alone, plan.segments)
 
 
 @pytest.mark.parametrize("name", METHODS)

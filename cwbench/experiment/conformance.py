@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from cwbench.experiment.build import load_method, make_run, make_setup
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
-from cwbench.spec.config import GROUPS
+from cwbench.spec.config import GROUPS, ScheduleConfig
 from cwbench.spec.failure import describe, located
 from cwbench.spec.options import field_names, per_run_names
 from cwbench.spec.segment import Segment
@@ -34,6 +35,20 @@ from cwbench.store import checkpoint
 from cwbench.store.results import Store
 
 TWO = toy.TASKS[:2]
+SCHEDULE = ScheduleConfig(  # 20 updates a task, in six chunks
+    steps_per_task=30,
+    eval_every=15,
+    eval_episodes=1,
+    start_steps=5,
+    update_after=10,
+    update_every=5,
+)
+# What makes task ends short, and a memory smaller than two tasks.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "ewc": {"importance_samples": 64},
+    "mas": {"importance_samples": 64},
+    "er": {"memory": 20},
+}
 
 
 class Broken(AssertionError):
@@ -53,10 +68,22 @@ class Kit:
         return load_method(self.name)[1].method
 
     def train(self, folder: str, **how: Any) -> toy.ToyResult:
+        options = {**OPTIONS.get(load_method(self.name)[0], {}), **how.pop("options", {})}
+        how = {"tasks": TWO, "schedule": SCHEDULE, "options": options, **how}
         made = toy.train_toy(self.pool, self.root / folder, self.name, **how)
         for message in made.outcome.failed.values():
             raise Broken(f"training failed: {message}")
         return made
+
+    @cached_property
+    def fleet(self) -> toy.ToyResult:
+        """Two runs trained together, which several checks compare with."""
+        return self.train("fleet", seeds=(0, 1))
+
+    @cached_property
+    def alone(self) -> toy.ToyResult:
+        """The second of them by itself."""
+        return self.train("alone", seeds=(1,))
 
     def rehearse(self, position: int, runs: int = 2) -> Rehearsal:
         """A trainer at a position of a long sequence, on random data."""
@@ -125,11 +152,9 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
             trainer.updates += 1
 
 
-def member_equals_alone(kit: Kit, tasks: tuple[str, ...] = toy.TASKS) -> None:
+def member_equals_alone(kit: Kit) -> None:
     """A run has the same numbers alone and among others."""
-    fleet, _, _ = kit.train("fleet", seeds=(0, 1, 2), tasks=tasks)
-    alone, plan, _ = kit.train("alone", seeds=(1,), tasks=tasks)
-    require_same(fleet, alone, plan.segments)
+    require_same(kit.fleet.store, kit.alone.store, kit.alone.plan.segments)
 
 
 def sweep_equals_alone(kit: Kit) -> None:
@@ -138,10 +163,9 @@ def sweep_equals_alone(kit: Kit) -> None:
     values = {key: getattr(config, key) for key in per_run_names(type(config))}
     if not values:
         return
-    sweep = [{key: factor * value for key, value in values.items()} for factor in (1, 30)]
-    fleet, plan, _ = kit.train("sweep", tasks=TWO, sweep=sweep)
-    alone, own, _ = kit.train("sweep-alone", tasks=TWO, options=sweep[1])
-    require_same(fleet, alone, own.segments)
+    sweep = [{key: factor * value for key, value in values.items()} for factor in (30, 1)]
+    fleet, plan, _ = kit.train("sweep", seeds=(1,), sweep=sweep)
+    require_same(fleet, kit.alone.store, kit.alone.plan.segments)
     first, second = ends(fleet, plan.fleets[-1])
     if all(torch.equal(first[key], second[key]) for key in first):
         raise Broken(f"{', '.join(values)} change nothing")
@@ -149,22 +173,21 @@ def sweep_equals_alone(kit: Kit) -> None:
 
 def resumed_equals_uninterrupted(kit: Kit) -> None:
     """A run that was interrupted in each task ends with the numbers of one that was not."""
-    how: dict[str, Any] = {"seeds": (0, 1), "tasks": TWO}
-    whole, plan, _ = kit.train("whole", **how)
     for chunks in (3, 13):  # in the first task and in the second
-        kit.train("parts", **how, stop_after=chunks, groups=2, snapshot_seconds=0)
-    parts, _, outcome = kit.train("parts", **how)
+        stopped = kit.train("parts", seeds=(0, 1), stop_after=chunks, groups=2, snapshot_seconds=0)
+        if not stopped.outcome.interrupted:
+            raise Broken("the run could not be interrupted")
+    parts, _, outcome = kit.train("parts", seeds=(0, 1))
     if outcome.interrupted:
         raise Broken("the run could not be continued")
-    require_same(whole, parts, plan.segments)
+    require_same(kit.fleet.store, parts, kit.fleet.plan.segments)
 
 
 def neighbours_are_untouched(kit: Kit) -> None:
     """A run whose weights are not finite does not change the others of its fleet."""
     if kit.method.trains_jointly:
         return  # one segment, so no parent to break
-    how: dict[str, Any] = {"seeds": (0, 1), "tasks": TWO}
-    clean, plan, _ = kit.train("clean", **how)
+    clean, plan, _ = kit.fleet
     broken = Store(shutil.copytree(clean.root, kit.root / "broken"))
     for segment in plan.segments:  # break seed 0's first task, train both second tasks again
         folder = broken.folder(segment)
@@ -178,7 +201,7 @@ def neighbours_are_untouched(kit: Kit) -> None:
         elif segment.position == 1:
             folder.end.unlink()
             folder.set_status("pending")
-    _, _, outcome = kit.train("broken", **how)
+    _, _, outcome = kit.train("broken", seeds=(0, 1))
     if not [folder for folder in outcome.diverged if "-s0-" in folder]:
         raise Broken("a run that starts from NaN did not diverge")
     require_same(clean, broken, [segment for segment in plan.segments if segment.seed == 1])
