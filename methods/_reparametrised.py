@@ -17,12 +17,12 @@ from cwbench.learner import (
     Method,
     MethodConfig,
     Trainer,
-    UserError,
     clip_global_norm,
     like,
     sum_over,
 )
 
+GROUPS = ("critic", "actor")
 C = TypeVar("C", bound=MethodConfig)
 Weights = Mapping[str, Tensor]
 
@@ -38,12 +38,6 @@ class Reparametrised(Method[C]):
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         super().__init__(config, trainer)
-        if trainer.sac.actor_every > 1:
-            raise UserError(
-                f"--actor-every {trainer.sac.actor_every}: this method has parameters of its own, "
-                "which move in every update",
-                "leave it at 1",
-            )
         self.phi: dict[str, Tensor] = {}
         self.moments: dict[str, Tensor] = {}  # of Adam, as a snapshot has them
         self.adam: Adam | None = None
@@ -62,6 +56,10 @@ class Reparametrised(Method[C]):
         """The gradient of every entry of phi, from those of W: part of an update."""
         raise NotImplementedError
 
+    def group(self, name: str) -> str:
+        """The network that an entry of phi moves with, if not all networks move."""
+        return "actor"
+
     def acting(self, position: int) -> Weights:
         """W for acting in a task, as far as it differs from the trainer's weights."""
         return self.centre() if self.phi else {}
@@ -76,7 +74,9 @@ class Reparametrised(Method[C]):
 
     def _start_adam(self) -> None:
         sac = self.trainer.sac
-        self.adam = Adam(self.phi, lr=sac.lr, eps=sac.adam_eps)
+        groups = [[name for name in self.phi if self.group(name) == one] for one in GROUPS]
+        parts = [names for names in groups if names] if sac.actor_every > 1 else []
+        self.adam = Adam(self.phi, lr=sac.lr, eps=sac.adam_eps, parts=parts)
         self.trainer.recapture()
 
     def begin_task(self, position: int) -> None:
@@ -97,11 +97,14 @@ class Reparametrised(Method[C]):
             return
         own = {name: self.current(grads, name) for name in self.phi if name in grads}
         pulled = self.pull_back({name: grad.contiguous() for name, grad in own.items()})
-        if clip := self.trainer.sac.clip_norm:
-            clip_global_norm([pulled[name] for name in self.phi], clip)
-        self.adam.step(pulled)
+        moved = {k: pulled[k] for k in self.phi if self.group(k) in self.trainer.moving}
+        if moved and (clip := self.trainer.sac.clip_norm):
+            clip_global_norm(list(moved.values()), clip)
+        self.adam.step(moved)
         for grad in own.values():
             grad.zero_()
+        if self.trainer.sac.actor_every > 1:  # the actor moves again before the next batch
+            self.write(self.trainer.params, self.weights())
 
     def on_task_end(self, position: int) -> None:
         """Leave the trainer plain weights; moments are of no use to the next task."""

@@ -153,6 +153,9 @@ class CSP(Reparametrised[CSPConfig]):
 
     # One update
 
+    def group(self, name: str) -> str:
+        return "critic" if name in (BIAS, "U") else "actor"
+
     def centre(self) -> Weights:
         """The new anchor itself."""
         return {name: self.phi[name] for name in (*self.trainer.group("actor"), BIAS)}
@@ -169,7 +172,7 @@ class CSP(Reparametrised[CSPConfig]):
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         super().adjust_gradients(grads)
-        for name, x in self.averaged.items():
+        for name, x in self.averaged.items() if "critic" in self.trainer.moving else ():
             x.lerp_(self.phi[name], 1 - self.trainer.sac.polyak)
 
 

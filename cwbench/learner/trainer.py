@@ -75,6 +75,7 @@ class Trainer:
         self.target: dict[str, Tensor] = {}
         self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
         self.updates = 0  # of this segment, retraining included
+        self.moving: Collection[str] = GROUPS  # what the current update moves
         self.retrain_updates = 0
         self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
         self._process_updates = 0  # updates in this process
@@ -272,10 +273,11 @@ class Trainer:
         self._update(("critic",))
 
     def _update(self, groups: Collection[str]) -> None:
+        self.moving = groups
         batch = self.method.sample_batch(self.sac.batch_size)
         computed, penalty = self._gradients(batch)
         self.record(computed.losses, penalty)
-        self.apply(self._only(groups, computed.grads))
+        self.apply(self._moved(computed.grads))
         if "actor" in groups:
             self._repeat_actor(batch)
         with torch.no_grad():
@@ -292,13 +294,14 @@ class Trainer:
     def _repeat_actor(self, batch: Batch) -> None:
         """Make up for the updates in which the actor did not move, on the same batch."""
         for repeat in range(1, self.sac.actor_every):
+            self.moving = ("actor", "log_alpha")
             computed, _ = self._gradients(batch, f"repeat-{repeat}-")
-            self.apply(self._only(("actor", "log_alpha"), computed.grads))
+            self.apply(self._moved(computed.grads))
 
-    def _only(self, groups: Collection[str], grads: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        if len(groups) == len(GROUPS):
+    def _moved(self, grads: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        if len(self.moving) == len(GROUPS):
             return grads
-        return {name: grad for name, grad in grads.items() if name.split(".")[0] in groups}
+        return {name: grad for name, grad in grads.items() if name.split(".")[0] in self.moving}
 
     @torch.no_grad()
     def sac_gradients(self, batch: Batch, draw: str = "") -> SACGradients:

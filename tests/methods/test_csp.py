@@ -9,6 +9,7 @@ from torch import Tensor
 
 from cwbench.learner import Trainer
 from cwbench.methods.csp import BIAS, CSP, CSPConfig, biased
+from cwbench.spec.config import SACConfig
 
 MakeTrainer = Callable[..., Trainer]
 SMALL = {"candidates": 8, "candidate_states": 16}
@@ -18,12 +19,13 @@ def start(
     make_trainer: MakeTrainer,
     parent: CSP | None = None,
     returns: Sequence[float] = (),
+    sac: SACConfig | None = None,
     **options: Any,
 ) -> CSP:
     """The method at the next task's start; `returns` with and without its anchor."""
     position = parent.trainer.position + 1 if parent else 0
     inherited = parent.trainer.state() if parent else None
-    trainer = make_trainer([0, 1], position=position, inherited=inherited)
+    trainer = make_trainer([0, 1], position=position, inherited=inherited, sac=sac)
     answers = iter(returns)
     trainer.try_heads = lambda *_: torch.full((2, 1), next(answers))
     method = CSP(CSPConfig(**SMALL | options), trainer)
@@ -150,6 +152,19 @@ def test_old_anchors_do_not_move_and_critics_start_again(make_trainer: MakeTrain
     assert torch.equal(before, method.anchors)
     gap = (method.averaged["U"] - method.phi["U"]).abs()
     assert gap.max() > 0  # the target critics follow slowly
+
+
+def test_with_delayed_actor_updates_the_critics_move_alone_first(make_trainer: MakeTrainer) -> None:
+    sac = SACConfig(batch_size=16, actor_every=2)
+    method = start(make_trainer, finish(start(make_trainer)), sac=sac)
+    before = {name: x.clone() for name, x in method.phi.items()}
+    method.trainer.train(1)
+    moved = {name for name, x in method.phi.items() if not torch.equal(x, before[name])}
+    assert moved == {BIAS, "U"}
+    method.trainer.train(1)
+    assert not any(torch.equal(x, before[name]) for name, x in method.phi.items())
+    assert method.adam is not None
+    assert [int(steps) for steps in method.adam.steps] == [2, 2]  # the actor's on one batch
 
 
 def test_the_search_finds_what_the_critic_prefers(make_trainer: MakeTrainer) -> None:

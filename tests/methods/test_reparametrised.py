@@ -1,15 +1,17 @@
 """Weights as a function of own parameters: the base class, with the identity as the function."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from cwbench.experiment.conformance import TWO, require_same
 from cwbench.learner import MethodConfig, Trainer
 from cwbench.methods._reparametrised import Reparametrised, Weights, join, split, weighted_sum
 from cwbench.spec.config import SACConfig
-from cwbench.spec.errors import UserError
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -36,8 +38,12 @@ def identity(make_trainer: MakeTrainer, seeds: list[int], **options: object) -> 
     return trainer
 
 
-def test_the_identity_is_fine_tuning_bit_for_bit(make_trainer: MakeTrainer) -> None:
-    plain, own = make_trainer([0, 1]), identity(make_trainer, [0, 1])
+@pytest.mark.parametrize("actor_every", [1, 2])
+def test_the_identity_is_fine_tuning_bit_for_bit(
+    make_trainer: MakeTrainer, actor_every: int
+) -> None:
+    sac = SACConfig(batch_size=16, actor_every=actor_every)
+    plain, own = make_trainer([0, 1], sac=sac), identity(make_trainer, [0, 1], sac=sac)
     for trainer in (plain, own):
         trainer.train(5)
     method = own.method
@@ -97,9 +103,15 @@ def test_what_is_reset_is_trained_from_there(make_trainer: MakeTrainer, reset: s
         torch.testing.assert_close(method.phi[name], x)
 
 
-def test_delayed_actor_updates_are_refused(make_trainer: MakeTrainer) -> None:
-    with pytest.raises(UserError, match="--actor-every 2"):
-        identity(make_trainer, [0], sac=SACConfig(batch_size=16, actor_every=2))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vcl", "cka-rl", "csp"])
+def test_with_delayed_actor_updates_a_member_equals_the_run_alone(
+    name: str, toy_run: Any, tmp_path: Path
+) -> None:
+    sac = {"actor_every": 2}
+    fleet, _, _ = toy_run(tmp_path / "fleet", name, seeds=(0, 1), tasks=TWO, sac=sac)
+    alone, plan, _ = toy_run(tmp_path / "alone", name, seeds=(1,), tasks=TWO, sac=sac)
+    require_same(fleet, alone, plan.segments)
 
 
 def random(*shape: int) -> Tensor:
