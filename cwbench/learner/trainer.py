@@ -388,7 +388,8 @@ class Trainer:
 
     def fresh_trunk(self, network: str, draw: str) -> dict[str, Tensor]:
         """Shared weights as if new, from numbers named by `draw`: the same in every fleet."""
-        fresh = self.networks[network].init_trunk(self.seeds, draw)
+        with self.device:  # on a GPU this takes milliseconds for 50 runs, on a CPU seconds
+            fresh = self.networks[network].init_trunk(self.seeds, draw)
         return {name: x.to(self.device) for name, x in fresh.items()}
 
     @torch.no_grad()

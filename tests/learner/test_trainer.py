@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cwbench.learner import rng
 from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Params
@@ -336,3 +337,21 @@ def test_a_delayed_actors_first_move_is_that_of_the_same_batch(
 def test_the_temperature_starts_where_asked(make_trainer: Make) -> None:
     trainer = make_trainer([0], sac=SACConfig(batch_size=16, initial_log_alpha=-2.0))
     assert trainer.params["log_alpha"].eq(-2).all()
+
+
+def test_fresh_shared_weights_are_drawn_on_the_trainer_s_device(
+    make_trainer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 runs' are 30 million numbers: a CPU takes seconds, in which a GPU would wait."""
+    used: set[str] = set()
+
+    def hash_bits(keys: Tensor, counters: Tensor) -> Tensor:
+        used.update((keys.device.type, counters.device.type))
+        return plain(keys, counters)
+
+    trainer, plain = make_trainer([0]), rng.hash_bits
+    monkeypatch.setattr(rng, "hash_bits", hash_bits)
+    trainer.device = torch.device("meta")
+    for network in ("actor", "critic"):
+        assert all(x.is_meta for x in trainer.fresh_trunk(network, "@1").values())
+    assert used == {"meta"}
