@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-commands test-slow test-cluster test-sharing wheel-test faults results-check newcomer docs lint install clean
+.PHONY: demo test test-commands test-slow test-cluster test-sharing wheel-test faults results-check newcomer smoke-methods docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,16 @@ faults: $(STAMP)
 # The README's commands, the tutorials, a video and the page, in a fresh clone with a fresh .venv.
 newcomer:
 	$(PYTHON) scripts/newcomer.py
+
+# Every method on three Meta-World tasks for a few hundred steps; `DEVICE=cuda` on a GPU host.
+DEVICE ?= auto
+SMOKE ?= build/smoke
+smoke-methods: $(STAMP)
+	for m in $$($(BIN)/cwbench methods --names); do \
+		start=$$(date +%s); \
+		$(BIN)/cwbench run --method $$m --seq cw3-1 --protocol smoke --device $(DEVICE) --results $(SMOKE) --no-live || exit; \
+		echo "$$m: $$(($$(date +%s) - start)) s"; \
+	done
 
 # The documentation as a site; warnings are errors.
 docs: $(STAMP)
