@@ -1,8 +1,9 @@
 """A results folder becomes a report: tables, figures and one page."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -167,6 +168,19 @@ def _drawn_scores(protocol: int) -> Scores:
     return Scores(study, study.protocols[protocol])
 
 
+def _begin(study: Study) -> None:
+    _drawing[:] = [study]
+    _drawn_scores.cache_clear()
+
+
+def _drawers(processes: int, study: Study) -> Executor:
+    """Processes that draw; where CUDA is in use, which no forked process survives, a thread."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return ThreadPoolExecutor(1, initializer=_begin, initargs=(study,))
+    return ProcessPoolExecutor(processes, initializer=_begin, initargs=(study,))
+
+
 def _draw(protocol: int, name: str, file: Path) -> None:
     from cwbench.reports.figures import figures
 
@@ -191,7 +205,7 @@ def write_report(
     """The whole report folder. Figures are drawn by other processes while the tables are made."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     plan = figure_plan(study, out)
-    with ProcessPoolExecutor(processes, initializer=_drawing.append, initargs=(study,)) as pool:
+    with _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
         tables = list(tables_of(study, compare=compare))
         linked = write_tables(tables, out, [file.name for _, _, file in plan])

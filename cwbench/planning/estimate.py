@@ -31,9 +31,10 @@ from cwbench.spec.transition import Dims
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
 ENV_BYTES = 6 << 20  # one environment on a slim model
-# Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, and what a
-# compiled update there needs of the tensors that a plain one makes.
-CUDA_BYTES, COMPILED_SHARE = 1 << 30, 0.44
+# Measured on an NVIDIA H200 (docs/performance.md): what libraries take on the device, what a
+# compiled update there needs of the tensors and of the time of a plain one, and the way to the
+# first compiled update, which would take too long to rehearse.
+CUDA_BYTES, COMPILED_SHARE, COMPILED_TIME, COMPILING_SECONDS = 1 << 30, 0.44, 0.6, 25.0
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
@@ -63,13 +64,15 @@ class FleetNeeds:
     bytes: int  # of its tensors
     disk_bytes: int
     update_seconds: float  # of the device
-    worker_seconds: float  # of as many workers as it can use
-    pool_seconds: float  # of all workers
+    collect_seconds: float  # of as many workers as it can use
+    pool_seconds: float  # of all workers, evaluation included
+    groups: int = 1  # that take turns
 
     @property
     def alone(self) -> float:
-        """Seconds if nothing else trains."""
-        return self.update_seconds + self.worker_seconds
+        """Seconds if nothing else trains: one group updates while others collect."""
+        longer, shorter = sorted((self.update_seconds, self.collect_seconds), reverse=True)
+        return max(longer + shorter / self.groups, self.pool_seconds)
 
     def device_seconds(self, runs: int) -> float:
         """Time for which the device can do nothing else."""
@@ -139,7 +142,7 @@ class Costs:
     ) -> None:
         self.methods, self.device, self.cache = methods, device, cache
         self._left = MEASURE_SECONDS
-        self.share = COMPILED_SHARE if compiled and device.type == "cuda" else 1.0
+        self.compiled = compiled and device.type == "cuda"
         self._bytes: dict[tuple[Any, ...], int] = {}
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
 
@@ -161,7 +164,7 @@ class Costs:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
         if key not in self._bytes:
             held, working = run_bytes(segment, *self.method(segment))
-            self._bytes[key] = held + round(self.share * working)
+            self._bytes[key] = held + round(working * (COMPILED_SHARE if self.compiled else 1))
         return self._bytes[key]
 
     def times(self, fleet: Sequence[Segment]) -> "Times":
@@ -182,6 +185,7 @@ class Costs:
     def _cached(self, first: Segment, runs: int) -> "Times":
         """From an earlier command, if it measured the same."""
         what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
+        what |= {"compiled": True} if self.compiled else {}
         if self.cache is None:
             return self._measure(first, runs)
         if (known := self.cache.get(what)) is not None:
@@ -199,7 +203,7 @@ class Costs:
         self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
         return Times(
-            update,
+            update * (COMPILED_TIME if self.compiled else 1),
             step / envs.step_cost(first.tasks[-1], first.setup.env),
             trainer.count_retraining(),
             episodes,
@@ -248,6 +252,8 @@ def estimate(
         disk_bytes=sum(one.disk_bytes for one in needs),
         seconds=seconds_together(plan.fleets, needs, side_by_side) if measure else None,
     )
+    if total.seconds and costs.compiled:  # later fleets are compiled while earlier ones train
+        total = replace(total, seconds=total.seconds + COMPILING_SECONDS)
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
@@ -305,25 +311,32 @@ def _fleet_needs(
     updates = count_updates(schedule, *when)
     episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
     evals = episodes * horizon * len(first.tasks)
-    update_seconds = worker_seconds = 0.0
+    groups = grouping(fleet)
+    update_seconds = collect_seconds = pool_seconds = 0.0
     if measure:
         times = costs.times(fleet)
         updates += round(times.retraining)
-        steps = lanes * own_steps + evals + times.selection * horizon
-        slow = fmean(envs.step_cost(segment.tasks[-1], first.setup.env) for segment in fleet)
+        steps = own_steps + times.selection * horizon
+        costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
+        shared = runs * fmean(costs_of_steps) * times.step / workers  # by all workers
         update_seconds = updates * times.update
-        worker_seconds = runs * steps * slow * times.step
+        # With a worker for each lane, all wait for the slowest.
+        collect_seconds = steps * max(max(costs_of_steps) * times.step, lanes * shared)
+        pool_seconds = shared * (lanes * steps + evals)
+        if costs.device.type == "cpu":  # the trainer takes the cores that others could evaluate on
+            collect_seconds += shared * evals
     actor, critic = count_parameters(trainer.policy.network, trainer.critic, len(first.tasks))
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return FleetNeeds(
         steps=runs * own_steps,
         eval_steps=runs * evals,
         updates=runs * updates,
-        bytes=sum(map(costs.fleet_bytes, grouping(fleet))),
+        bytes=sum(map(costs.fleet_bytes, groups)),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
         update_seconds=update_seconds,
-        worker_seconds=worker_seconds / min(workers, runs * lanes),
-        pool_seconds=worker_seconds / workers,
+        collect_seconds=collect_seconds,
+        pool_seconds=pool_seconds,
+        groups=len(groups),
     )
 
 

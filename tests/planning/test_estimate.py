@@ -182,8 +182,15 @@ def test_a_device_that_works_later_is_timed_without_its_warm_up(
 def needs(updates: float, workers: float, pool: float) -> estimate.FleetNeeds:
     return estimate.FleetNeeds(
         1, 1, 1, bytes=1, disk_bytes=1,
-        update_seconds=updates, worker_seconds=workers, pool_seconds=pool,
+        update_seconds=updates, collect_seconds=workers, pool_seconds=pool,
     )  # fmt: skip
+
+
+def test_a_group_updates_while_others_collect() -> None:
+    alone = needs(10, 6, 1)
+    assert alone.alone == 16
+    assert dataclasses.replace(alone, groups=3).alone == 12
+    assert dataclasses.replace(alone, groups=3, pool_seconds=14).alone == 14  # and evaluation
 
 
 def test_side_by_side_what_is_needed_most_decides() -> None:
