@@ -31,8 +31,11 @@ def names() -> list[str]:
     return list(NAMED)
 
 
-def pair(first: int, second: int) -> Sequence:
-    return Sequence(f"pair-{first}-{second}", (CW_TASKS[first], CW_TASKS[second]))
+def pair(first: int, second: int, of: Sequence = NAMED["cw10"]) -> Sequence:
+    """Two tasks of a sequence, by number. All definitions stay: its pairs have one setup."""
+    tasks = of.distinct
+    name = f"pair-{first}-{second}" if tasks == CW_TASKS else f"pair-{of.name}-{first}-{second}"
+    return Sequence(name, (tasks[first], tasks[second]), of.suite, of.definitions)
 
 
 def expand(text: str) -> list[Sequence]:
@@ -51,11 +54,11 @@ def get(text: str) -> Sequence:
     """The sequence that `text` names: a named one, a pair, a single task, a list or a file."""
     if text in NAMED:
         return NAMED[text]
-    if match := re.fullmatch(r"pair-(\d+)-(\d+)", text):
-        first, second = int(match[1]), int(match[2])
-        if max(first, second) >= len(CW_TASKS):
-            raise UserError(f"{text!r}: a pair takes two task ids from 0 to {len(CW_TASKS) - 1}")
-        return pair(first, second)
+    if match := re.fullmatch(r"pair-(?:(.+)-)?(\d+)-(\d+)", text):
+        of, numbers = get(match[1] or "cw10"), (int(match[2]), int(match[3]))
+        if max(numbers) >= (count := len(of.distinct)):
+            raise UserError(f"{text!r}: a pair takes two task ids from 0 to {count - 1}")
+        return pair(*numbers, of)
     if match := re.fullmatch(r"orders-cw10-(\d+)", text):
         return cw.random_order(int(match[1]))
     if text.startswith("single-"):

@@ -15,3 +15,8 @@ class Sequence:
     definitions: tuple[Task, ...] = ()  # of suites whose tasks are not known by name alone
     source: str = field(default="", compare=False)  # where it comes from
     summary: str = field(default="", compare=False)  # shown instead of a long list of tasks
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """Its tasks, each once."""
+        return tuple(dict.fromkeys(self.tasks))

@@ -14,10 +14,12 @@ from cwbench.experiment.definition import Experiment, Member
 from cwbench.spec.errors import located
 
 
-def parse_tasks(text: str) -> list[int]:
-    """`0-9` or `2,5,8` -> ids of the ten tasks."""
+def parse_tasks(text: str | None, count: int) -> list[int]:
+    """`0-9` or `2,5,8` -> numbers of tasks; all of them without a text."""
+    if text is None:
+        return list(range(count))
     with located("--tasks", "`cwbench tasks` lists the ids"):
-        return parse_numbers(text, "task id", len(sequences.CW_TASKS) - 1)
+        return parse_numbers(text, "task id", count - 1)
 
 
 @training_options
@@ -26,7 +28,8 @@ def parse_tasks(text: str) -> list[int]:
     "--method", "names", multiple=True, default=("perfect-memory", "recall"), show_default=True,
     help="A method; may be given several times.",
 )  # fmt: skip
-@click.option("--tasks", default="0-9", show_default=True, help="Task ids: 0-9 or 2,5,8.")
+@click.option("--seq", "of", default="cw10", show_default=True, help="Pairs of its tasks.")
+@click.option("--tasks", help="Tasks by their place in the sequence: 0-9 or 2,5,8.  [default: all]")
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
 @click.option(
     "--protocol", default="paper", show_default=True, help="paper, compact, componet or smoke."
@@ -36,7 +39,8 @@ def pairwise(
     ctx: click.Context,
     /,
     names: tuple[str, ...],
-    tasks: str,
+    of: str,
+    tasks: str | None,
     seeds: str,
     protocol: str,
     **given: Any,
@@ -46,14 +50,15 @@ def pairwise(
     Pairs with the same first task share it: ten tasks are 110 segments per method and seed.
     """
     training = Training.take(given)
-    ids, numbers = parse_tasks(tasks), parse_seeds(seeds)
+    base = sequences.get(of)
+    ids, numbers = parse_tasks(tasks, len(base.distinct)), parse_seeds(seeds)
     parse_protocol(protocol)
     methods = list(dict.fromkeys(names))
     pairs = Experiment(
-        name=f"pairs of tasks {tasks}: {', '.join(methods)}",
+        name=f"pairs of {base.name}: {', '.join(methods)}",
         description="",
         members=tuple(Member(name) for name in methods),
-        sequences=tuple(sequences.pair(*both) for both in product(ids, repeat=2)),
+        sequences=tuple(sequences.pair(*both, base) for both in product(ids, ids)),
         seeds=tuple(numbers),
         protocol=protocol,
     )

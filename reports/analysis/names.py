@@ -7,6 +7,7 @@ import numpy as np
 
 from cwbench.methods import BASES
 
+PAIR = r"^pair-(?:(.+)-)?\d+-\d+$"  # tasks of a sequence by number; of CW10 without its name
 FAMILIES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -80,11 +81,16 @@ def method_order(method: str) -> tuple[int, str]:
     return (known.index(key) if key in known else len(known), key)
 
 
+def pairs_of(sequence: str) -> str:
+    """The sequence whose tasks make this pair; empty for Continual World's ten."""
+    return str(re.sub(PAIR, r"\1", sequence))
+
+
 def family(sequence: str) -> str:
     """The table a sequence belongs to."""
     if match := re.fullmatch(r"(cw3|cw6)-\d+|(cw10|cw20)", sequence):
         return str(match[1] or match[2])
-    if re.fullmatch(r"pair-\d+-\d+", sequence):
+    if re.fullmatch(PAIR, sequence):
         return "pairs"
     return "single" if sequence.startswith("single-") else "other"
 

@@ -1,14 +1,15 @@
-"""The 10 x 10 matrices of task pairs: first task, second task, forgetting of the first."""
+"""The matrices of task pairs: first task, second task, forgetting of the first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.scores import Score, Scores, align, nothing
+from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.sequences import CW_TASKS
 
 Array = NDArray[np.float64]
 QUANTITIES = {
@@ -20,9 +21,10 @@ QUANTITIES = {
 
 @dataclass(frozen=True, eq=False)
 class PairMatrices:
-    """Means over seeds, [10, 10] each with the first task as row; NaN where no run has ended."""
+    """Means over seeds, [N, N] each with the first task as row; NaN where no run has ended."""
 
     title: str
+    of: str  # the sequence whose tasks these are; empty for Continual World's ten
     values: dict[str, Array]
     averages: dict[str, Score]
     groups: dict[tuple[int, int], Group]  # (first task, second task) -> its runs
@@ -52,8 +54,19 @@ class PairMatrices:
 
 
 def pair_ids(sequence: str) -> tuple[int, int]:
-    first, second = map(int, sequence.split("-")[1:])
+    first, second = map(int, sequence.split("-")[-2:])
     return first, second
+
+
+def by_matrix(groups: Sequence[Group]) -> dict[str, list[Group]]:
+    """Title -> groups: a matrix for each setting and sequence whose tasks were paired."""
+    setups = by_setup(groups)
+    found: dict[str, list[Group]] = {}
+    for title, members in zip(titles(setups), setups.values(), strict=True):
+        for group in members:
+            of = names.pairs_of(group.sequence)
+            found.setdefault(f"{title}, {of}" if of else title, []).append(group)
+    return found
 
 
 def per_run(group: Group, window: int) -> dict[str, Array]:
@@ -64,10 +77,10 @@ def per_run(group: Group, window: int) -> dict[str, Array]:
 
 
 def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
-    """Matrices of one setting from its groups on `pair-I-J`."""
-    size = len(CW_TASKS)
+    """Matrices of one setting from its groups on the pairs of one sequence."""
     places = {pair_ids(group.sequence): group for group in groups}
     runs = {place: per_run(group, scores.window) for place, group in places.items()}
+    size = 1 + max(max(place) for place in places)
     values, averages = {}, {}
     for name in QUANTITIES:
         values[name] = np.full((size, size), np.nan)
@@ -76,7 +89,8 @@ def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
                 values[name][place] = np.nanmean(one[name])
         rows, seeds = align(list(places.values()), [one[name][None] for one in runs.values()])
         averages[name] = _average(scores, rows, seeds)
-    return PairMatrices(groups[0].title, values, averages, places)
+    of = names.pairs_of(groups[0].sequence)
+    return PairMatrices(groups[0].title, of, values, averages, places)
 
 
 def _average(scores: Scores, rows: Array, seeds: int) -> Score:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names, plasticity
 from cwbench.reports.analysis.bands import Curve, seed_curve
-from cwbench.reports.analysis.pairs import matrices
+from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
@@ -233,8 +233,9 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """Name and maker of every figure that a protocol's runs can fill."""
     study, protocol = scores.study, scores.protocol
     present = [family for family in FAMILIES if study.of(protocol, family)]
-    for groups in by_setup(study.of(protocol, "pairs")).values():
-        name = f"pairs-{names.file_name(groups[0].label)}"
+    for groups in by_matrix(study.of(protocol, "pairs")).values():
+        of = names.pairs_of(groups[0].sequence)
+        name = f"pairs-{names.file_name(f'{of}-{groups[0].label}')}"
         yield name, lambda groups=groups: pair_matrices(matrices(scores, groups))  # type: ignore[misc]
     for family in present:
         groups = study.of(protocol, family)

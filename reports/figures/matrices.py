@@ -39,7 +39,8 @@ def pair_matrices(found: PairMatrices) -> Figure:
         figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
     axes[0].set_ylabel("first task")
     counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
-    figure_of(axes).suptitle(f"{found.title} on {found.pairs} pairs.  {counts}", fontsize=7, y=0.99)
+    what = f"{found.pairs} pairs of {found.of}" if found.of else f"{found.pairs} pairs"
+    figure_of(axes).suptitle(f"{found.title} on {what}.  {counts}", fontsize=7, y=0.99)
     return figure_of(axes)
 
 

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names
-from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, matrices, per_run
+from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, by_matrix, matrices, per_run
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import by_setup
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.page.tables import link
 from cwbench.reports.tables import standings
@@ -52,12 +51,13 @@ def _shaded(bad: float, body: str, tip: str = "") -> str:
 
 def _pairs(scores: Scores) -> str:
     parts = []
-    for groups in by_setup(scores.study.of(scores.protocol, "pairs")).values():
+    for groups in by_matrix(scores.study.of(scores.protocol, "pairs")).values():
         found = matrices(scores, groups)
         counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
         images = "".join(pair_figure(found, name, scores.window) for name in QUANTITIES)
+        head = f"{found.title}, pairs of tasks{f' of {found.of}' if found.of else ''}"
         parts.append(
-            f'<div data-method="{escape(found.title)}"><h3>{escape(found.title)}, pairs of tasks'
+            f'<div data-method="{escape(found.title)}"><h3>{escape(head)}'
             "</h3><p class=note>Rows: first task; columns: second task. "
             f"Darker is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
             f'<div class="matrices">{images}</div></div>'

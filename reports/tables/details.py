@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names, stability
-from cwbench.reports.analysis.pairs import QUANTITIES, matrices
+from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices
 from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
@@ -160,9 +160,8 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
 
 def pair_summary(scores: Scores) -> tuple[Block, ...]:
     """Averages and counts of the pair matrices, a row per setting."""
-    setups = by_setup(scores.study.of(scores.protocol, "pairs"))
     rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
-    for title, groups in zip(titles(setups), setups.values(), strict=True):
+    for title, groups in by_matrix(scores.study.of(scores.protocol, "pairs")).items():
         found, cell = matrices(scores, groups), empty_cell(groups)
         counts = found.counts()
         cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]

@@ -251,7 +251,7 @@ def memory_pairs(scores: Scores) -> list[Group]:
     return [
         group
         for group in scores.study.of(scores.protocol, "pairs")
-        if names.method_key(group.method) == "perfect_memory"
+        if names.method_key(group.method) == "perfect_memory" and not names.pairs_of(group.sequence)
     ]
 
 
@@ -314,7 +314,8 @@ def pair_averages(scores: Scores) -> tuple[Block, ...]:
     }
     table = []
     for method in ("perfect_memory", "recall"):
-        groups = default_groups(scores, ("pairs",), method)
+        pairs = default_groups(scores, ("pairs",), method)
+        groups = [group for group in pairs if not names.pairs_of(group.sequence)]
         found = matrices(scores, groups) if groups else None
         line = []
         for quantity in QUANTITIES:

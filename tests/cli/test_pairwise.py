@@ -32,3 +32,14 @@ def test_one_pair_ends_with_its_matrix_and_a_page(
     assert "page:" in capsys.readouterr().out
     main([*args, "--threads", "1", "--results", str(results)])
     assert "nothing to train" in capsys.readouterr().out
+
+
+def test_pairs_of_another_suite(tmp_path: Path) -> None:
+    """The matrices have the sequence's tasks; all pairs share settings, so one matrix has all."""
+    results = tmp_path / "results"
+    args = ["pairwise", "--seq", "point3", "--tasks", "0,2", "--method", "finetuning"]
+    main([*args, "--protocol", "smoke", "--threads", "1", "--results", str(results)])
+    assert len(load_runs(results).runs) == 4
+    assert (results / "report" / "figures" / "pairs-point3-finetuning.pdf").is_file()
+    page = (results / "report" / "index.html").read_text()
+    assert "Fine-tuning, pairs of tasks of point3" in page and "4 pairs ended" in page

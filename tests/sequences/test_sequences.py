@@ -27,6 +27,13 @@ def test_the_papers_example_pair() -> None:
     assert sequences.get("pair-5-0").tasks == ("handle-press-side", "hammer")
 
 
+def test_pairs_of_any_sequence() -> None:
+    found, whole = sequences.get("pair-pendulum3-2-0"), sequences.get("pendulum3")
+    assert found.tasks == ("pendulum-earth", "pendulum-moon")
+    assert found.definitions == whole.definitions  # one setup for all pairs
+    assert sequences.get("pair-cw20-5-0") == sequences.get("pair-5-0")
+
+
 def test_lists_and_files(tmp_path: Path) -> None:
     assert sequences.get("push, hammer").tasks == ("push", "hammer")
     assert sequences.get("single-push").tasks == ("push",)
@@ -41,6 +48,8 @@ def test_lists_and_files(tmp_path: Path) -> None:
     [
         ("cw3-9", "did you mean 'cw3-"),
         ("pair-1-10", "from 0 to 9"),
+        ("pair-pendulum3-0-3", "from 0 to 2"),
+        ("pair-pendulum-0-1", "unknown sequence 'pendulum'"),
         ("single-pusch", "did you mean 'push'"),
         ("push,hamer", "did you mean 'hammer'"),
         ("missing.toml", "no such file"),

@@ -44,7 +44,7 @@ def test_pair_matrices_hold_the_end_values(pairs: Scores):
 def test_the_counts_the_paper_quotes(pairs: Scores):
     found = matrices(pairs, pairs.study.groups)
     found.values["second"][:] = np.nan
-    found.values["second"][0, :5] = [0.0, 0.0, 0.3, 0.5, 0.9]
+    found.values["second"].flat[:5] = [0.0, 0.0, 0.3, 0.5, 0.9]
     found.values["forgetting"][:] = np.nan
     found.values["forgetting"][0, :3] = [0.1, 0.11, -0.2]
     assert list(found.counts().values()) == [2, 1, 1]
