@@ -1,10 +1,11 @@
 """Training of R runs at once. What the author of a method needs is exported here."""
 
 from cwbench.learner.adam import Adam
-from cwbench.learner.architecture import Architecture, fresh_network, network_shapes, plain_actor
+from cwbench.learner.architecture import Architecture, fresh_network, network_shapes
 from cwbench.learner.heads import Tasks
 from cwbench.learner.method import Method
-from cwbench.learner.networks import Network, Params, Policy
+from cwbench.learner.networks import Network, Params
+from cwbench.learner.policy import Policy, plain_actor
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from cwbench.learner import rng
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Network, Params, make_policy
-from cwbench.spec.config import NetworkConfig
+from cwbench.learner.networks import Network, Params
+from cwbench.spec.config import Activation, NetworkConfig
 
 Shapes = dict[str, tuple[int, ...]]
 Pullback = Callable[[Tensor], dict[str, Tensor]]
@@ -72,7 +72,7 @@ class Architecture:
     layers = head_layers = 0
 
     @property
-    def activation(self) -> Any:
+    def activation(self) -> Activation:
         return self.config.activation
 
     def shapes(self, num_tasks: int) -> Shapes:
@@ -152,12 +152,6 @@ def named(params: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 # A plain network as part of a module.
-
-
-def plain_actor(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
-    """The usual actor with one head."""
-    network: Network = make_policy(obs_dim, action_dim, config).network
-    return network
 
 
 def network_shapes(net: Network) -> Shapes:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from cwbench.learner.losses import Losses, Params, SACGradients, q_values
-from cwbench.learner.networks import Network, Policy, squash, squash_gradient
+from cwbench.learner.networks import Network
+from cwbench.learner.policy import Policy, squash, squash_gradient
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
 

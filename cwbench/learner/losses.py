@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Network, Policy, squash
+from cwbench.learner.networks import Network
+from cwbench.learner.policy import Policy, squash
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
 from cwbench.spec.statistics import STATISTICS

@@ -6,21 +6,19 @@ task that shares nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from cwbench.learner import rng
 from cwbench.learner.heads import Heads, Tasks, apart
-from cwbench.spec.actor_layout import LEAK, NORM_EPS, ActorLayout
-from cwbench.spec.config import Activation, InitialWeights, LogStd, NetworkConfig
-
-LOG_2PI = math.log(2 * math.pi)
-STD_EPS = 1e-8
+from cwbench.learner.layers import activate, activation_gradient, backward, linear, overwriting_tanh
+from cwbench.spec.actor_layout import NORM_EPS
+from cwbench.spec.config import Activation, InitialWeights, NetworkConfig
 
 Params = Mapping[str, Tensor]
 
@@ -73,7 +71,7 @@ class Network:
         """Whether the last of these tasks trains a parameter: all of them here."""
         return True
 
-    acting = b""  # workers know this architecture
+    acting, config = b"", None  # workers know this architecture
 
     def per_task(self, name: str) -> bool:
         """Whether a parameter belongs to the heads; its task axis is then `self.task_axis`."""
@@ -186,7 +184,7 @@ class Network:
         values: list[Tensor] = [x]
         norm: tuple[Tensor, ...] = ()
         for layer in layers:
-            x = affine(weights[f"{layer}.bias"], x, weights[f"{layer}.weight"])
+            x = linear(weights[f"{layer}.bias"], x, weights[f"{layer}.weight"])
             if layer == 0 and self.norm:
                 norm = (x, *torch.native_layer_norm(x, x.shape[-1:], None, None, NORM_EPS))
                 x = torch.addcmul(weights["norm.shift"], norm[1], weights["norm.scale"])
@@ -284,20 +282,6 @@ class Network:
         return backward(deltas[str(layer)], weight[:, first:] if first else weight)
 
 
-def affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """x @ weight + bias. On a CPU in one call; CUDA's would copy the bias to every row first."""
-    if not x.is_cuda:
-        return torch.baddbmm(bias, x, weight)
-    if weight.shape[-1] == 1:  # the compiler joins this with the activation before it
-        return (x * weight.mT).sum(-1, keepdim=True) + bias
-    return torch.bmm(x, weight) + bias
-
-
-def backward(grad: Tensor, weight: Tensor) -> Tensor:
-    """grad @ weight.mT, the gradient of a product's input."""
-    return grad * weight.mT if weight.shape[-1] == 1 else torch.bmm(grad, weight.mT)
-
-
 def _first(x: Tensor, passes: int) -> Tensor:
     """The first of P batches: [N, P * B, ...] -> [N, B, ...]."""
     return x if passes == 1 else x[:, : x.shape[1] // passes]
@@ -345,118 +329,10 @@ class Deltas(NamedTuple):
     heads: list[dict[str, Tensor]]
 
 
-def overwriting_tanh(x: Tensor) -> Tensor:
-    """tanh(x), which may overwrite x."""
-    if torch.is_grad_enabled() or x.device.type != "cpu":
-        return x.tanh_()
-    # torch's own takes 1.8 times as long, compiled 2.7 times. Its sigmoid would be faster still,
-    # but gives other bits to the few elements that its vectors leave over.
-    return torch.rsub(x.mul_(2).exp_().add_(1).reciprocal_(), 1, alpha=2)
-
-
-def activate(x: Tensor, activation: Activation) -> Tensor:
-    """The activation of x, which may be overwritten."""
-    if activation == "leaky-relu":
-        return torch.nn.functional.leaky_relu_(x, LEAK)
-    return torch.relu_(x) if activation == "relu" else overwriting_tanh(x)
-
-
-def activation_gradient(grad: Tensor, value: Tensor, activation: Activation) -> Tensor:
-    """The gradient before an activation, given that after it and its value."""
-    aten: Any = torch.ops.aten
-    if activation == "leaky-relu":
-        before: Tensor = aten.leaky_relu_backward(grad, value, LEAK, True)
-    elif activation == "relu":
-        before = aten.threshold_backward(grad, value, 0)
-    else:
-        before = aten.tanh_backward(grad, value)
-    return before
-
-
-def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Tanh-squashed sample and its log density: [R, B, A] -> [R, B, A], [R, B]."""
-    std = log_std.exp()
-    u = mean + std * noise
-    gaussian = -0.5 * (((u - mean) / (std + STD_EPS)) ** 2 + 2 * log_std + LOG_2PI)
-    # Not softplus(-2u): torch gives other bits to the elements that its vectors leave over, so a
-    # batch with an odd number of rows would depend on the fleet.
-    squeeze = 2 * (math.log(2) - u + torch.nn.functional.logsigmoid(2 * u))
-    return torch.tanh(u), (gaussian - squeeze).sum(-1)
-
-
-def squash_gradient(
-    log_std: Tensor, noise: Tensor, action: Tensor, by_action: Tensor, by_density: Tensor
-) -> tuple[Tensor, Tensor]:
-    """From gradients of action [R, B, A] and log density [R, B] to those of mean and log-std.
-
-    With u the sample before the tanh, d action / du = 1 - action^2 and, because the gap u - mean
-    moves with the mean, d log density / du = 2 action.
-    """
-    std, by_density = log_std.exp(), by_density.unsqueeze(-1)
-    by_u = by_action * (1 - action**2) + 2 * by_density * action
-    gap = std * noise / (std + STD_EPS)
-    by_log_std = by_u * std * noise - by_density * (1 + gap**2 * STD_EPS / (std + STD_EPS))
-    return by_u, by_log_std
-
-
-@dataclass(frozen=True)
-class Policy:
-    """The actor: mean and log-std of a Gaussian before the tanh."""
-
-    network: Any  # a Network or an Architecture
-    log_std_limit: LogStd
-    log_std_range: tuple[float, float]
-
-    def __call__(self, params: Params, obs: Tensor, tasks: Tasks) -> tuple[Tensor, Tensor]:
-        mean, log_std = self.network(params, obs, tasks).chunk(2, -1)
-        return mean, self.log_std(log_std)
-
-    def log_std(self, x: Tensor) -> Tensor:
-        """The log-std within its range, from the network's output."""
-        low, high = self.log_std_range
-        if self.log_std_limit == "clip":
-            return x.clamp(low, high)
-        return low + (high - low) / 2 * (torch.tanh(x) + 1)
-
-    def log_std_gradient(self, grad: Tensor, x: Tensor, log_std: Tensor) -> Tensor:
-        """The gradient of the network's output x, given that of the log-std."""
-        low, high = self.log_std_range
-        if self.log_std_limit == "clip":
-            return grad * (x == log_std)  # none where it was clipped
-        return grad * ((high - low) / 2 * (1 - torch.tanh(x) ** 2))
-
-    def layout(self, num_tasks: int) -> ActorLayout:
-        """What a worker needs to act with a flat vector of the weights."""
-        return ActorLayout(
-            self.network.shapes(num_tasks),
-            self.network.layers,
-            self.network.head_layers,
-            self.network.activation,
-            self.log_std_limit,
-            self.log_std_range,
-            self.network.acting,
-            getattr(self.network, "config", None),
-        )
-
-
-def make_policy(
-    obs_dim: int,
-    action_dim: int,
-    config: NetworkConfig,
-    architecture: Callable[[int, int, NetworkConfig], Any] | None = None,
-) -> Policy:
-    """One output layer for mean and log-std; each is scaled as a layer of its own."""
-    sizes = (obs_dim, 2 * action_dim, (), config.units, config.actor_head_layers, action_dim)
-    network: Any = Network("actor", *sizes, *_kind(config))
-    if architecture is not None:
-        network = architecture(obs_dim, action_dim, config)
-    return Policy(network, config.log_std, config.log_std_bounds)
-
-
 def make_critic(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
     sizes = (obs_dim + action_dim, 1, (2,), config.units, config.critic_head_layers, 1)
-    return Network("critic", *sizes, *_kind(config))
+    return Network("critic", *sizes, *layer_options(config))
 
 
-def _kind(config: NetworkConfig) -> tuple[bool, Activation, InitialWeights]:
+def layer_options(config: NetworkConfig) -> tuple[bool, Activation, InitialWeights]:
     return config.layer_norm == "on", config.activation, config.init

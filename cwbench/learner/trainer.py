@@ -17,7 +17,8 @@ from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
 from cwbench.learner.losses import Losses, SACGradients, autograd_gradients, q_values
-from cwbench.learner.networks import Policy, make_critic, make_policy
+from cwbench.learner.networks import make_critic
+from cwbench.learner.policy import Policy, make_policy
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import clip_global_norm

@@ -17,7 +17,8 @@ import torch
 from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
-from cwbench.learner.networks import make_critic, make_policy
+from cwbench.learner.networks import make_critic
+from cwbench.learner.policy import make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.rehearsal import Rehearsal, run_bytes

@@ -14,7 +14,8 @@ from cwbench.learner import Architecture, Method, MethodConfig, Trainer, array_l
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
 from cwbench.learner.losses import autograd_gradients
-from cwbench.learner.networks import make_critic, make_policy, squash
+from cwbench.learner.networks import make_critic
+from cwbench.learner.policy import make_policy, squash
 from cwbench.learner.replay import Batch, Replay
 from cwbench.methods.componet import Modules
 from cwbench.methods.prognet import Columns

@@ -17,7 +17,8 @@ from cwbench.learner import compiler
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values, sac_losses
-from cwbench.learner.networks import make_critic, make_policy
+from cwbench.learner.networks import make_critic
+from cwbench.learner.policy import make_policy
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS

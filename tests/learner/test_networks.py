@@ -8,7 +8,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import Network, make_critic, make_policy, squash
+from cwbench.learner.networks import Network, make_critic
+from cwbench.learner.policy import plain_actor
 from cwbench.spec.config import NetworkConfig
 
 SEEDS = [3, 4]
@@ -68,7 +69,7 @@ OPTIONS: list[dict[str, Any]] = [
 def test_stacked_equals_single(kind: str, head_layers: int, options: dict[str, Any]) -> None:
     heads = {"actor_head_layers": head_layers, "critic_head_layers": head_layers}
     config = NetworkConfig(**{"width": 8, **heads, **options})
-    net = make_policy(5, 3, config).network if kind == "actor" else make_critic(5, 3, config)
+    net = plain_actor(5, 3, config) if kind == "actor" else make_critic(5, 3, config)
     params = full_params(net, tasks=3)
     x = torch.randn(2, 6, net.inputs, generator=torch.Generator().manual_seed(2))
     index = torch.tensor([[0, 0, 2, 2, 2, 1]] * 2)
@@ -84,7 +85,7 @@ def test_stacked_equals_single(kind: str, head_layers: int, options: dict[str, A
 
 
 def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> None:
-    net = make_policy(12, 4, NetworkConfig()).network
+    net = plain_actor(12, 4, NetworkConfig())
     trunk, head = net.init_trunk(SEEDS), net.init_head(SEEDS, 5)
     limit = (6 / (256 + 256)) ** 0.5
     weight = trunk["actor.1.weight"]
@@ -98,7 +99,7 @@ def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> No
 
 
 def test_torchs_initial_weights_have_its_bounds_and_biases() -> None:
-    net = make_policy(12, 4, NetworkConfig(hidden="64,32", init="torch")).network
+    net = plain_actor(12, 4, NetworkConfig(hidden="64,32", init="torch"))
     params = net.init_trunk(SEEDS) | net.init_head(SEEDS, 0)
     for layer, fan_in in enumerate([12, 64, 32]):
         for kind in ("weight", "bias"):
@@ -106,27 +107,3 @@ def test_torchs_initial_weights_have_its_bounds_and_biases() -> None:
             assert 0.7 * fan_in**-0.5 < float(x.abs().max()) <= fan_in**-0.5
     assert_close(params["actor.1.weight"].var(), torch.tensor(1 / 64 / 3), rtol=0.1, atol=0)
     assert params["actor.norm.scale"].eq(1).all() and not params["actor.norm.shift"].any()
-
-
-def test_log_std_stays_in_its_range() -> None:
-    x = torch.tensor([-1e4, 0.0, 1e4])
-    tanh = make_policy(12, 4, NetworkConfig(log_std="tanh")).log_std(x)
-    assert_close(tanh, torch.tensor([-20.0, -9.0, 2.0]))  # -20 + 11 (tanh x + 1)
-    clip = make_policy(12, 4, NetworkConfig(log_std_range="-5,1")).log_std(x)
-    assert_close(clip, torch.tensor([-5.0, 0.0, 1.0]))
-
-
-def test_squash_matches_the_density_of_a_transformed_normal() -> None:
-    generator = torch.Generator().manual_seed(0)
-    mean, log_std, noise = (torch.randn(1, 50, 4, generator=generator) for _ in range(3))
-    log_std = log_std.clamp(-2, 0)
-    action, log_density = squash(mean, log_std, noise)
-    base = torch.distributions.Normal(mean, log_std.exp())
-    wanted = torch.distributions.TransformedDistribution(
-        base, [torch.distributions.transforms.TanhTransform(cache_size=1)]
-    )
-    sample = torch.tanh(mean + log_std.exp() * noise)
-    assert_close(action, sample)
-    inside = sample.abs().amax(-1) < 0.999  # where atanh of the reference is still exact
-    assert inside.sum() > 20
-    assert_close(log_density[inside], wanted.log_prob(sample).sum(-1)[inside], rtol=1e-3, atol=1e-3)

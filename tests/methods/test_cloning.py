@@ -10,7 +10,7 @@ from torch.distributions import Normal, kl_divergence
 
 from cwbench.learner.compiler import compiled
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import make_policy
+from cwbench.learner.policy import make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import _cloning
 from cwbench.methods._cloning import gaussian_kl, policy_kl

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import make_policy
+from cwbench.learner.policy import make_policy
 from cwbench.methods.prognet import Columns
 from cwbench.spec.config import NetworkConfig
 

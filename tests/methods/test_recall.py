@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import squash
+from cwbench.learner.policy import squash
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS

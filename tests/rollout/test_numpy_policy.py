@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cwbench.learner.heads import Tasks
-from cwbench.learner.networks import make_policy, squash
+from cwbench.learner.policy import make_policy, squash
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.config import NetworkConfig
 

@@ -15,7 +15,7 @@ from cwbench import methods
 from cwbench.envs import pointmass
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.weight_sync import WeightPublisher
-from cwbench.learner.networks import make_policy
+from cwbench.learner.policy import make_policy
 from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Collector, Pool

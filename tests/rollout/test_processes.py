@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cwbench.learner.networks import make_policy
+from cwbench.learner.policy import make_policy
 from cwbench.rollout.episodes import EvalJob, EvalResult
 from cwbench.rollout.pool import Collector, Pool, WorkerError
 from cwbench.rollout.processes import WorkerProcess
