@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import Method, Trainer, option
-from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, renew
+from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, layered, renew
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
 
     def _incoming(self, network: str, layer: int) -> Tensor:
         draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
-        fresh: Tensor = self.trainer.networks[network].init_unit(self.trainer.seeds, layer, draw)
+        fresh = layered(self.trainer, network).init_unit(self.trainer.seeds, layer, draw)
         return fresh.to(self.trainer.device)
 
     def _outgoing(self, network: str, layer: int) -> Tensor:

@@ -375,7 +375,7 @@ class Fleet:
     # Writing
 
     def _write_training_row(self) -> None:
-        means = self.trainer.take_statistics()
+        means = self.trainer.statistics.take()
         alpha = self.trainer.params["log_alpha"][:, self.position].exp().tolist()
         value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
         for run, folder in enumerate(self.folders):

@@ -47,14 +47,14 @@ def save(
     content = {
         **tensors(trainer, method),
         **checkpoint.prefixed("optimizer", trainer.optimizer.state(trainer.runs)),
-        "statistics": trainer.statistics.T,
+        "statistics": trainer.statistics.sums.T,
         **{f"acting/{n}": weights for n, weights in enumerate(list(state.acting)[:-1])},
     }
     common = {
         "step": state.step,
         "updates": trainer.updates,
         "retrain_updates": trainer.retrain_updates,
-        "statistics_count": trainer.statistics_count,
+        "statistics_count": trainer.statistics.count,
         "seconds": state.seconds,
         "added": {str(p): n for p, n in trainer.replay.added.items()},
     }
@@ -154,8 +154,8 @@ def _restore_trainer(
 ) -> None:
     trainer.load(checkpoint.under("trainer", stacked))
     trainer.optimizer.load(checkpoint.under("optimizer", stacked))
-    trainer.statistics.copy_(stacked["statistics"].T)
-    trainer.statistics_count = record["statistics_count"]
+    trainer.statistics.sums.copy_(stacked["statistics"].T)
+    trainer.statistics.count = record["statistics_count"]
     trainer.updates, trainer.retrain_updates = record["updates"], record["retrain_updates"]
 
 

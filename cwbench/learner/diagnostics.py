@@ -38,8 +38,11 @@ def measure(trainer: Trainer, draw: str) -> Values:
     for name, network in trainer.networks.items():
         inputs = [batch.obs] if name == "actor" else [batch.obs, batch.action]
         # An actor of a method's own need not have shared layers.
-        shared = isinstance(network, Network)
-        layers = network.hidden(trainer.params, torch.cat(inputs, -1)) if shared else []
+        layers = (
+            network.hidden(trainer.params, torch.cat(inputs, -1))
+            if isinstance(network, Network)
+            else []
+        )
         for layer, hidden in enumerate(layers):
             values["dormant", f"{name}.{layer}"] = dormant_share(hidden)
             values["effective_rank", f"{name}.{layer}"] = effective_rank(hidden)

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,15 +15,14 @@ from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import Tasks
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
-from cwbench.learner.losses import Losses, SACGradients, autograd_gradients, q_values
-from cwbench.learner.networks import make_critic
-from cwbench.learner.policy import Policy, make_policy
+from cwbench.learner.losses import SACGradients, autograd_gradients, q_values
+from cwbench.learner.parameters import Parameters
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.runaxis import clip_global_norm
+from cwbench.learner.running_means import RunningMeans
 from cwbench.spec.config import Gradients, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
-from cwbench.spec.statistics import STATISTICS
 from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
@@ -38,13 +36,8 @@ def no_episodes(position: int, heads: Sequence[int], episodes: int) -> Tensor:
     raise RuntimeError("this trainer has no environments to try heads in")
 
 
-def _targets(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of the critics' parameters, for the target networks."""
-    return {f"target.{k}": v.clone() for k, v in state.items() if k.startswith("critic.")}
-
-
-class Trainer:
-    """Networks, replay and optimiser of R runs at the same position of their sequences."""
+class Trainer(Parameters):
+    """Trains R runs at the same position of their sequences."""
 
     def __init__(
         self,
@@ -61,27 +54,27 @@ class Trainer:
         gradients: Gradients = "manual",
         architecture: type[Architecture] | None = None,
     ) -> None:
-        self.seeds, self.runs, self.position = list(seeds), len(seeds), position
+        super().__init__(
+            seeds,
+            position,
+            dims=dims,
+            network=network,
+            initial_log_alpha=sac.initial_log_alpha,
+            device=device,
+            architecture=architecture,
+        )
         self.length = length  # of the whole sequence, for methods that need it
-        self.dims, self.sac, self.schedule, self.device = Dims(*dims), sac, schedule, device
-        self.num_tasks = position + 1
-        self.policy: Policy = make_policy(*dims[:2], network, architecture)
-        self.critic = make_critic(*dims[:2], network)
-        self.networks: dict[str, Any] = {"actor": self.policy.network, "critic": self.critic}
+        self.dims, self.sac, self.schedule = Dims(*dims), sac, schedule
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
         manual = gradients == "manual"
         self._sac_gradients = self.fast(sac_gradients) if manual else autograd_gradients
-        self.params: dict[str, Tensor] = {}
-        self.target: dict[str, Tensor] = {}
-        self.value: dict[str, Tensor] = {}  # mean, std of each head's targets: [R, T]
         self.updates = 0  # of this segment, retraining included
         self.moving: Collection[str] = GROUPS  # what the current update moves
         self.retrain_updates = 0
         self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
         self._process_updates = 0  # updates in this process
-        self.statistics = torch.zeros(len(STATISTICS), self.runs, device=device)
-        self.statistics_count = 0
+        self.statistics = RunningMeans(self.runs, device)
         self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
         # Set by `begin`.
         self.method: Hooks
@@ -110,77 +103,10 @@ class Trainer:
         self.log_retraining = log_retraining
         self.start(inherited)
 
-    # Parameters
-
-    def fresh_parameters(self) -> dict[str, Tensor]:
-        """Everything a run starts its first task with, without any head."""
-        return {
-            k: v for net in self.networks.values() for k, v in net.init_trunk(self.seeds).items()
-        }
-
-    def fresh_head(self, position: int) -> dict[str, Tensor]:
-        """What a task adds: heads, temperature, value statistics."""
-        head = {
-            name: tensor
-            for net in self.networks.values()
-            for name, tensor in net.init_head(self.seeds, position).items()
-        }
-        one = torch.ones(self.runs, 1)
-        log_alpha = one * self.sac.initial_log_alpha
-        return head | {"log_alpha": log_alpha, "value.mean": 0 * one, "value.std": one.clone()}
-
-    def start(self, inherited: Mapping[str, Tensor] | None = None) -> None:
-        """Load the parent's parameters, or fresh ones, with a fresh head for each new task."""
-        self.load(self.initial_state(inherited))
-
-    def initial_state(self, inherited: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """The state of this position's start: the parent's, or fresh weights, and new heads."""
-        trunk = self.fresh_parameters()
-        state = dict(inherited or trunk | _targets(trunk))
-        heads = state["log_alpha"].shape[1] if inherited else 0
-        for position in range(heads, self.num_tasks):
-            head = self.fresh_head(position)
-            for name, new in (head | _targets(head)).items():
-                axis = self.task_axis(name.removeprefix("target."))
-                state[name] = torch.cat([state[name], new], axis) if name in state else new
-        return state
-
-    def task_axis(self, name: str) -> int:
-        """The axis of a per-task parameter that counts tasks."""
-        network = self.networks.get(name.split(".")[0])
-        return network.task_axis if network else 1
-
-    def state(self) -> dict[str, Tensor]:
-        """Parameters, targets and value statistics under one flat set of names."""
-        return {
-            **{name: p.detach() for name, p in self.params.items()},
-            **{f"target.{name}": p for name, p in self.target.items()},
-            **{f"value.{name}": p for name, p in self.value.items()},
-        }
-
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over parameters in one fixed order: sums over them must not depend on a file's."""
-        tensors = {name: x.to(self.device).contiguous().clone() for name, x in state.items()}
-        trained = {"log_alpha": True}
-        for net in reversed(self.networks.values()):
-            names = net.shapes(self.num_tasks)
-            trained = {name: net.trains(name, self.num_tasks) for name in names} | trained
-        self.params = {name: tensors[name].requires_grad_(own) for name, own in trained.items()}
-        self.target = {name: tensors[f"target.{name}"] for name in self.group("critic")}
-        self.value = {name: tensors[f"value.{name}"] for name in ("mean", "std")}
+        """Continue with other parameters, and without the optimiser's memory of these."""
+        super().load(state)
         self.reset_optimizer()
-
-    @property
-    def actor_params(self) -> dict[str, Tensor]:
-        return {k: p.detach() for k, p in self.params.items() if k.startswith("actor.")}
-
-    @property
-    def trained(self) -> dict[str, Tensor]:
-        """Parameters that this task trains; an architecture may freeze others."""
-        return {name: p for name, p in self.params.items() if p.requires_grad}
-
-    def group(self, name: str) -> list[str]:
-        return [key for key in self.params if key.split(".")[0] == name]
 
     # Optimiser
 
@@ -212,7 +138,7 @@ class Trainer:
                 self.warm_up_seconds += time.monotonic() - start
             self._process_updates += count
             self.updates += count
-            self.statistics_count += count
+            self.statistics.count += count
             if self.method.interval and self.updates % self.method.interval == 0:
                 self._at_interval()
 
@@ -277,7 +203,7 @@ class Trainer:
         self.moving = groups
         batch = self.method.sample_batch(self.sac.batch_size)
         computed, penalty = self._gradients(batch)
-        self.record(computed.losses, penalty)
+        self.statistics.add(computed.losses.statistics(penalty))
         self.apply(self._moved(computed.grads))
         if "actor" in groups:
             self._repeat_actor(batch)
@@ -343,18 +269,6 @@ class Trainer:
         torch._foreach_add_([grads[name] for name in added], list(added.values()))
 
     @torch.no_grad()
-    def record(self, losses: Losses, penalty: Tensor) -> None:
-        self.statistics += torch.stack(losses.statistics(penalty))
-
-    def take_statistics(self) -> dict[str, list[float]]:
-        """Means per run since the last call; NaN when there was no update."""
-        count = self.statistics_count or math.nan
-        means = (self.statistics / count).tolist()
-        self.statistics.zero_()
-        self.statistics_count = 0
-        return dict(zip(STATISTICS, means, strict=True))
-
-    @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:
         """Move the parameters that have gradients, and the targets with the critics."""
         clip, polyak = self.sac.clip_norm, self.sac.polyak
@@ -382,54 +296,3 @@ class Trainer:
         # The reference compares `step <= start_steps`, hence one step more than the option says.
         start = self.schedule.start_steps
         return Exploration(start + 1 if start else 0)
-
-    def trunk_names(self, network: str) -> list[str]:
-        """Parameters of `actor` or `critic` that all tasks share."""
-        return [name for name in self.group(network) if not self.networks[network].per_task(name)]
-
-    def fresh_trunk(self, network: str, draw: str) -> dict[str, Tensor]:
-        """Shared weights as if new, from numbers named by `draw`: the same in every fleet."""
-        with self.device:  # on a GPU this takes milliseconds for 50 runs, on a CPU seconds
-            fresh = self.networks[network].init_trunk(self.seeds, draw)
-        return {name: x.to(self.device) for name, x in fresh.items()}
-
-    @torch.no_grad()
-    def set_parameters(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters in place, and those of the target networks with the same values."""
-        for name, value in values.items():
-            for table in (self.params, self.target):
-                if name in table:
-                    table[name].copy_(value)
-
-    def reset(self, parts: Collection[str]) -> None:
-        """Start the shared layers of actor or critic again, or the current position's heads."""
-        for network in self.networks:
-            if network in parts:
-                self.set_parameters(self.fresh_trunk(network, f"@{self.position}"))
-        if "heads" in parts:
-            self._reset_heads()
-
-    @torch.no_grad()
-    def _reset_heads(self) -> None:
-        for name, fresh in self.fresh_head(self.position).items():
-            for table in (self.params, self.target):
-                if name in table:
-                    axis = self.task_axis(name)
-                    position = min(self.position, table[name].shape[axis] - 1)
-                    table[name].select(axis, position).copy_(fresh.select(axis, 0))
-
-    @torch.no_grad()
-    def copy_head(self, network: str, source: Tensor, target: int) -> None:
-        """Copy each run's head `source` [R] to position `target`; the target network's too."""
-        net = self.networks[network]
-        run = torch.arange(self.runs, device=self.device)
-        for name in self.group(network):
-            if net.per_task(name):
-                head = self.params[name].detach().movedim(net.task_axis, 1)[run, source]
-                for table in (self.params, self.target):
-                    if name in table:  # the view is [R, T, ...]
-                        table[name].detach().movedim(net.task_axis, 1)[:, target] = head
-
-    def current_value(self, name: str) -> list[float]:
-        """A value statistic of the current position, per run."""
-        return [float(x) for x in self.value[name][:, self.position].tolist()]

@@ -101,7 +101,7 @@ def test_captured_updates_equal_plain_ones() -> None:
     for name, x in plain.state().items():
         assert_close(captured.state()[name], x, atol=1e-5, rtol=1e-4)
     assert captured.updates == plain.updates == 130
-    assert captured.take_statistics()["q"] == pytest.approx(plain.take_statistics()["q"], rel=1e-3)
+    assert captured.statistics.take()["q"] == pytest.approx(plain.statistics.take()["q"], rel=1e-3)
 
 
 def test_garbage_is_gone_before_an_update_is_captured() -> None:

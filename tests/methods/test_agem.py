@@ -123,4 +123,4 @@ def test_old_alphas_stay_and_the_memory_is_not_recorded(make_trainer: Make) -> N
     before = trainer.params["log_alpha"][:, 0].detach().clone()
     trainer.train(5)
     assert torch.equal(trainer.params["log_alpha"][:, 0], before)
-    assert trainer.statistics_count == 5  # the memory's losses are not recorded
+    assert trainer.statistics.count == 5  # the memory's losses are not recorded

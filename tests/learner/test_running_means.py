@@ -1,0 +1,17 @@
+"""Means of logged statistics."""
+
+import math
+
+import torch
+
+from cwbench.learner.running_means import RunningMeans
+from cwbench.spec.statistics import STATISTICS
+
+
+def test_means_are_those_since_the_last_call() -> None:
+    means = RunningMeans(2, torch.device("cpu"))
+    for update in (1.0, 3.0):
+        means.add([torch.tensor([update, 10 * index]) for index in range(len(STATISTICS))])
+        means.count += 1
+    assert means.take() == {name: [2.0, 10.0 * i] for i, name in enumerate(STATISTICS)}
+    assert all(map(math.isnan, means.take()[STATISTICS[0]]))
