@@ -3,6 +3,8 @@
 Functions of tensors alone, so that they compile.
 """
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,27 @@ from cwbench.learner.networks import Network
 from cwbench.learner.policy import Policy, squash, squash_gradient
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import per_run_sum
+
+
+class _Actions(NamedTuple):
+    """The policy's actions in s (first) and s': [R, 2, B, ...]."""
+
+    action: Tensor
+    log_pi: Tensor  # [R, 2, B]
+    log_std: Tensor
+    raw_log_std: Tensor  # before its limits
+    cache: Any  # for the network's backward pass, over s
+
+
+class _Critics(NamedTuple):
+    """Values, errors and gradients of both critics."""
+
+    q: Tensor  # [R, 2, B], of the batch's actions
+    q_pi: Tensor  # [R, 2, B], of the policy's
+    error: Tensor  # [R, 2, B], q - y in normalised units
+    by_q: Tensor  # [R, 2, 2, B], the losses' derivatives by q, and minus the actor's by q_pi
+    grads: dict[str, Tensor]
+    by_action: Tensor  # [R, B, A], the actor loss's derivative by the policy's action
 
 
 def sac_gradients(
@@ -30,50 +53,69 @@ def sac_gradients(
     As all are taken at the same weights, the actor makes one forward pass over s and s', the
     critics one over the actions of the batch and of the policy.
     """
-    tasks, w, obs = batch.tasks, batch.weight, batch.obs
-    both_obs = torch.stack([obs, batch.next_obs], 1)
-    out, actor_cache = policy.network.forward(params, both_obs, tasks)  # [R, 2, B, 2A]
-    mean, raw_log_std = out.chunk(2, -1)
-    log_std = policy.log_std(raw_log_std)
-    actions, log_pis = squash(mean, log_std, torch.stack([noise, next_noise], 1))
-    action, log_pi = actions[:, 0], log_pis[:, 0]
-    alpha = tasks.of(params["log_alpha"]).exp()
+    tasks, w, log_alphas = batch.tasks, batch.weight, params["log_alpha"]
+    actions = _actions(policy, params, batch, torch.stack([noise, next_noise], 1))
+    log_pi, alpha = actions.log_pi[:, 0], tasks.of(log_alphas).exp()
 
-    # Targets.
     value_std, value_mean = tasks.of(value["std"]), tasks.of(value["mean"])
-    next_q = q_values(critic, target, batch.next_obs, actions[:, 1], tasks).amin(1)
+    next_q = q_values(critic, target, batch.next_obs, actions.action[:, 1], tasks).amin(1)
     next_q = next_q * value_std + value_mean
-    y = batch.reward + batch.discount(gamma) * (next_q - alpha * log_pis[:, 1])
+    y = batch.reward + batch.discount(gamma) * (next_q - alpha * actions.log_pi[:, 1])
 
-    # Critics, on the actions of the batch (q) and of the policy (q_pi). The actor's gradient goes
-    # through the smaller twin; equal twins share it.
-    both_actions = torch.stack([batch.action, action], 1)
-    critic_in = torch.cat([obs.unsqueeze(1).expand(-1, 2, -1, -1), both_actions], -1)
-    out, critic_cache = critic.forward(params, critic_in, tasks)
-    q, q_pi = out.squeeze(-1).unbind(2)  # [R, 2, B] each
-    error = q - ((y - value_mean) / value_std).unsqueeze(1)
-    sign = (q_pi[:, 1] - q_pi[:, 0]).sign()
-    twin_share = 0.5 + 0.5 * torch.stack([sign, -sign], 1)
-    by_q = w[:, None, None] * torch.stack([error, twin_share], 2)  # [R, 2, 2, B]
-    deltas = critic.deltas(critic_cache, by_q.unsqueeze(-1))
-    grads = critic.gradients(params, critic_cache, deltas)
-    by_action = -critic.input_gradient(critic_cache, deltas, obs.shape[-1])
-
-    # Actor.
+    critics = _critics(critic, params, batch, actions.action[:, 0], (y - value_mean) / value_std)
     alpha_w = w * alpha  # [R, B], the derivative of the actor's loss by log pi
-    by_mean, by_log_std = squash_gradient(log_std[:, 0], noise, action, by_action, alpha_w)
-    by_log_std = policy.log_std_gradient(by_log_std, raw_log_std[:, 0], log_std[:, 0])
-    by_out = torch.cat([by_mean, by_log_std], -1)
-    grads = policy.network.backward(params, actor_cache, by_out) | grads
-
-    # Temperature.
+    grads = _actor_gradients(policy, params, actions, noise, critics.by_action, alpha_w)
+    grads |= critics.grads
     entropy_gap = w * (-log_pi - target_entropy)
-    grads["log_alpha"] = tasks.sums(entropy_gap, params["log_alpha"].shape[1])
+    grads["log_alpha"] = tasks.sums(entropy_gap, log_alphas.shape[1])
     losses = Losses(
-        actor=per_run_sum(alpha_w * log_pi - w * q_pi.amin(1)),
-        critic=0.5 * per_run_sum((by_q[:, :, 0] * error).sum(1)),
-        alpha=per_run_sum(entropy_gap * tasks.of(params["log_alpha"])),
-        q=per_run_sum(w * q[:, 0]),
+        actor=per_run_sum(alpha_w * log_pi - w * critics.q_pi.amin(1)),
+        critic=0.5 * per_run_sum((critics.by_q[:, :, 0] * critics.error).sum(1)),
+        alpha=per_run_sum(entropy_gap * tasks.of(log_alphas)),
+        q=per_run_sum(w * critics.q[:, 0]),
         entropy=-per_run_sum(w * log_pi),
     )
     return SACGradients(losses, grads, y)
+
+
+def _actions(policy: Policy, params: Params, batch: Batch, noise: Tensor) -> _Actions:
+    obs = torch.stack([batch.obs, batch.next_obs], 1)
+    out, cache = policy.network.forward(params, obs, batch.tasks)  # [R, 2, B, 2A]
+    mean, raw_log_std = out.chunk(2, -1)
+    log_std = policy.log_std(raw_log_std)
+    return _Actions(*squash(mean, log_std, noise), log_std, raw_log_std, cache)
+
+
+def _critics(
+    critic: Network, params: Params, batch: Batch, action: Tensor, normalised_y: Tensor
+) -> _Critics:
+    """The actor's gradient goes through the smaller twin; equal twins share it."""
+    both_actions = torch.stack([batch.action, action], 1)
+    obs = batch.obs.unsqueeze(1).expand(-1, 2, -1, -1)
+    out, cache = critic.forward(params, torch.cat([obs, both_actions], -1), batch.tasks)
+    q, q_pi = out.squeeze(-1).unbind(2)
+    error = q - normalised_y.unsqueeze(1)
+    sign = (q_pi[:, 1] - q_pi[:, 0]).sign()
+    twin_share = 0.5 + 0.5 * torch.stack([sign, -sign], 1)
+    by_q = batch.weight[:, None, None] * torch.stack([error, twin_share], 2)
+    deltas = critic.deltas(cache, by_q.unsqueeze(-1))
+    grads = critic.gradients(params, cache, deltas)
+    by_action = -critic.input_gradient(cache, deltas, batch.obs.shape[-1])
+    return _Critics(q, q_pi, error, by_q, grads, by_action)
+
+
+def _actor_gradients(
+    policy: Policy,
+    params: Params,
+    actions: _Actions,
+    noise: Tensor,
+    by_action: Tensor,
+    by_log_pi: Tensor,
+) -> dict[str, Tensor]:
+    log_std = actions.log_std[:, 0]
+    by_mean, by_log_std = squash_gradient(
+        log_std, noise, actions.action[:, 0], by_action, by_log_pi
+    )
+    by_log_std = policy.log_std_gradient(by_log_std, actions.raw_log_std[:, 0], log_std)
+    by_out = torch.cat([by_mean, by_log_std], -1)
+    return policy.network.backward(params, actions.cache, by_out)
