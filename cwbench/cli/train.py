@@ -12,8 +12,8 @@ import click
 from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
+from cwbench.experiment.listener import Terminal
 from cwbench.experiment.session import open_session
-from cwbench.experiment.terminal import Terminal
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.launch.command import PAUSED, watch_tether
 from cwbench.spec.errors import UserError, located

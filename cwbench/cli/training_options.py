@@ -15,9 +15,9 @@ import click
 
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.listener import Terminal
 from cwbench.experiment.live_page import LivePage
-from cwbench.experiment.session import Session, describe, open_session
-from cwbench.experiment.terminal import Terminal
+from cwbench.experiment.session import Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, resolve
 
@@ -168,7 +168,7 @@ def present(session: Session, plan: Plan, *, ask: bool) -> None:
     from cwbench.fleet.progress import duration
 
     needs = session.estimate(plan)
-    for line in describe(session, plan, needs):
+    for line in session.describe(plan, needs):
         session.listener.say(line)
     seconds = needs.seconds or 0.0
     if ask and seconds > LONG_SECONDS and sys.stdin.isatty():

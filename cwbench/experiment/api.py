@@ -27,11 +27,11 @@ from cwbench.experiment.build import (
     with_unshared,
 )
 from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.listener import Silent, Terminal
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.runs import Runs, read_runs
-from cwbench.experiment.session import Session, Silent, describe, open_session
-from cwbench.experiment.terminal import Terminal
+from cwbench.experiment.session import Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import check_all
 
@@ -74,7 +74,7 @@ class Plan:
         return list(dict.fromkeys(segment.id for run in self.runs for segment in run.segments))
 
     def __repr__(self) -> str:
-        lines = describe(self.session, self.fleets, self.estimate)
+        lines = self.session.describe(self.fleets, self.estimate)
         return "\n".join([f"{self.name}, protocol {self.protocol}", *lines])
 
 

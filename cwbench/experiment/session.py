@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment import provenance
 from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import check_launching, make_launcher
+from cwbench.experiment.listener import Listener, Silent
+from cwbench.experiment.summary import describe, tell_outcome, tell_states
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from cwbench.experiment.build import Methods
     from cwbench.fleet.runner import Runner
-    from cwbench.fleet.sharing import Outcome, Progress
+    from cwbench.fleet.sharing import Outcome
     from cwbench.launch import Launcher
     from cwbench.planning.estimate import Costs, Estimate, Memory
     from cwbench.planning.plan import Fits, Grouping, Plan, Run
@@ -45,30 +46,6 @@ LARGEST_FLEET = {"cpu": 8, "cuda": 100}
 # Fleets that train at the same time, where memory allows. On a CPU one fleet's updates and workers
 # use all cores in turn.
 SIDE_BY_SIDE = {"cpu": 1, "cuda": 64}
-
-
-class Listener(Protocol):
-    """Who is told what happens: the command line, a notebook, a test."""
-
-    def say(self, text: str) -> None:
-        """One line of information."""
-
-    def warn(self, text: str) -> None:
-        """One line about a problem; shown even where information is not."""
-
-    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
-        """Shows progress while training runs inside it."""
-
-
-class Silent:
-    """Tells nobody."""
-
-    def say(self, text: str) -> None: ...
-    def warn(self, text: str) -> None: ...
-    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
-        from cwbench.fleet.progress import Quiet
-
-        return Quiet()
 
 
 @dataclass(frozen=True)
@@ -139,6 +116,10 @@ class Session:
                 measure=self.here,
                 side_by_side=self.side_by_side,
             )
+
+    def describe(self, plan: Plan, needs: Estimate) -> list[str]:
+        """A plan in a few lines: runs, steps, memory, time."""
+        return describe(plan, needs, self.store, self.device.type, self.workers(plan))
 
     def workers(self, plan: Plan) -> int:
         from cwbench.planning.estimate import cores
@@ -251,7 +232,7 @@ class Session:
             else:
                 with Pool(self.workers(plan), timeout=self.execution.worker_timeout) as own:
                     outcome = runner.run(plan, own, progress)
-        self._report(outcome)
+        tell_outcome(outcome, self.listener, self.store, self.command)
         return outcome
 
     def _runner(self, protocol: str) -> Runner:
@@ -305,7 +286,7 @@ class Session:
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
             return False
-        return not waits or self._report_states(plan)
+        return not waits or tell_states(plan, self.store, self.listener)
 
     @contextmanager
     def _watching(self, plan: Plan) -> Iterator[None]:
@@ -325,34 +306,6 @@ class Session:
         setups = {s.setup for fleet in plan.fleets for s in fleet}
         code = (name for s in setups for name in named_code(names[s.method], s.env.record()))
         return ["--trust"] if any(code) else []
-
-    # Saying how it ended
-
-    def _report_states(self, plan: Plan) -> bool:
-        """What other processes left of a plan."""
-        states = {s.folder: self.store.folder(s).status() for fleet in plan.fleets for s in fleet}
-        for folder, status in states.items():
-            if status["state"] in ("failed", "diverged", "damaged"):
-                self.listener.warn(f"{status['state']}: {folder}: {status['message']}")
-        done = sum(status["state"] == "done" for status in states.values())
-        if left := len(states) - done:
-            self.listener.warn(f"{left} segments are not done; the same command continues")
-        self.listener.say(f"{done} segments trained; results are in {self.store.root}")
-        return not left
-
-    def _report(self, outcome: Outcome) -> None:
-        warn, say = self.listener.warn, self.listener.say
-        for folder, message in outcome.failed.items():
-            warn(f"failed: {folder}: {message}")
-        for folder in outcome.diverged:
-            warn(f"diverged: {folder}")
-        if outcome.elsewhere:
-            say(f"{outcome.elsewhere} segments were trained by other processes")
-        if outcome.skipped:
-            warn(f"{outcome.skipped} segments wait for one that is not done")
-        if outcome.interrupted:
-            warn(f"stopped; to continue: {self.command}")
-        say(f"{outcome.trained} segments trained; results are in {self.store.root}")
 
 
 def open_session(
@@ -397,45 +350,6 @@ def open_store(folder: Path) -> Store:
             "upgrade, or use another folder",
         )
     return store
-
-
-def describe(session: Session, plan: Plan, needs: Estimate) -> list[str]:
-    """A plan in a few lines: runs, steps, memory, time."""
-    from cwbench.fleet.progress import duration
-    from cwbench.planning.estimate import size
-
-    total, missing = len(plan.segments), plan.missing
-    lines = [
-        f"{len(plan.runs)} runs = {total} segments, {total - missing} done, {missing} to train in "
-        f"{len(plan.fleets)} fleets on {session.device.type}, {session.workers(plan)} workers"
-    ]
-    if missing:
-        lines += resumed(session, plan)
-        device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
-        lines += [
-            f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
-            f"updates: {needs.updates:,}",
-            f"memory: host {size(needs.host_bytes)}{device}; disk {size(needs.disk_bytes)}",
-        ]
-        if needs.seconds is not None:
-            lines.append(
-                f"about {duration(needs.seconds)} from a short measurement on this machine"
-            )
-    return lines
-
-
-def resumed(session: Session, plan: Plan) -> list[str]:
-    """At which steps interrupted segments go on."""
-    from cwbench.fleet.snapshot import step_of
-
-    counts: Counter[tuple[int, int]] = Counter()
-    for segment in (segment for fleet in plan.fleets for segment in fleet):
-        if step := step_of(session.store.folder(segment).snapshot):
-            counts[step, segment.steps] += 1
-    return [
-        f"{number} segments go on at step {step:,} of {steps:,}"
-        for (step, steps), number in sorted(counts.items())
-    ]
 
 
 def method_names(methods: Methods) -> dict[str, str]:

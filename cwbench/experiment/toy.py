@@ -14,7 +14,8 @@ import torch
 
 from cwbench.experiment import build
 from cwbench.experiment.execution import Execution
-from cwbench.experiment.session import Session, Silent
+from cwbench.experiment.listener import Silent
+from cwbench.experiment.session import Session
 from cwbench.fleet import stop
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.sharing import Outcome

@@ -15,7 +15,7 @@ from torch import Tensor
 import cwbench
 from cwbench.cli import main
 from cwbench.experiment import api
-from cwbench.experiment.terminal import Terminal
+from cwbench.experiment.listener import Terminal
 from cwbench.fleet.progress import Quiet
 from cwbench.learner import Batch, Method
 

@@ -1,0 +1,54 @@
+"""Where a session's lines and progress go: a terminal, a notebook, a log, nowhere."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from cwbench.fleet.sharing import Progress
+
+
+class Listener(Protocol):
+    """Who is told what happens: the command line, a notebook, a test."""
+
+    def say(self, text: str) -> None:
+        """One line of information."""
+
+    def warn(self, text: str) -> None:
+        """One line about a problem; shown even where information is not."""
+
+    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+        """Shows progress while training runs inside it."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def say(self, text: str) -> None: ...
+    def warn(self, text: str) -> None: ...
+    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+        from cwbench.fleet.progress import Quiet
+
+        return Quiet()
+
+
+class Terminal:
+    """Prints what a session tells; with `quiet` only problems."""
+
+    def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
+        self.quiet, self.console = quiet, Console(stderr=stderr)
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+        from cwbench.fleet.progress import make_progress
+
+        return make_progress(total_steps, self.console, quiet=self.quiet)

@@ -1,0 +1,81 @@
+"""A plan in a few lines before training, and how it ended after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cwbench.experiment.listener import Listener
+    from cwbench.fleet.sharing import Outcome
+    from cwbench.planning.estimate import Estimate
+    from cwbench.planning.plan import Plan
+    from cwbench.store.results import Store
+
+
+def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: int) -> list[str]:
+    """A plan in a few lines: runs, steps, memory, time."""
+    from cwbench.fleet.progress import duration
+    from cwbench.planning.estimate import size
+
+    total, missing = len(plan.segments), plan.missing
+    lines = [
+        f"{len(plan.runs)} runs = {total} segments, {total - missing} done, {missing} to train in "
+        f"{len(plan.fleets)} fleets on {device}, {workers} workers"
+    ]
+    if missing:
+        lines += resumed(plan, store)
+        on_device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
+        lines += [
+            f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
+            f"updates: {needs.updates:,}",
+            f"memory: host {size(needs.host_bytes)}{on_device}; disk {size(needs.disk_bytes)}",
+        ]
+        if needs.seconds is not None:
+            lines.append(
+                f"about {duration(needs.seconds)} from a short measurement on this machine"
+            )
+    return lines
+
+
+def resumed(plan: Plan, store: Store) -> list[str]:
+    """At which steps interrupted segments go on."""
+    from cwbench.fleet.snapshot import step_of
+
+    counts: Counter[tuple[int, int]] = Counter()
+    for segment in (segment for fleet in plan.fleets for segment in fleet):
+        if step := step_of(store.folder(segment).snapshot):
+            counts[step, segment.steps] += 1
+    return [
+        f"{number} segments go on at step {step:,} of {steps:,}"
+        for (step, steps), number in sorted(counts.items())
+    ]
+
+
+def tell_outcome(outcome: Outcome, listener: Listener, store: Store, command: str) -> None:
+    """What this process left of a plan."""
+    warn, say = listener.warn, listener.say
+    for folder, message in outcome.failed.items():
+        warn(f"failed: {folder}: {message}")
+    for folder in outcome.diverged:
+        warn(f"diverged: {folder}")
+    if outcome.elsewhere:
+        say(f"{outcome.elsewhere} segments were trained by other processes")
+    if outcome.skipped:
+        warn(f"{outcome.skipped} segments wait for one that is not done")
+    if outcome.interrupted:
+        warn(f"stopped; to continue: {command}")
+    say(f"{outcome.trained} segments trained; results are in {store.root}")
+
+
+def tell_states(plan: Plan, store: Store, listener: Listener) -> bool:
+    """What other processes left of a plan; whether they finished it."""
+    states = {s.folder: store.folder(s).status() for fleet in plan.fleets for s in fleet}
+    for folder, status in states.items():
+        if status["state"] in ("failed", "diverged", "damaged"):
+            listener.warn(f"{status['state']}: {folder}: {status['message']}")
+    done = sum(status["state"] == "done" for status in states.values())
+    if left := len(states) - done:
+        listener.warn(f"{left} segments are not done; the same command continues")
+    listener.say(f"{done} segments trained; results are in {store.root}")
+    return not left

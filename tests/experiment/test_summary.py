@@ -1,0 +1,55 @@
+"""What is said of how training ended."""
+
+from pathlib import Path
+
+from cwbench.experiment.listener import Silent
+from cwbench.experiment.summary import tell_outcome, tell_states
+from cwbench.fleet.sharing import Outcome
+from cwbench.planning.plan import Plan
+from cwbench.spec.config import (
+    MetaWorldConfig,
+    MethodConfig,
+    NetworkConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.spec.segment import Segment, Setup
+from cwbench.store.results import Store
+
+
+class Lines(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.lines.append(f"! {text}")
+
+
+SETUP = Setup(
+    "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), MetaWorldConfig(), ScheduleConfig()
+)
+
+
+def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:
+    fleet = tuple(Segment(SETUP, seed, ("push",)) for seed in range(3))
+    plan, store, listener = Plan((), fleet, frozenset(), (fleet,)), Store(tmp_path), Lines()
+    for segment, state in zip(fleet, ("done", "failed", "running"), strict=True):
+        store.folder(segment).create(segment, {})
+        store.folder(segment).set_status(state, message="no memory")
+    assert not tell_states(plan, store, listener)
+    assert listener.lines == [
+        f"! failed: {fleet[1].folder}: no memory",
+        "! 2 segments are not done; the same command continues",
+        f"1 segments trained; results are in {tmp_path}",
+    ]
+
+
+def test_an_interrupted_outcome_says_how_to_continue(tmp_path: Path) -> None:
+    listener = Lines()
+    tell_outcome(Outcome(trained=2, interrupted=True), listener, Store(tmp_path), "cwbench run")
+    assert listener.lines[0] == "! stopped; to continue: cwbench run"
