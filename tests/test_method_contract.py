@@ -86,6 +86,18 @@ def test_updates_keep_the_contract(name: str, check: Callable[[Kit], None], kit:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reset", ["actor", "actor,critic,replay,optimizer,heads"])
+@pytest.mark.parametrize("name", OWN)
+def test_with_a_reset_a_member_of_a_fleet_equals_the_run_alone(
+    name: str, reset: str, kit: Kit
+) -> None:
+    options = {"reset": reset}
+    fleet = kit.train("fleet", seeds=(0, 1), options=options)
+    alone = kit.train("alone", seeds=(1,), options=options)
+    require_same(fleet.store, alone.store, alone.plan.segments)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_member_of_a_fleet_equals_the_run_alone_in_three_tasks(
     name: str, toy_run: Any, tmp_path: Path
