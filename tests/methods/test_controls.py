@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,9 +17,19 @@ MakeTrainer = Callable[..., Trainer]
 TASKS = ("reach-0-1", "reach-2-1000")
 
 
-def ends(made: Any) -> list[dict[str, torch.Tensor]]:
-    store, plan, _ = made
-    return [checkpoint.load(store.folder(segment).end)[0] for segment in plan.segments]
+Ends = Callable[..., list[dict[str, torch.Tensor]]]
+
+
+@pytest.fixture(scope="module")
+def ends(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> Ends:
+    """What the segments of a run end with; each run is trained once."""
+
+    @cache
+    def train(name: str, tasks: tuple[str, ...] = TASKS, **options: str) -> list[Any]:
+        store, plan, _ = toy_run(tmp_path_factory.mktemp(name), name, tasks=tasks, options=options)
+        return [checkpoint.load(store.folder(segment).end)[0] for segment in plan.segments]
+
+    return train
 
 
 def trained(end: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -30,22 +40,21 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
-def test_finetuning_n_trains_as_finetuning(toy_run: Any, tmp_path: Path) -> None:
-    plain = ends(toy_run(tmp_path / "plain", "finetuning", tasks=TASKS))
-    kept = ends(toy_run(tmp_path / "kept", "finetuning-n", tasks=TASKS))
-    assert all(same(trained(a), trained(b)) for a, b in zip(plain, kept, strict=True))
+def test_finetuning_n_trains_as_finetuning(ends: Ends) -> None:
+    pairs = zip(ends("finetuning"), ends("finetuning-n"), strict=True)
+    assert all(same(trained(plain), trained(kept)) for plain, kept in pairs)
 
 
-def test_a_kept_actor_is_the_one_its_task_ended_with(toy_run: Any, tmp_path: Path) -> None:
-    for name in ("finetuning-n", "independent"):
-        first, second = ends(toy_run(tmp_path / name, name, tasks=TASKS))
-        for key, kept in second.items():
-            if key.startswith("method/kept:0/"):
-                actor = key.removeprefix("method/kept:0/")
-                assert torch.equal(kept, first[f"trainer/{actor}"])
-                assert not torch.equal(kept, second[f"trainer/{actor}"])
-        old_head = first["trainer/actor.4.weight"][..., 0, :, :]
-        assert torch.equal(second["trainer/actor.4.weight"][..., 0, :, :], old_head)
+@pytest.mark.parametrize("name", ["finetuning-n", "independent"])
+def test_a_kept_actor_is_the_one_its_task_ended_with(name: str, ends: Ends) -> None:
+    first, second = ends(name)
+    for key, kept in second.items():
+        if key.startswith("method/kept:0/"):
+            actor = key.removeprefix("method/kept:0/")
+            assert torch.equal(kept, first[f"trainer/{actor}"])
+            assert not torch.equal(kept, second[f"trainer/{actor}"])
+    old_head = first["trainer/actor.4.weight"][..., 0, :, :]
+    assert torch.equal(second["trainer/actor.4.weight"][..., 0, :, :], old_head)
 
 
 def test_old_positions_act_with_their_own_copy(make_trainer: MakeTrainer) -> None:
@@ -62,20 +71,13 @@ def test_old_positions_act_with_their_own_copy(make_trainer: MakeTrainer) -> Non
     assert not any(torch.equal(before[name], live[name]) for name in trunk)
 
 
-def test_independent_begins_as_finetuning(toy_run: Any, tmp_path: Path) -> None:
-    [plain] = ends(toy_run(tmp_path / "plain", "finetuning", tasks=TASKS[:1]))
-    [alone] = ends(toy_run(tmp_path / "alone", "independent", tasks=TASKS[:1]))
-    assert same(trained(plain), trained(alone))
+def test_independent_begins_as_finetuning(ends: Ends) -> None:
+    assert same(trained(ends("finetuning")[0]), trained(ends("independent")[0]))
 
 
-def test_a_task_learned_independently_does_not_know_the_one_before(
-    toy_run: Any, tmp_path: Path
-) -> None:
+def test_a_task_learned_independently_does_not_know_the_one_before(ends: Ends) -> None:
     """Its shared weights depend on seed and position only, from beginning to end."""
-    made = [
-        ends(toy_run(tmp_path / first, "independent", tasks=(first, TASKS[1])))
-        for first in (TASKS[0], "reach-4-1")
-    ]
+    made = [ends("independent"), ends("independent", ("reach-4-1", TASKS[1]))]
     assert not torch.equal(*(end[0]["trainer/actor.1.weight"] for end in made))
     for name in made[0][1]:
         shared = name.endswith(("actor.1.weight", "critic.1.weight", "critic.1.bias"))
@@ -93,13 +95,9 @@ def test_initial_weights_of_positions_differ(make_trainer: MakeTrainer) -> None:
     assert not torch.equal(*started)
 
 
-def test_resetting_everything_shared_is_learning_independently(
-    toy_run: Any, tmp_path: Path
-) -> None:
-    options = {"reset": "actor,critic"}
-    reset = ends(toy_run(tmp_path / "reset", "finetuning-n", tasks=TASKS, options=options))
-    alone = ends(toy_run(tmp_path / "alone", "independent", tasks=TASKS))
-    assert all(same(one, other) for one, other in zip(reset, alone, strict=True))
+def test_resetting_everything_shared_is_learning_independently(ends: Ends) -> None:
+    reset = ends("finetuning-n", reset="actor,critic")
+    assert all(same(one, other) for one, other in zip(reset, ends("independent"), strict=True))
 
 
 SHARED_CRITIC = {"critic.0", "critic.1", "critic.2", "critic.3", "critic.norm"}
