@@ -16,6 +16,7 @@ from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, grid
 Array = NDArray[np.float64]
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
 SUCCESS, LOSS = "Reds_r", "Reds"
+NARROW = 0.16  # inches; two decimals do not fit into cells below
 
 
 def pair_matrices(found: PairMatrices) -> Figure:
@@ -24,18 +25,21 @@ def pair_matrices(found: PairMatrices) -> Figure:
     shape = np.ix_(list(rows), list(columns))
     size = (TEXT_WIDTH - 1.3) / 3 - 0.35
     margin = (1.0, 0.95, 0.3, 0.5)
+    percent = size / len(columns) < NARROW
     axes = grid(3, size=(size, size * len(rows) / len(columns)), gap=(0.35, 0), margin=margin)
     for axis, (name, title) in zip(axes, QUANTITIES.items(), strict=True):
         values, lost = found.values[name][shape], name == "forgetting"
         high = max(0.3, float(np.nanmax(values, initial=0.3))) if lost else 1.0
-        image = heat(axis, values, LOSS if lost else SUCCESS, high, dark=1 if lost else 0)
+        colours = LOSS if lost else SUCCESS
+        image = heat(axis, values, colours, high, dark=1 if lost else 0, percent=percent)
         axis.set_xticks(range(len(columns)), list(columns.values()), rotation=90, fontsize=6)
         shown = list(rows.values()) if axis is axes[0] else [""] * len(rows)
         axis.set_yticks(range(len(rows)), shown, fontsize=6)
         axis.set_xlabel("second task")
         average = found.averages[name]
         text = average.why if np.isnan(average.value) else f"average {average.value:.2f}"
-        axis.set_title(f"{title},\n{text}", fontsize=7)
+        unit = " in %" if percent else ""
+        axis.set_title(f"{title}{unit},\n{text}", fontsize=7)
         figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
     axes[0].set_ylabel("first task")
     counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
@@ -44,7 +48,9 @@ def pair_matrices(found: PairMatrices) -> Figure:
     return figure_of(axes)
 
 
-def heat(axis: Axes, values: Array, colours: str, high: float, *, dark: int) -> AxesImage:
+def heat(
+    axis: Axes, values: Array, colours: str, high: float, *, dark: int, percent: bool = False
+) -> AxesImage:
     """A heat map from 0 to `high` with numbers; hatched where there are no data.
 
     `dark` is the end of the colour bar, 0 or 1, where numbers must be white.
@@ -58,9 +64,9 @@ def heat(axis: Axes, values: Array, colours: str, high: float, *, dark: int) -> 
             axis.add_patch(Rectangle(corner, 1, 1, hatch="////", fill=False, ec="0.75", lw=0))
             continue
         white = abs(value / high - dark) < 0.35
-        text = f"{value:.2f}".replace("-0.00", "0.00")
-        colour = "white" if white else "black"
-        axis.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
+        text = f"{round(100 * value)}" if percent else f"{value:.2f}".replace("-0.00", "0.00")
+        colour, points = "white" if white else "black", 4.5 if percent else 5.5
+        axis.text(column, row, text, ha="center", va="center", fontsize=points, color=colour)
     return image
 
 

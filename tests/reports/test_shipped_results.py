@@ -1,5 +1,6 @@
 """The tables in docs/results follow from the runs shipped with them."""
 
+import runpy
 import tarfile
 from pathlib import Path
 
@@ -44,3 +45,10 @@ def test_the_page_shows_the_tables() -> None:
         for value, low, high in table[["value", "low", "high"]].to_numpy()
     ]
     assert [cell for cell in cells if "[" in cell and " / " not in cell] == intervals
+
+
+def test_the_page_of_pairs_shows_what_its_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(RESULTS / "pairs_recall_1.py"), run_name="__main__")
+    rows = capsys.readouterr().out.splitlines()
+    page = (RESULTS / "pairs-recall-1.md").read_text().splitlines()
+    assert len(rows) == 15 and set(rows) <= set(page)
