@@ -173,7 +173,7 @@ def planned_device(execution: Execution, launching: Launching) -> torch.device:
 
 
 def set_up_torch(execution: Execution) -> None:
-    """Settings of torch that change the last bits of results: the same for every process."""
+    """Settings of torch, the same for every process: some change the last bits of results."""
     import torch
 
     # Not measured but decided, for every platform: a measured choice could differ when a run is
@@ -181,3 +181,6 @@ def set_up_torch(execution: Execution) -> None:
     # threads is asked for (docs/performance.md).
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     torch.backends.cuda.matmul.allow_tf32 = execution.tf32
+    # Until a plan says what is faster: threads that wait for each other take a second instead of
+    # milliseconds per update when the machine is busy.
+    torch.set_num_threads(execution.threads or 1)

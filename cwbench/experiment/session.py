@@ -108,6 +108,8 @@ class Session:
         from cwbench.planning.estimate import estimate
 
         with blamed_on(self.methods.values()):
+            if self.here:
+                self._set_threads(plan)
             return estimate(
                 plan,
                 self.costs,

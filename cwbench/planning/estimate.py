@@ -183,32 +183,40 @@ class Costs:
         times = self._times[key][runs] = self._cached(first, runs)
         return times
 
+    def known(self, what: Mapping[str, Any], measure: Callable[[], list[float]]) -> list[float]:
+        """Numbers that an earlier command measured on this machine, or a measurement now."""
+        numbers = None if self.cache is None else self.cache.get(what)
+        if numbers is None:
+            numbers = measure()
+            if self.cache is not None:
+                self.cache.put(what, numbers)
+        return numbers
+
     def _cached(self, first: Segment, runs: int) -> "Times":
-        """From an earlier command, if it measured the same."""
         what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
         what |= {"compiled": True} if self.compiled else {}
-        if self.cache is None:
-            return self._measure(first, runs)
-        if (known := self.cache.get(what)) is not None:
-            return Times(*known)
-        times = self._measure(first, runs)
-        self.cache.put(what, list(astuple(times)))
-        return times
+        return Times(*self.known(what, lambda: list(astuple(self._measure(first, runs)))))
 
     def _measure(self, first: Segment, runs: int) -> "Times":
         method_class, dims = self.method(first)
         trainer = Rehearsal([first] * runs, method_class, dims, self.device)
         start, budget = time.monotonic(), max(0.05, self._left / 10)
         update = _seconds_per_update(trainer, budget)
-        step = seconds_per_call(_stepper(first, trainer), budget / 2) / CHUNK
+        step = self._step_seconds(first, trainer, budget / 2)
         self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
-        return Times(
-            update * (COMPILED_TIME if self.compiled else 1),
-            step / envs.step_cost(first.tasks[-1], first.setup.env),
-            trainer.count_retraining(),
-            episodes,
-        )
+        update *= COMPILED_TIME if self.compiled else 1
+        return Times(update, step, trainer.count_retraining(), episodes)
+
+    def _step_seconds(self, first: Segment, trainer: Trainer, budget: float) -> float:
+        """Of a task of mean cost; shared by methods, since importing a simulator takes seconds."""
+        env, layout = first.setup.env, trainer.policy.layout(trainer.num_tasks)
+
+        def measure() -> list[float]:
+            seconds = seconds_per_call(_stepper(first, trainer), budget) / CHUNK
+            return [seconds / envs.step_cost(first.tasks[-1], env)]
+
+        return self.known({"step": env.record(), "actor": layout.size}, measure)[0]
 
     def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
         if segment.joint or segment.position in self.POSITIONS:
@@ -413,12 +421,20 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
     if costs.device.type != "cpu" or cores() == 1:
         return 1
     fleet = max(plan.fleets, key=len)
-    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device)
-    seconds = {}
-    for threads in (1, cores()):
-        torch.set_num_threads(threads)
-        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.15)
-    return min(seconds, key=lambda threads: seconds[threads])
+    first, choices = fleet[0], (1, cores())
+    torch.set_num_threads(1)
+
+    def measure() -> list[float]:
+        trainer, seconds = Rehearsal(fleet, *costs.method(first), costs.device), []
+        for threads in choices:
+            torch.set_num_threads(threads)
+            seconds.append(seconds_per_call(partial(trainer.train, 1), 0.15))
+        torch.set_num_threads(1)  # part of what the cache knows numbers by
+        return seconds
+
+    what = {"threads": choices, "fleet": first.setup.fleet_key(), "tasks": first.tasks}
+    seconds = costs.known(what | {"runs": len(fleet)}, measure)
+    return choices[seconds.index(min(seconds))]
 
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:

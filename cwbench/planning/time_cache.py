@@ -35,7 +35,7 @@ class TimeCache:
     """Numbers by what they were measured of. A file that cannot be read or written is ignored."""
 
     def __init__(self, file: Path, device: torch.device) -> None:
-        self.file, self.machine = file, machine(device)
+        self.file, self.device = file, device
 
     def _read(self) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):
@@ -45,7 +45,7 @@ class TimeCache:
         return {}
 
     def _key(self, what: Mapping[str, Any]) -> str:
-        return digest({"machine": self.machine, "what": what})
+        return digest({"machine": machine(self.device), "what": what})
 
     def get(self, what: Mapping[str, Any]) -> list[float] | None:
         entry = self._read().get(self._key(what))

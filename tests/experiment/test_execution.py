@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cwbench.cli.options import click_options
-from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.execution import Execution, Launching, set_up_torch
 from cwbench.spec.options import resolve
 
 
@@ -51,3 +51,11 @@ def test_defaults_are_those_of_the_command_line() -> None:
 
     command = click.Command("run", params=list(click_options(Launching, group="")))
     assert resolve(Launching, command.make_context("run", []).params) == Launching()
+
+
+def test_plans_are_measured_with_one_thread_unless_asked_otherwise() -> None:
+    """Two threads on a busy machine take a hundred times as long."""
+    set_up_torch(Execution(threads=2))
+    assert torch.get_num_threads() == 2
+    set_up_torch(Execution())
+    assert torch.get_num_threads() == 1

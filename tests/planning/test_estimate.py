@@ -16,7 +16,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
 from cwbench.planning import estimate
 from cwbench.planning.estimate import kept_bytes, replay_bytes
-from cwbench.planning.plan import groups_on_cuda
+from cwbench.planning.plan import Plan, groups_on_cuda
 from cwbench.planning.time_cache import TimeCache
 from cwbench.spec.config import GROUPS
 from cwbench.spec.options import resolve
@@ -238,3 +238,26 @@ def test_times_are_measured_once_on_a_machine(
     assert times() == estimate.Times(0.5, 0.25, 3, 4) and len(measured) == 2
     (tmp_path / "folder" / "times.json").write_text("damaged")
     assert times() == estimate.Times(0.5, 0.25, 3, 4) and len(measured) == 3
+
+
+def test_threads_are_measured_once_on_a_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two threads take half the time here."""
+    segments, method_class = fleet_of("finetuning")
+    plan = Plan((), (), frozenset(), ((segments[0],),))
+    device = torch.device("cpu")
+    cache = TimeCache(tmp_path / "times.json", device)
+    asked = []
+
+    def seconds(action: object, budget: float) -> float:
+        asked.append(torch.get_num_threads())
+        return 1 / asked[-1]
+
+    monkeypatch.setattr(estimate, "cores", lambda: 2)
+    monkeypatch.setattr(estimate, "seconds_per_call", seconds)
+    for _ in range(2):
+        costs = estimate.Costs({segments[0].setup.method: method_class}, device, cache=cache)
+        assert estimate.pick_threads(plan, costs) == 2
+    torch.set_num_threads(1)
+    assert asked == [1, 2]
