@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from pathlib import Path
 from statistics import fmean
@@ -379,8 +379,12 @@ class Memory:
 
     def __init__(self, costs: Costs, workers: int, grouping: Grouping, fleets: int = 1) -> None:
         """`fleets`: how many share the memory."""
-        self.costs, self.workers, self.grouping = costs, workers, grouping
-        self.free = free_bytes(costs.device, workers) // fleets
+        self.costs, self.workers, self.grouping, self.fleets = costs, workers, grouping, fleets
+
+    @cached_property
+    def free(self) -> int:
+        """Asked for only where it matters: a plan for another machine's GPU needs none here."""
+        return free_bytes(self.costs.device, self.workers) // self.fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
         return sum(map(self.costs.fleet_bytes, self.grouping(fleet)))
