@@ -1,6 +1,7 @@
 """Tables that commands print."""
 
 import json
+import os
 from collections.abc import Sequence
 
 import click
@@ -12,12 +13,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) -> None:
-    """A table that is plain text when it goes to a file; or JSON, an object per row."""
+    """A table that is plain text when it goes to a file; or JSON, an object per row.
+
+    Cells of a narrow terminal are wrapped, not cut off: names can still be copied.
+    """
     if as_json:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
         return
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*map(escape, row))
-    width = None if Console().is_terminal else 160
+    width = None if Console().is_terminal or "COLUMNS" in os.environ else 160
     Console(width=width).print(table)

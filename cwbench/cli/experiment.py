@@ -37,10 +37,10 @@ def experiment(
     Several at once train what they have in common once. `experiment list` shows those there are,
     `experiment show NAME` the file of one, to copy and change.
     """
-    training = Training.take(given)
-    if wanted[0] == "list" and len(wanted) == 1:
-        list_experiments()
+    if wanted == ("list",):
+        list_experiments(as_json=given["as_json"])
         return
+    training = Training.take(given)
     if wanted[0] == "show" and len(wanted) == 2:
         click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
         return
@@ -74,9 +74,9 @@ def train(chosen: list[Experiment], training: Training) -> bool:
     return execute(parts, methods, training)
 
 
-def list_experiments() -> None:
+def list_experiments(*, as_json: bool = False) -> None:
     show([_row(read(name)) for name in names()], "experiment", "runs", "methods", "sequences",
-         "seeds", "what for")  # fmt: skip
+         "seeds", "what for", as_json=as_json)  # fmt: skip
 
 
 def _row(one: Experiment) -> tuple[str, ...]:

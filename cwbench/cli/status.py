@@ -48,7 +48,7 @@ def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json:
     listed = [s for s in segments if everything or s.state not in ("done", "waiting")]
     if listed:
         click.echo()
-        columns = ("segment", "method", "state", "steps", "steps/s", "note")
+        columns = ("segment", "state", "steps", "steps/s", "note")
         show([_segment_row(segment) for segment in listed], *columns)
     if errors:
         _show_errors(segments)
@@ -87,13 +87,13 @@ def _show_experiments(experiments: Sequence[Any]) -> None:
     if not experiments:
         click.echo("no experiment is recorded here")
         return
+    states = [s for s in experiments[0].counts if any(one.counts[s] for one in experiments)]
     rows = []
     for one in experiments:
         protocols = ",".join(sorted({segment.protocol for segment in one.segments}))
-        numbers = [str(number or "-") for number in one.counts.values()]
+        numbers = [str(one.counts[state] or "-") for state in states]
         share = f"{one.step / max(one.steps, 1):.0%} of {one.steps:,}"
         rows.append((one.name, protocols, str(one.runs), str(len(one.segments)), *numbers, share))
-    states = list(experiments[0].counts)
     show(rows, "experiment", "protocol", "runs", "segments", *states, "steps")
 
 
@@ -111,7 +111,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     elif segment.state == "waiting":
         note = f"for {segment.waits_for}" if segment.waits_for else "not started"
     steps = f"{segment.step:,}/{segment.steps:,}"
-    return name, segment.method, segment.state, steps, speed, note
+    return name, segment.state, steps, speed, note
 
 
 def show_runs(results: Path) -> None:

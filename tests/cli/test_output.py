@@ -37,6 +37,22 @@ def test_lists_as_json(
     assert value in [row[key] for row in rows]
 
 
+@pytest.mark.parametrize("command", ["methods", "tasks", "sequences", "doctor", "experiment list"])
+def test_tables_fit_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    main(command.split())
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown  # nothing is cut off
+
+
+def test_experiments_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["experiment", "list", "--json"])
+    assert {"cw3", "cw10"} < {row["experiment"] for row in json.loads(capsys.readouterr().out)}
+
+
 def test_a_plan_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["run", "--method", "finetuning", "--seq", "push,hammer", "--protocol", "smoke"]
     args += ["--seeds", "0-2", "--dry-run", "--json", "--threads", "1"]
@@ -61,6 +77,15 @@ def test_a_plan_of_two_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert exit_code.value.code == 2
     assert "--coef is no option that all methods have" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_for_a_gpu_of_another_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["run", "--method", "finetuning", "--seq", "point3", "--protocol", "demo"]
+    args += ["--launcher", "print", "--device", "cuda", "--dry-run"]
+    main([*args, "--results", str(tmp_path / "results")])
+    assert "3 to train in 3 fleets on cuda" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -39,7 +39,7 @@ def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> No
     capsys.readouterr()
     assert states(tmp_path) == ["done", "failed", "waiting"]
     main(["status", str(tmp_path)])
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "could not convert string to float" in shown
     assert "reach-4-1" not in shown  # waiting ones are counted, not listed
     main(["status", str(tmp_path), "--all"])
