@@ -45,6 +45,9 @@ def renew(trainer: Trainer, network: str, layer: int, units: Tensor, fresh: Tens
     and target networks change alike.
     """
     own = f"{network}.{layer}"
+    norms = {f"{network}.norm.scale": 1, f"{network}.norm.shift": 0}
+    if layer or not norms.keys() <= trainer.params.keys():
+        norms = {}  # LayerNorm is in the first layer, or nowhere
     outgoing = f"{network}.{layer + 1}.weight"
     column, row = units.unsqueeze(-2), units.unsqueeze(-1)
     if trainer.networks[network].per_task(outgoing):
@@ -54,13 +57,11 @@ def renew(trainer: Trainer, network: str, layer: int, units: Tensor, fresh: Tens
         weight = table[f"{own}.weight"].detach()
         weight.copy_(torch.where(column, fresh, weight))
         table[f"{own}.bias"].detach().masked_fill_(units, 0)
-        if layer == 0:
-            table[f"{network}.norm.scale"].detach().masked_fill_(units, 1)
-            table[f"{network}.norm.shift"].detach().masked_fill_(units, 0)
+        for name, start in norms.items():
+            table[name].detach().masked_fill_(units, start)
         table[outgoing].detach().masked_fill_(row, 0)
     masks = {f"{own}.weight": column, f"{own}.bias": units, outgoing: row}
-    if layer == 0:
-        masks |= {f"{network}.norm.scale": units, f"{network}.norm.shift": units}
+    masks |= dict.fromkeys(norms, units)
     for moments in (trainer.optimizer.mean, trainer.optimizer.square):
         for name, mask in masks.items():
             moments[name].masked_fill_(mask, 0)

@@ -15,6 +15,7 @@ from cwbench.methods.continual_backprop import (
     least_useful,
 )
 from cwbench.methods.redo import ReDo, ReDoConfig, dormancy
+from cwbench.spec.config import NetworkConfig
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -64,6 +65,16 @@ def test_redo_renews_a_silent_unit_and_changes_no_output(
         elif name in (following, f"critic.{layer + 1}.weight"):
             expected[0, ..., 5, :] = 0
         assert torch.equal(now, expected), name
+
+
+def test_a_first_layer_without_layer_norm_is_renewed_too(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer([0], network=NetworkConfig(width=16, layer_norm="off"))
+    silence(trainer, 0, 5)
+    before = outputs(trainer)
+    ReDo(ReDoConfig(tau=1e-6), trainer).at_interval()
+    assert trainer.params["actor.0.weight"].detach()[0, :, 5].abs().max() > 0
+    for now, then in zip(outputs(trainer), before, strict=True):
+        torch.testing.assert_close(now, then, rtol=0, atol=1e-6)
 
 
 def test_no_unit_is_dormant_below_zero(make_trainer: MakeTrainer) -> None:
