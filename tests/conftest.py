@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from torch import Tensor
 
 from cwbench.experiment.toy import ToyResult, train_toy
@@ -16,6 +17,10 @@ from cwbench.learner.trainer import Trainer
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.store import files
+
+# How long an example takes says more about the machine's load than about the code.
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any load")
 
 
 @pytest.fixture(scope="session", autouse=True)

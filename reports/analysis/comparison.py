@@ -105,9 +105,10 @@ def profile_band(
 ) -> tuple[Array, Array]:
     """Pointwise percentile band of a profile; seeds, the columns of [S, R], are resampled."""
     picks = np.random.default_rng(0).integers(scores.shape[1], size=(resamples, scores.shape[1]))
-    drawn = [scores[:, pick] for pick in picks]
-    known = [draw for draw in drawn if not np.isnan(draw).all()]
-    profiles = np.array([profile(draw, thresholds) for draw in known])
+    drawn = np.moveaxis(scores[:, picks], 0, 1).reshape(resamples, -1)
+    known = (~np.isnan(drawn)).sum(1)
+    above = (drawn[known > 0, None, :] > thresholds[:, None]).sum(2)
+    profiles = above / known[known > 0, None]
     low, high = np.quantile(profiles, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 

@@ -8,6 +8,7 @@ share their seeds.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,22 @@ def resampled(seeds: int, resamples: int, rng: np.random.Generator) -> Array:
     return np.asarray(counts.reshape(resamples, seeds) / seeds)
 
 
+Random = np.random.Generator | int  # a generator, or the seed of one that starts here
+
+
+def draw_weights(seeds: Sequence[int], resamples: int, rng: Random) -> tuple[Array, ...]:
+    """Resampled weights of each group of seeds."""
+    if isinstance(rng, int):
+        return _drawn(tuple(seeds), resamples, rng)
+    return tuple(resampled(count, resamples, rng) for count in seeds)
+
+
+@lru_cache(maxsize=16)
+def _drawn(seeds: tuple[int, ...], resamples: int, seed: int) -> tuple[Array, ...]:
+    """A report has thousands of intervals, and most of them have equally many seeds."""
+    return draw_weights(seeds, resamples, np.random.default_rng(seed))
+
+
 def percentile_interval(draws: Array, level: float = LEVEL) -> tuple[float, float]:
     """Quantiles with midpoint interpolation, as published. Resamples without data are left out."""
     draws = draws[~np.isnan(draws)]
@@ -113,7 +130,7 @@ def estimate(
     statistic: Statistic,
     seeds: Sequence[int],
     *,
-    rng: np.random.Generator,
+    rng: Random,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),
@@ -126,7 +143,7 @@ def estimate(
     value = float(statistic(*map(uniform, seeds))[0])
     if min(seeds) < 2 or np.isnan(value):
         return Estimate(value)
-    draws = statistic(*(resampled(count, resamples, rng) for count in seeds))
+    draws = statistic(*draw_weights(seeds, resamples, rng))
     return with_intervals(value, draws, *jackknife(statistic, seeds), level=level, bounds=bounds)
 
 
@@ -175,7 +192,7 @@ def widened(value: float, ends: Array, draws: Array, reach: float, level: float 
 def mean_estimate(
     scores: Array,
     *,
-    rng: np.random.Generator,
+    rng: Random,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),

@@ -59,6 +59,7 @@ class Scores:
     resamples: int = RESAMPLES
     _references: dict[str, Reference] = field(default_factory=dict)
     _scores: dict[tuple[str, ...], Score] = field(default_factory=dict)
+    _per_run: dict[tuple[str, str], Array] = field(default_factory=dict)
 
     @cached_property
     def window(self) -> int:
@@ -75,7 +76,14 @@ class Scores:
         return self._references[group.setup]
 
     def per_run(self, group: Group, metric: str) -> Array:
-        """[R]: one value per seed. Transfer has none, being a ratio of means over seeds..."""
+        """[R]: one value per seed."""
+        key = (group.key, metric)
+        if key not in self._per_run:
+            self._per_run[key] = self._each_run(group, metric)
+        return self._per_run[key]
+
+    def _each_run(self, group: Group, metric: str) -> Array:
+        """Transfer has no value per seed, being a ratio of means over seeds..."""
         if metric == "training_performance":
             done = ~np.isnan(group.complete).all((1, 2, 3))
             return np.where(done, metrics.training_performance(group.training), np.nan)
@@ -122,9 +130,8 @@ class Scores:
         """The mean over sequences of values [S, R] whose columns are seeds."""
         if np.isnan(rows).all(1).any():
             return nothing("no finished run")
-        rng = np.random.default_rng(SEED)
         value = mean_estimate(
-            rows, rng=rng, resamples=self.resamples, level=self.level, bounds=bounds
+            rows, rng=SEED, resamples=self.resamples, level=self.level, bounds=bounds
         )
         return Score(value, seeds, one_seed(seeds))
 
@@ -145,7 +152,7 @@ class Scores:
         value = estimate(
             statistic,
             groups,
-            rng=np.random.default_rng(SEED),
+            rng=SEED,
             resamples=self.resamples,
             level=self.level,
             bounds=names.METRICS[metric].bounds,

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
-from cwbench.reports.analysis.metrics import default_window
+from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store.runs import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
+Rows = NDArray[np.intp]  # indices of rows in a table
 Measure = tuple[str, str]  # quantity and network of a diagnostic; no network for `kl`
 LOGGED = tuple(names.STATISTICS)  # statistics of training
 COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
@@ -170,6 +171,11 @@ class Group:
         done = np.array([run.state == "done" for run in self.runs])
         return np.where(done[:, None, None, None], self.success, np.nan)
 
+    @cached_property
+    def own_windows(self) -> Array:
+        """[R, N, E]: success on each task in its own window, of runs that have ended."""
+        return own_window(self.complete)
+
 
 @dataclass(eq=False)
 class Study:
@@ -231,8 +237,10 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         members[row["sequence"], row["setup"]].append(row)
-    evals, train = _by_run(loaded.evals), _by_run(loaded.train)
-    logged = _by_run(loaded.train, ("step", *LOGGED), np.float64)
+    evals = _by_run(loaded.evals, rows_of(loaded.evals))
+    trained = rows_of(loaded.train)
+    train = _by_run(loaded.train, trained)
+    logged = _by_run(loaded.train, trained, ("step", *LOGGED), np.float64)
     groups = [
         _group(
             sorted(rows, key=lambda row: int(row["seed"])),
@@ -315,18 +323,26 @@ def _protocols(
     return found
 
 
+def rows_of(table: pd.DataFrame) -> dict[str, Rows]:
+    """Run -> its rows."""
+    places = table.groupby("run", sort=False).indices
+    return {str(run): np.asarray(rows) for run, rows in places.items()}
+
+
 def _by_run(
-    table: pd.DataFrame, columns_of: Sequence[str] = COUNTS, kind: type[np.generic] = np.int64
+    table: pd.DataFrame,
+    rows_of_runs: Mapping[str, Rows],
+    columns_of: Sequence[str] = COUNTS,
+    kind: type[np.generic] = np.int64,
 ) -> dict[str, dict[str, Any]]:
     """Run -> its columns, of counts unless others are named."""
     names = [name for name in columns_of if name in table.columns]
     # Sums of scores, whole where a score is a success; NaN where a file has no such count.
     kinds = dict.fromkeys(SUCCESS_COLUMNS.values(), np.float64)
     columns = {name: table[name].to_numpy(kinds.get(name, kind)) for name in names}
-    places = table.groupby("run", sort=False).indices
     return {
-        str(run): {name: column[rows] for name, column in columns.items()}
-        for run, rows in places.items()
+        run: {name: column[rows] for name, column in columns.items()}
+        for run, rows in rows_of_runs.items()
     }
 
 

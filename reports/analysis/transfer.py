@@ -42,7 +42,7 @@ TRANSFER = {
 def values_of(position: Position, last: int | None) -> Values:
     """Area, or mean of the last evaluations, of a position's own window; seeds that have ended."""
     group, index = position
-    curve = metrics.own_window(group.complete)[:, index, 0 if last is None else -last :]
+    curve = group.own_windows[:, index, 0 if last is None else -last :]
     return {
         seed: float(value)
         for seed, value in zip(group.seeds, curve.mean(1), strict=True)
