@@ -46,8 +46,9 @@ class Run:
 class Runs(SequenceOf[Run]):
     """Runs of a results folder, in the order in which they were asked for.
 
-    `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training`, `diagnostics` and
-    `summary` are pandas tables; `problems` names everything on disk that could not be read.
+    `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training`, `diagnostics`,
+    `metrics` and `summary` are pandas tables; `problems` names everything on disk that could not
+    be read.
     """
 
     def __init__(self, runs: Collection[Run], tables: stored.Runs) -> None:
@@ -130,6 +131,17 @@ class Runs(SequenceOf[Run]):
         table = self._keyed(self._tables.diagnostics, "position")
         table.insert(len(KEYS) + 2, "task", self._trained(table, "position"))
         return table
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row per run that has ended: average performance, forgetting, ...
+
+        See docs/reports.md for their definitions; NaN where a metric is not defined.
+        """
+        from cwbench.reports.analysis.scores import run_metrics
+
+        table = run_metrics(self._tables)
+        return self.summary[list(KEYS)].merge(table, on="run", how="inner")
 
     def _keyed(self, table: pd.DataFrame, position: str) -> pd.DataFrame:
         """The rows of these runs, with the columns that say which run it is in front."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cwbench import __version__
+from cwbench.spec.version import __version__
 
 
 def fingerprint(content: Any) -> str:

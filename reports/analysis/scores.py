@@ -1,18 +1,21 @@
 """From groups of runs to estimates: what a table cell, a bar or a dot shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import Reference, find
-from cwbench.reports.analysis.study import Group, Protocol, Study
+from cwbench.reports.analysis.study import Group, Protocol, Study, arrange
 from cwbench.reports.analysis.transfer import TRANSFER, Position, values_of
 from cwbench.reports.analysis.transfer import statistic as transfer_statistic
+from cwbench.store.runs import Runs
 
 Array = NDArray[np.float64]
 FREE = (-np.inf, np.inf)
@@ -178,3 +181,19 @@ def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]
         start += len(value)
     known = ~np.isnan(rows)
     return rows[:, known.any(0)], int(known.sum(1).min())
+
+
+def run_metrics(loaded: Runs) -> pd.DataFrame:
+    """One row per run that has ended, one column per metric that a single run has."""
+    study = arrange(loaded)
+    rows = [row for protocol in study.protocols for row in _rows(Scores(study, protocol))]
+    return pd.DataFrame(rows, columns=["run", *PER_RUN])
+
+
+def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
+    for group in scores.study.of(scores.protocol):
+        defined = [metric for metric in PER_RUN if metric in ALSO_JOINT or not group.joint]
+        values = {metric: scores.per_run(group, metric) for metric in defined}
+        for index, run in enumerate(group.runs):
+            if run.state == "done":
+                yield {"run": run.name, **{name: own[index] for name, own in values.items()}}

@@ -51,6 +51,20 @@ def test_training_names_the_task_or_all(folder: Path) -> None:
     assert tasks["multitask"].tolist() == ["all"]
 
 
+def test_metrics_have_a_row_per_run_that_has_ended(folder: Path) -> None:
+    runs = cwbench.load_runs(folder)
+    metrics = runs.metrics.set_index(["method", "seed"])
+    assert len(metrics) == 3
+    # With three evaluations a task, an end value is the last evaluation.
+    last = runs.evaluations.query("step == 180").groupby(["method", "seed"])["success_rate"].mean()
+    assert metrics["average_performance"].to_dict() == pytest.approx(last.to_dict())
+    assert metrics["forgetting"].isna().to_dict() == {
+        ("finetuning", 0): False,
+        ("finetuning", 1): False,
+        ("multitask", 0): True,
+    }
+
+
 def test_diagnostics_are_a_table(folder: Path, tmp_path: Path) -> None:
     """Those of one segment, made up; the other runs have none."""
     assert cwbench.load_runs(folder).diagnostics.empty
