@@ -1,4 +1,4 @@
-"""The pictures of reports.md: the page from shipped results, figures and a table from made-up ones.
+"""The pictures of reports.md: page, table and curves from shipped results, pairs invented.
 
     python docs/make_samples.py          # all
     python docs/make_samples.py page     # the page only: needs no TeX
@@ -9,7 +9,6 @@ Needs `pip install -e '.[test]' pillow`, chromium, pdflatex and pdftoppm.
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -20,13 +19,12 @@ from playwright.sync_api import ViewportSize, sync_playwright
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
-from sample_results import METHODS, Setting, singles, write_results  # noqa: E402
+from sample_results import Setting, write_results  # noqa: E402
 
-from cwbench import sequences  # noqa: E402
 from cwbench.reports import build  # noqa: E402
+from cwbench.store.merge import merge  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
-TRIPLETS = [f"cw3-{number}" for number in range(1, 9)]
 PAIRS = [f"pair-{first}-{second}" for first in range(10) for second in range(10)]
 SHOTS: dict[
     str, tuple[int, int, Literal["light", "dark"], str]
@@ -35,20 +33,6 @@ SHOTS: dict[
     "page-dark": (1180, 1000, "dark", "comparison-of-methods"),
     "page-phone": (400, 900, "light", ""),
 }
-
-
-def results(folder: Path) -> None:
-    """Six methods on CW3, references, 100 pairs, and one method half way."""
-    finished = [Setting(method) for method in METHODS if method != "packnet"]
-    write_results(folder, sequence_names=TRIPLETS, settings=finished, name="cw3")
-    write_results(
-        folder, sequence_names=TRIPLETS, settings=[Setting("packnet")], name="half", upto=0.6
-    )
-    write_results(
-        folder, sequence_names=PAIRS, settings=[Setting("perfect_memory")], name="p", seeds=[0, 1]
-    )
-    tasks = singles(sequences.CW_TASKS)
-    write_results(folder, sequence_names=tasks, settings=[Setting("finetuning")], name="reference")
 
 
 def small(source: Path, name: str, width: int) -> None:
@@ -74,42 +58,56 @@ def screenshots(page: Path, folder: Path) -> None:
 
 
 def table(report: Path, folder: Path) -> None:
-    """The first table of `report.tex` as it prints."""
+    """One table as it prints."""
+    text = rf"{build.PREAMBLE}\pagestyle{{empty}}\input{{tables/cw3}}\end{{document}}"
+    (report / "one.tex").write_text(text, encoding="utf-8")
     for command in (
-        ["pdflatex", "-interaction=batchmode", "report.tex"],
-        ["pdftoppm", "-r", "110", "-f", "1", "-l", "1", "-png", "report.pdf", "printed"],
+        ["pdflatex", "-interaction=batchmode", "one.tex"],
+        ["pdftoppm", "-r", "110", "-f", "1", "-l", "1", "-png", "one.pdf", "printed"],
     ):
         subprocess.run(command, cwd=report, check=True, stdout=subprocess.DEVNULL)
     [page] = report.glob("printed*.png")
     image = Image.open(page).convert("L")
-    box = image.point(lambda value: 255 * (value < 200)).crop((0, 0, image.width, 1150)).getbbox()
+    box = image.point(lambda value: 255 * (value < 200)).getbbox()
     assert box is not None, "an empty page"
     image.crop((box[0] - 10, box[1] - 10, box[2] + 10, box[3] + 10)).save(folder / "table.png")
     small(folder / "table.png", "table", 900)
 
 
-def shipped_page() -> None:
-    """The page of the results in docs/results, wide, dark and on a phone."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with tarfile.open(Path(__file__).parent / "results" / "cw3-1.tar.gz") as archive:
-            archive.extractall(folder, filter="data")
-        screenshots(build.write_page(folder / "cw3-1", folder / "report"), folder)
+def shipped(folder: Path) -> Path:
+    """All runs of docs/results in one folder."""
+    archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
+    merge(archives, folder / "shipped results")
+    return folder / "shipped results"
+
+
+def report(results: Path) -> Path:
+    out = results.parent / f"{results.name} report"
+    build.write_report(build.read(results), results, out)
+    return out
+
+
+def pairs(folder: Path) -> None:
+    """The matrices of 100 pairs, from invented curves."""
+    results = write_results(
+        folder / "pairs", sequence_names=PAIRS, settings=[Setting("perfect_memory")], seeds=[0, 1]
+    )
+    name = "pairs-perfect_memory"
+    small(report(results) / "figures" / f"{name}.png", name, 1300)
 
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    shipped_page()
-    if sys.argv[1:] == ["page"]:
-        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        results(folder / "results")
-        study = build.read(folder / "results")
-        build.write_report(study, folder / "results", folder / "report")
-        table(folder / "report", folder)
-        for figure in ("cw3-average", "pairs-perfect_memory", "seeds"):
-            small(folder / "report" / "figures" / f"{figure}.png", figure, 1300)
+        results = shipped(folder)
+        screenshots(build.write_page(results, folder / "page"), folder)
+        if sys.argv[1:] == ["page"]:
+            return
+        made = report(results)
+        table(made, folder)
+        small(made / "figures" / "cw3-average.png", "cw3-average", 1300)
+        pairs(folder)
 
 
 if __name__ == "__main__":

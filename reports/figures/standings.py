@@ -25,7 +25,7 @@ def _rows(axis: Axes, found: Sequence[Standing]) -> None:
             axis.hlines(height, got.low, got.high, color=style["color"], lw=2.5, alpha=0.45)
         axis.plot(got.value, height, "o", ms=3.5, color=style["color"])
     axis.set_yticks(range(len(found)), [row.setting.title for row in found])
-    axis.set_ylim(len(found) - 0.5, -0.5)
+    axis.set_ylim(max(len(found), 1) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", lw=0.4, color="0.9")
 
