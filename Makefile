@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-commands test-slow test-cluster test-sharing wheel-test faults results-check newcomer smoke-methods docs lint install clean
+.PHONY: demo test test-commands test-slow test-cluster test-sharing wheel-test faults results-check results-page newcomer smoke-methods docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +52,10 @@ wheel-test: $(STAMP)
 # Every shipped table again, from the runs shipped with it.
 results-check: $(STAMP)
 	$(BIN)/python scripts/results_check.py
+
+# docs/results/index.html: the page of all shipped runs. To be run after adding an archive.
+results-page: $(STAMP)
+	$(BIN)/python scripts/results_page.py
 
 # Kills, power cuts, full disks, damaged and mutated files; ends with a table of what became of them.
 faults: $(STAMP)

@@ -133,10 +133,21 @@ def latex_figure(name: str) -> str:
     )
 
 
-def write_page(results: Path, out: Path) -> Path:
-    """Only the page, e.g. every minute during a run. Unfinished runs are shown as such."""
+def write_page(
+    results: Path, out: Path, *, compare: str | None = None, linked: bool = True
+) -> Path:
+    """Only the page, e.g. every minute during a run. Unfinished runs are shown as such.
+
+    Without `linked` the page names segment folders but does not link to them: to be published.
+    """
     study = read(results)
-    return _page(study, list(tables_of(study)), results, out)
+    tables = list(tables_of(study, compare=compare))
+    return _page(study, tables, results, out, linked=linked, lint=_lint(compare))
+
+
+def _lint(compare: str | None) -> list[str] | None:
+    """What is impossible among the published numbers that are shown."""
+    return None if compare is None else paper_numbers.lint() if compare == "paper" else []
 
 
 def _page(
@@ -145,12 +156,14 @@ def _page(
     results: Path,
     out: Path,
     *,
-    linked: Sequence[str] = (),
+    files: Sequence[str] = (),
     lint: Sequence[str] | None = None,
+    linked: bool = True,
 ) -> Path:
     """Replace the page in one step: a browser may be reading it."""
     out.mkdir(parents=True, exist_ok=True)
-    text = page.render(study, tables, results=results, out=out, linked=linked, lint=lint)
+    way = Path(os.path.relpath(results, out)).as_posix() if linked else None
+    text = page.render(study, tables, results=results, way=way, files=files, lint=lint)
     file = out / "index.html"
     temporary = out / f".index.html.{os.getpid()}"
     temporary.write_text(text, encoding="utf-8")
@@ -208,12 +221,11 @@ def write_report(
     with _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure) for figure in plan]
         tables = list(tables_of(study, compare=compare))
-        linked = write_tables(tables, out, [file.name for _, _, file in plan])
-        linked += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
-        lint = None if compare is None else paper_numbers.lint() if compare == "paper" else []
+        files = write_tables(tables, out, [file.name for _, _, file in plan])
+        files += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
-        linked.append("checklist.md")
-        index = _page(study, tables, results, out, linked=linked, lint=lint)
+        files.append("checklist.md")
+        index = _page(study, tables, results, out, files=files, lint=_lint(compare))
         for job in drawn:
             job.result()
     return Made(index, len(tables), len(plan), study.problems)

@@ -32,7 +32,8 @@ def live_section(study: Study, results: Path) -> str:
             fleets[key].append(record)
     success = _last_success(study) if fleets else {}
     rows = "".join(_row(name, records, success) for (name, _), records in fleets.items())
-    table = f'<div class="scroll"><table>{_head()}<tbody>{rows}</tbody></table></div>'
+    body = f"{_head()}<tbody>{rows}</tbody>"
+    table = f'<div class="scroll"><table aria-label="Fleets in training">{body}</table></div>'
     return (table if rows else "") + _stopped(stopped)
 
 

@@ -1,10 +1,9 @@
 """One self-contained page: opens from disk, needs no network, and no scripts to be read."""
 
-import os
 import time
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from string import Template
 from urllib.parse import quote
@@ -30,7 +29,7 @@ SCRIPTS = ("charts.js", "tables.js", "page.js")
 
 
 def asset(name: str) -> str:
-    return (files("cwbench.reports.page") / name).read_text(encoding="utf-8")
+    return (resources.files("cwbench.reports.page") / name).read_text(encoding="utf-8")
 
 
 def render(
@@ -38,29 +37,30 @@ def render(
     tables: Tables,
     *,
     results: Path,
-    out: Path,
-    linked: Sequence[str] = (),
+    way: str | None,
+    files: Sequence[str] = (),
     lint: Sequence[str] | None = None,
 ) -> str:
     """The page of a study.
 
-    `linked` are files of the report folder to point to, `lint` what is impossible among the
-    published numbers (None: no comparison with them was asked for).
+    `way` leads from the page to the results folder (None: no links into it), `files` are files of
+    the report folder to link to, `lint` what is impossible among the published numbers (None: no
+    comparison with them was asked for).
     """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     live = any(run.state in ("running", "pending") for run in runs)
-    way = Path(os.path.relpath(results, out)).as_posix()
     sections = {"Training now": live_section(study, results)} if live else {}
     sections |= dict(_sections(study, tables, way))
-    sections["Videos"] = videos_section(results, way)
+    if way is not None:
+        sections["Videos"] = videos_section(results, way)
     if lint is not None:
         sections["Comparison with the published numbers"] = _paper(tables, lint)
     sections["Problems"] = _problems(study.problems)
-    if linked:
-        items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in linked)
+    if files:
+        items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in files)
         sections["Files"] = (
-            f"<details><summary>{len(linked)} files</summary><ul>{items}</ul></details>"
+            f"<details><summary>{len(files)} files</summary><ul>{items}</ul></details>"
         )
     sections = {title: content for title, content in sections.items() if content}
     anchors = {title: title.lower().replace(" ", "-") for title in sections}
@@ -99,8 +99,8 @@ def _cards(study: Study) -> str:
     runs = [run for group in study.groups for run in group.runs]
     states = {state: sum(run.state == state for run in runs) for state in ("done", "running")}
     broken = sum(run.state in ("failed", "diverged") for run in runs)
-    resources = [record["status"].get("resources") or {} for record in study.segments.values()]
-    steps = sum(int(entry.get("train_steps", 0)) for entry in resources)
+    used = [record["status"].get("resources") or {} for record in study.segments.values()]
+    steps = sum(int(entry.get("train_steps", 0)) for entry in used)
     hours = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
     cards = {
         "runs ended": f"{states['done']} / {len(runs)}",
@@ -117,7 +117,7 @@ def _cards(study: Study) -> str:
     )
 
 
-def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str]]:
+def _sections(study: Study, tables: Tables, way: str | None) -> list[tuple[str, str]]:
     """Title and content of the protocols' sections; several protocols are never mixed."""
     found = []
     several = len(study.protocols) > 1
@@ -135,7 +135,7 @@ def _sections(study: Study, tables: Tables, results: str) -> list[tuple[str, str
                 _fold(name, table) for name, _, table in own if table.section == "details"
             ),
             "Resources": _whole_tables(own, "resources"),
-            "Runs": runs_section(scores, results),
+            "Runs": runs_section(scores, way),
         }
         found += [(title + end, content) for title, content in parts.items() if content]
     return found
@@ -193,7 +193,8 @@ def _summary_table(rows: dict[str, dict[str, Cell]], spans: list[tuple[str, int]
     body = []
     for title, row in rows.items():
         body.append((title, tuple(row.get(key, Cell()) for key in keys)))
-    return block_table(Block("", "Method", columns, tuple(body), spans=tuple(spans)))
+    block = Block("", "Method", columns, tuple(body), spans=tuple(spans))
+    return block_table(block, "Means over sequences")
 
 
 def _paper(tables: Tables, lint: Sequence[str]) -> str:

@@ -16,30 +16,25 @@ from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.formats import number
 
 
-def runs_section(scores: Scores, results: str) -> str:
+def runs_section(scores: Scores, way: str | None) -> str:
     """A fold per setting, and in it the seeds of every sequence."""
     setups = by_setup(scores.study.of(scores.protocol))
     return "".join(
-        _setup(scores, setup, title, groups, results)
+        _setup(scores, setup, title, groups, way)
         for (setup, groups), title in zip(setups.items(), titles(setups), strict=True)
     )
 
 
-def _setup(scores: Scores, setup: str, title: str, groups: list[Group], results: str) -> str:
+def _setup(scores: Scores, setup: str, title: str, groups: list[Group], way: str | None) -> str:
     segments = scores.study.segments
-    records = [
-        segments[key]
-        for group in groups
-        for run in group.runs
-        for key in run.segments
-        if key in segments
-    ]
     runs = [run for group in groups for run in group.runs]
+    keys = dict.fromkeys(key for run in runs for key in run.segments)  # sequences share segments
+    records = [segments[key] for key in keys if key in segments]
     ended = sum(run.state == "done" for run in runs)
     facts = (
         _facts(records[0], versions_of(records)) if records else "<p>Nothing is on disk yet.</p>"
     )
-    tables = "".join(_seeds(scores, group, results) for group in groups)
+    tables = "".join(_seeds(scores, group, way) for group in groups)
     return (
         f'<details class="setup" id="s-{escape(setup)}"><summary><b>{escape(title)}</b> '
         f'<span class="chip">{ended} of {len(runs)} runs ended</span></summary>'
@@ -67,7 +62,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _seeds(scores: Scores, group: Group, results: str) -> str:
+def _seeds(scores: Scores, group: Group, way: str | None) -> str:
     """The seeds behind one cell."""
     values = {
         metric: scores.per_run(group, metric)
@@ -84,24 +79,21 @@ def _seeds(scores: Scores, group: Group, results: str) -> str:
         rows.append(
             f"<tr><th scope=row>{run.seed}</th>"
             f'<td><span class="chip {escape(run.state)}">{escape(run.state)}</span></td>'
-            f"<td>{100 * run.progress:.0f} %</td>{cells}{_origin(scores, run, results)}</tr>"
+            f"<td>{100 * run.progress:.0f} %</td>{cells}{_origin(scores, run, way)}</tr>"
         )
     title = f"{names.sequence_title(group.sequence)}: {' → '.join(group.tasks)}"
     return (
-        f'<div id="g-{escape(group.key)}"><h4>{escape(title)}</h4><div class="scroll">'
-        f"<table class=sortable><thead><tr><th scope=col>Seed</th><th scope=col>State</th>"
-        f"<th scope=col>Done</th>{head}<th scope=col>Segments and command</th></tr></thead>"
+        f'<div id="g-{escape(group.key)}"><h3 class="part">{escape(title)}</h3><div class="scroll">'
+        f'<table class=sortable aria-label="{escape(title)}">'
+        f"<thead><tr><th scope=col>Seed</th><th scope=col>State</th><th scope=col>Done</th>"
+        f"{head}<th scope=col>Segments and command</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div></div>"
     )
 
 
-def _origin(scores: Scores, run: Run, results: str) -> str:
-    """Links to a run's segment folders and the command that made them."""
-    folders = [
-        f'<a class="path" href="{quote(f"{results}/segments/{name}")}/">{escape(name)}</a>'
-        for name in run.folders
-        if name
-    ]
+def _origin(scores: Scores, run: Run, way: str | None) -> str:
+    """A run's segment folders, linked where `way` leads to them, and the command that made them."""
+    folders = [_folder(name, way) for name in run.folders if name]
     commands = {
         str(scores.study.segments[key].get("command", ""))
         for key in run.segments
@@ -110,3 +102,9 @@ def _origin(scores: Scores, run: Run, results: str) -> str:
     lines = "<br>".join([*folders, *(f"<code>{escape(c)}</code>" for c in sorted(commands) if c)])
     count = f"{len(folders)} of {len(run.segments)} segments"
     return f'<td class="left"><details><summary>{count}</summary>{lines}</details></td>'
+
+
+def _folder(name: str, way: str | None) -> str:
+    if way is None:
+        return f'<span class="path">{escape(name)}</span>'
+    return f'<a class="path" href="{quote(f"{way}/segments/{name}")}/">{escape(name)}</a>'

@@ -4,7 +4,11 @@
 for (const table of document.querySelectorAll("table.sortable"))
   for (const title of table.tHead.rows[table.tHead.rows.length - 1].cells) {
     title.setAttribute("aria-sort", "none");
-    title.tabIndex = 0;
+    const sort = document.createElement("button"); // for keyboards and screen readers
+    sort.type = "button";
+    sort.className = "sort";
+    sort.append(...title.childNodes);
+    title.append(sort);
   }
 
 const sortValue = (row, column) => {
@@ -32,9 +36,6 @@ const sortBy = title => {
 document.addEventListener("click", event => {
   const title = event.target.closest?.("th[aria-sort]");
   if (title) sortBy(title);
-});
-document.addEventListener("keydown", event => {
-  if (event.key === "Enter" && event.target.matches?.("th[aria-sort]")) sortBy(event.target);
 });
 
 // LaTeX ----------------------------------------------------------------------------------------

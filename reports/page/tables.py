@@ -60,19 +60,21 @@ def table_cell(cell: Cell) -> str:
     return f'<td class="{" ".join(classes)}"{style}{tip}{value}>{body}</td>'
 
 
-def block_table(block: Block) -> str:
+def block_table(block: Block, label: str) -> str:
+    """A table that sorts; `label` is its name for screen readers."""
     rows = [
         f"<tr><th scope=row>{escape(name)}</th>{''.join(map(table_cell, cells))}</tr>"
         for name, cells in block.rows
     ]
     foot = f"<tfoot>{rows.pop()}</tfoot>" if block.mean else ""
     spans = "".join(
-        f'<th class="group" colspan="{count}">{escape(title)}</th>' for title, count in block.spans
+        f'<th class="group" scope=colgroup colspan="{count}">{escape(title)}</th>'
+        for title, count in block.spans
     )
-    above = f"<tr><th></th>{spans}</tr>" if spans else ""
+    above = f"<tr><td></td>{spans}</tr>" if spans else ""
     titles = "".join(f"<th scope=col>{escape(name)}</th>" for name in block.columns)
     return (
-        f'<div class="scroll"><table class="sortable"><thead>{above}'
+        f'<div class="scroll"><table class="sortable" aria-label="{escape(label)}"><thead>{above}'
         f"<tr><th scope=col>{escape(block.corner)}</th>{titles}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody>{foot}</table></div>"
     )
@@ -88,8 +90,8 @@ def reasons(block: Block) -> str:
 def whole_table(table: Table, anchor: str) -> str:
     """All blocks of a table with its caption and footer."""
     blocks = "".join(
-        (f"<h4>{escape(block.title)}</h4>" if block.title else "")
-        + block_table(block)
+        (f'<h3 class="part">{escape(block.title)}</h3>' if block.title else "")
+        + block_table(block, f"{anchor}: {block.title}" if block.title else anchor)
         + reasons(block)
         for block in table.blocks
         if block.rows

@@ -154,8 +154,12 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             partial(details.learning, scores, family),
         ),
         "more": (
-            f"Backward transfer and pooled forward transfer on {title}. Pooled: one ratio for all "
-            "tasks of a sequence, so that a task with a reference near 1 cannot dominate.",
+            f"Backward transfer and other measures of forward transfer on {title}. Pooled: one "
+            "ratio for all tasks of a sequence, so that a task with a reference near 1 cannot "
+            "dominate. Later: without the first task, where a method that starts as the reference "
+            "does shows noise of seeds only, or exactly 0 where one segment serves both. Gain: "
+            "plain difference of areas. Negative transfer: end value of the reference minus that "
+            "of the task's own window.",
             partial(stacked, scores, family, MORE),
         ),
         "anytime": (

@@ -52,3 +52,19 @@ def test_the_page_of_pairs_shows_what_its_script_prints(capsys: pytest.CaptureFi
     rows = capsys.readouterr().out.splitlines()
     page = (RESULTS / "pairs-recall-1.md").read_text().splitlines()
     assert len(rows) == 15 and set(rows) <= set(page)
+
+
+def test_the_readme_shows_the_same_intervals_as_the_table() -> None:
+    table = pd.read_csv(RESULTS / "cw3-1.csv", comment="#")
+    rows = table[table["block"] == "Average Performance"][["value", "low", "high"]].to_numpy()
+    readme = (RESULTS.parents[1] / "README.md").read_text()
+    for value, low, high in rows:
+        assert f"/ {value:.2f} [{low:.2f}, {high:.2f}]" in readme
+
+
+def test_forward_transfer_is_measured_against_the_shipped_reference() -> None:
+    """Two runs of another width in the folder once made RECALL's 0.448."""
+    table = pd.read_csv(RESULTS / "cw3-1.csv", comment="#")
+    transfer = table[table["block"] == "Forward Transfer"].set_index("column")["value"]
+    assert transfer["RECALL"] == pytest.approx(0.248, abs=5e-4)
+    assert transfer["Fine-tuning"] == pytest.approx(-0.353, abs=5e-4)

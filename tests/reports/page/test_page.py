@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ def test_a_link_opens_what_it_names(open_page: Any, page_file: Path):
     expect(page.locator("#tables")).to_be_in_viewport()
     place = page.locator("[id^='g-cw3-2-']").first.get_attribute("id")
     page.goto(f"{page_file.as_uri()}#{place}")
-    expect(page.locator("dialog h4")).to_contain_text("CW3-2")
+    expect(page.locator("dialog h3")).to_contain_text("CW3-2")
 
 
 def test_a_table_is_copied_as_latex(page: Any):
@@ -273,6 +274,44 @@ def test_a_phone_does_not_scroll_sideways(page: Any):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_a_table_shows_numbers_next_to_a_long_name_on_a_phone(page: Any):
+    page.set_viewport_size({"width": 400, "height": 800})
+    width = "document.querySelector('#summary table.sortable tbody th').offsetWidth"
+    assert page.evaluate(width) <= 0.45 * 400
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_the_keyboard_sorts(page: Any):
+    table = page.locator("#tables table").nth(1)
+    title = table.get_by_role("button").first
+    for key, order in (("Enter", ["1", "2"]), (" ", ["2", "1"]), ("Enter", ["1", "2"])):
+        title.press(key)
+        expect(column(table, 0)).to_have_text(order)
+
+
+def test_a_screen_reader_finds_named_tables_and_headings_in_order(page: Any):
+    nameless = "table:not([aria-label]):not(:has(caption)):not(.matrix table)"
+    expect(page.locator(nameless)).to_have_count(0)
+    levels = page.evaluate(
+        "[...document.querySelectorAll('main h2, main h3, main h4')].map(h => +h.tagName[1])"
+    )
+    assert all(after <= before + 1 for before, after in pairwise([1, *levels]))
+    snapshot = page.locator("#summary").aria_snapshot()
+    assert 'table "Average performance on CW3"' in snapshot and "columnheader" in snapshot
+
+
+def test_paper_has_a_legend_and_whole_tables_on_a_light_ground(page: Any):
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator(".legend").first).to_be_visible()
+    expect(page.locator(".legend input").first).to_be_hidden()
+    expect(page.locator("nav")).to_be_hidden()
+    assert brightness(page, "backgroundColor") > brightness(page, "color") + 300
+    page.set_viewport_size({"width": 760, "height": 1000})  # what A4 leaves
+    assert page.evaluate("document.documentElement.scrollWidth") <= 760
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(media="screen", color_scheme="light")
 
 
 def brightness(page: Any, name: str) -> float:
@@ -304,3 +343,17 @@ def test_a_running_study_loads_again_and_a_finished_one_does_not(page: Any, tmp_
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
     text = build.write_page(tmp_path, tmp_path / "report").read_text()
     assert 'data-live="no"' in text and 'http-equiv="refresh"' not in text
+
+
+def test_the_page_of_the_shipped_results_opens(browser: Any):
+    file = Path(__file__).parents[3] / "docs" / "results" / "index.html"
+    page = opened(browser, file)
+    assert page.errors == [] and page.requests == [file.as_uri()]
+    row = page.locator(
+        "#summary table.sortable tbody tr", has=page.get_by_text("RECALL", exact=True)
+    )
+    expect(row).to_have_count(1)
+    expect(page.locator("#runs a.path")).to_have_count(0)  # the folders are not there
+    expect(page.locator("#comparison-with-the-published-numbers table").first).to_be_visible()
+    page.context.close()
+    assert file.stat().st_size < 3e6
