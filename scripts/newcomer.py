@@ -74,16 +74,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         clone = Path(temporary) / "cwbench"
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+        begun = time.monotonic()
         for title, command in steps(clone):
             start = time.monotonic()
             done = subprocess.run(
                 ["bash", "-c", command], cwd=clone, capture_output=True, text=True
             )
             minutes = (time.monotonic() - start) / 60
-            print(f"{minutes:5.1f} min  {'ok' if done.returncode == 0 else 'FAILED':6}  {title}")
+            ended = "ok" if done.returncode == 0 else "FAILED"
+            print(f"{minutes:5.1f} min  {ended:6}  {title}", flush=True)
             if done.returncode:
                 failed += 1
                 print((done.stdout + done.stderr)[-2000:])
+        print(f"{(time.monotonic() - begun) / 60:5.1f} min  in all")
     return 1 if failed else 0
 
 

@@ -120,14 +120,24 @@ def _peek(args: list[str], flag: str) -> list[str]:
     return [*after, *(arg.partition("=")[2] for arg in args if arg.startswith(f"{flag}="))]
 
 
+def _complete_method(ctx: object, param: object, incomplete: str) -> list[str]:
+    from cwbench.methods import known
+
+    return [name for name in known() if name.startswith(incomplete)]
+
+
+def _complete_sequence(ctx: object, param: object, incomplete: str) -> list[str]:
+    return [name for name in sequences.names() if name.startswith(incomplete)]
+
+
 @training_options
 @click.command(cls=MethodCommand)
 @click.option(
-    "--method", "names", required=True, multiple=True,
+    "--method", "names", required=True, multiple=True, shell_complete=_complete_method,
     help="A method, or path/to/file.py:ClassName. May be given several times.",
 )  # fmt: skip
 @click.option(
-    "--seq", "sequence", required=True, multiple=True,
+    "--seq", "sequence", required=True, multiple=True, shell_complete=_complete_sequence,
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
