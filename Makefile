@@ -58,8 +58,10 @@ results-page: $(STAMP)
 	$(BIN)/python scripts/results_page.py
 
 # Kills, power cuts, full disks, damaged and mutated files; ends with a table of what became of them.
+# LENGTH=0.1 injects a tenth of the faults, LENGTH=10 a fault before every call.
+LENGTH ?= 1
 faults: $(STAMP)
-	$(BIN)/python -m pytest -q tests/faults
+	CWBENCH_FAULTS=$(LENGTH) $(BIN)/python -m pytest -q tests/faults
 
 # The README's commands, the tutorials, a video and the page, in a fresh clone with a fresh .venv.
 newcomer:

@@ -278,7 +278,8 @@ class SideBySide:
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
-            self.outcome.trained += state == "done"
+            lost = segment.folder in self.outcome.failed  # and maybe finished by whoever took it
+            self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)
         self.sharing.release(training.segments)

@@ -225,13 +225,15 @@ class Store:
         name = experiment_name(content)
         if not (folder / f"{name}.json").exists():
             write_json(folder / f"{name}.json", {"schema": SCHEMA, **content})
+            files.sync(folder)
 
     def add_source(self, name: str, code: bytes) -> None:
         """Keep the code of a method from outside the package, under the hash that records name."""
         file = self.root / "sources" / f"{name}.py"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(code)
+            with files.replacing(file) as temporary:
+                temporary.write_bytes(code)
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""

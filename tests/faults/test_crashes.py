@@ -3,16 +3,20 @@
 import contextlib
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import ERRORS, Disk, Killed, count, kill
+from faults import FAULTS, Disk, Killed, count, times
 
+from cwbench.experiment import toy
 from cwbench.store.results import Store
 
 ToyRun = Callable[..., Any]
+SCHEDULE = replace(toy.SCHEDULE, steps_per_task=40, eval_every=20)
 RUN: dict[str, Any] = {"tasks": ("reach-0-1", "reach-2-1000"), "snapshot_seconds": 0}
+RUN |= {"schedule": SCHEDULE}
 
 
 def outcome_files(store: Store, plan: Any) -> list[bytes]:
@@ -23,46 +27,45 @@ def outcome_files(store: Store, plan: Any) -> list[bytes]:
 @pytest.fixture(scope="module")
 def whole(toy_run: ToyRun, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[bytes], int]:
     """An undisturbed run's results, and its calls to the file system."""
-    with Disk(kill).watching() as disk:
+    with Disk().watching() as disk:
         store, plan, _ = toy_run(tmp_path_factory.mktemp("whole"), "perfect-memory", **RUN)
     return outcome_files(store, plan), disk.calls
 
 
-def disturb(
-    toy_run: ToyRun, root: Path, kind: str, act: Callable[[], None], at: int, expected: list[bytes]
-) -> None:
+def disturb(toy_run: ToyRun, root: Path, fault: str, at: int, expected: list[bytes]) -> None:
     """A run with a fault before one call, then the same command again."""
-    with Disk(act, at).watching() as disk, contextlib.suppress(Killed, OSError):
+    with Disk(fault, at).watching() as disk, contextlib.suppress(Killed, OSError):
         toy_run(root, "perfect-memory", **RUN)
-    if kind == "power cut":
+    if fault == "power cut":
         disk.cut_power(root)
+    if fault == "power cut before renames":
+        disk.cut_power_before_renames(root)
     for claim in root.glob("segments/*/claim.json"):
         claim.unlink()  # this process lives on, unlike one that was killed
     store, plan, outcome = toy_run(root, "perfect-memory", **RUN)
     right = outcome.good and outcome_files(store, plan) == expected
     # A fault that needs `repair` is survived, if it is named.
     named = bool(outcome.failed) and all(".json" in m or "." in m for m in outcome.failed.values())
-    count(kind, survived=right or named, silent=outcome.good and not right)
-    assert right, (kind, at, outcome)
+    count(fault, survived=right or named, silent=outcome.good and not right)
+    assert right, (fault, at, outcome)
     shutil.rmtree(root)
 
 
-KINDS: dict[str, Callable[[], None]] = {"kill": kill, "power cut": kill, **ERRORS}
-
-
-@pytest.mark.parametrize("kind", ["power cut", "ENOSPC"])
+@pytest.mark.parametrize("fault", ["power cut", "ENOSPC"])
 def test_a_fault_in_the_middle(
-    kind: str, toy_run: ToyRun, tmp_path: Path, whole: tuple[list[bytes], int]
+    fault: str, toy_run: ToyRun, tmp_path: Path, whole: tuple[list[bytes], int]
 ) -> None:
     expected, calls = whole
-    disturb(toy_run, tmp_path / "run", kind, KINDS[kind], calls * 2 // 3, expected)
+    disturb(toy_run, tmp_path / "run", fault, calls * 2 // 3, expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_before_every_call(
-    kind: str, toy_run: ToyRun, tmp_path: Path, whole: tuple[list[bytes], int]
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_before_many_calls(
+    fault: str, toy_run: ToyRun, tmp_path: Path, whole: tuple[list[bytes], int]
 ) -> None:
+    """Before every call where CWBENCH_FAULTS is 10 or more."""
     expected, calls = whole
-    for at in range(0, calls, 3):
-        disturb(toy_run, tmp_path / "run", kind, KINDS[kind], at, expected)
+    number = min(calls, times(40))
+    for n in range(number):
+        disturb(toy_run, tmp_path / "run", fault, n * calls // number, expected)

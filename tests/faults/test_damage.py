@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from faults import DAMAGE, count, flip
+from faults import DAMAGE, count, flip, times
 
 from cwbench.spec.errors import UserError
 from cwbench.store.cleanup import leftovers
@@ -90,4 +90,4 @@ def test_flipped_bits(results: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_flipped_bits(results: Path, tmp_path: Path) -> None:
-    flips(results, tmp_path, 200)
+    flips(results, tmp_path, times(200))

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults import count
+from faults import count, times
 
 ROOT = Path(__file__).parent.parent.parent
 RUN = ["run", "--method", "recall", "--seq", "point3", "--protocol", "demo", "--seeds", "0-1"]
@@ -25,7 +25,7 @@ def start(results: Path) -> subprocess.Popen[bytes]:
 def test_random_kills(tmp_path: Path) -> None:
     alone, killed, rng = tmp_path / "alone", tmp_path / "killed", random.Random(0)
     assert start(alone).wait(600) == 0
-    for _ in range(40):
+    for _ in range(times(20)):
         process = start(killed)
         try:
             code: int | None = process.wait(rng.uniform(3, 12))

@@ -3,7 +3,7 @@
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from cwbench.store import files
+from cwbench.store.results import SegmentFolder
 
 TALLY: dict[str, Counter[str]] = {}  # kind of fault -> injected, survived, silent
+LENGTH = float(os.environ.get("CWBENCH_FAULTS", "1"))  # of `make faults`
+
+
+def times(number: int) -> int:
+    """How often to inject a fault, by the length asked for."""
+    return max(1, round(number * LENGTH))
 
 
 def count(kind: str, *, survived: bool = True, silent: bool = False) -> None:
@@ -24,64 +31,107 @@ def count(kind: str, *, survived: bool = True, silent: bool = False) -> None:
 
 
 class Killed(BaseException):
-    """The process ends here: nobody catches it."""
+    """The process ends here: nobody catches it, and nothing is written or removed after it."""
+
+
+# Calls that change something on the disk.
+CALLS: tuple[tuple[Any, str], ...] = (
+    *((Path, name) for name in ("replace", "write_text", "unlink", "rename", "hardlink_to")),
+    (os, "truncate"),
+    (SegmentFolder, "append"),
+)
 
 
 class Disk:
-    """Watches the store's calls to the file system; acts before one of them.
+    """Watches the store's calls to the file system; a fault happens before one of them.
 
     It remembers what was synced, so that a power cut can take the rest away.
     """
 
-    def __init__(self, act: Callable[[], None], at: int | None = None) -> None:
-        self.act, self.at, self.calls = act, at, 0
-        self.synced: dict[int, bytes] = {}
+    def __init__(self, fault: str = "", at: int | None = None) -> None:
+        self.fault, self.at, self.calls, self.dead = fault, at, 0, False
+        self.content: dict[int, bytes] = {}  # of synced files, by inode
+        self.names: dict[Path, dict[str, int]] = {}  # of synced folders: inodes by name
 
     @contextmanager
     def watching(self) -> Iterator["Disk"]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "sync", self._sync)
-            for owner, name in ((Path, "replace"), (Path, "write_text"), (os, "truncate")):
-                patch.setattr(owner, name, self._counted(getattr(owner, name)))
+            patch.setattr(files, "sync", self._watched(self._sync))
+            for owner, name in CALLS:
+                patch.setattr(owner, name, self._watched(getattr(owner, name)))
             yield self
 
-    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            self._count()
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if self.dead:
+                raise Killed
+            self.calls += 1
+            if self.calls - 1 == self.at:
+                self._fail(call, args, kwargs)
             return call(*args, **kwargs)
 
-        return counted
+        return watched
 
-    def _count(self) -> None:
-        self.calls += 1
-        if self.calls - 1 == self.at:
-            self.act()
+    def _fail(self, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        if self.fault in ERRORS:
+            raise OSError(ERRORS[self.fault], os.strerror(ERRORS[self.fault]))
+        self.dead = bool(self.fault)
+        if self.fault == "kill in a write":
+            _write_half(call, args, kwargs)
+        if self.fault:
+            raise Killed
 
     def _sync(self, path: Path) -> None:
-        self._count()
         if path.is_file():
-            self.synced[path.stat().st_ino] = path.read_bytes()
+            self.content[path.stat().st_ino] = path.read_bytes()
+        else:
+            self.names[path] = {one.name: one.stat().st_ino for one in path.iterdir()}
 
     def cut_power(self, root: Path) -> None:
         """Every file falls back to what was last synced of it, renamed or not."""
         for file in (file for file in root.rglob("*") if file.is_file()):
-            kept = self.synced.get(file.stat().st_ino, b"")
+            kept = self.content.get(file.stat().st_ino, b"")
             if file.read_bytes() != kept:
                 file.write_bytes(kept)
 
+    def cut_power_before_renames(self, root: Path) -> None:
+        """The same, and every folder falls back to the names that it had when last synced."""
+        for folder in sorted(path for path in root.rglob("*") if path.is_dir()):
+            if folder.exists():
+                self._restore_names(folder, self.names.get(folder, {}))
+        self.cut_power(root)
 
-def kill() -> None:
-    raise Killed
+    def _restore_names(self, folder: Path, names: Mapping[str, int]) -> None:
+        for path in folder.iterdir():
+            if path.is_file() and names.get(path.name) != path.stat().st_ino:
+                path.unlink()
+        for name, inode in names.items():
+            if inode in self.content and not (folder / name).exists():
+                (folder / name).write_bytes(self.content[inode])
+                self.content[(folder / name).stat().st_ino] = self.content[inode]
 
 
-def fail(number: int) -> Callable[[], None]:
-    def act() -> None:
-        raise OSError(number, os.strerror(number))
+def _write_half(call: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """What is in a file when a process is killed while writing it."""
+    if call.__name__ == "append":
+        folder, name = args[:2]
+        before = folder.length(name)
+        call(*args, **kwargs)
+        _cut(folder.path / name, (before + folder.length(name)) // 2)
+    elif call.__name__ == "write_text":
+        call(*args, **kwargs)
+        _cut(args[0], args[0].stat().st_size // 2)
+    elif call.__name__ == "_sync" and args[0].is_file():  # arrays and tensors, before the rename
+        _cut(args[0], args[0].stat().st_size // 2)
 
-    return act
+
+def _cut(file: Path, length: int) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(length)
 
 
-ERRORS = {"EIO": fail(errno.EIO), "ENOSPC": fail(errno.ENOSPC)}
+ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
+FAULTS = ("kill", "kill in a write", "power cut", "power cut before renames", *ERRORS)
 
 
 # Damage to a file on disk: kind -> what is done to it.

@@ -1,0 +1,66 @@
+"""One run of a fleet gets numbers that are not finite: the others do not notice, reports do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from faults import count
+
+from cwbench.cli import main
+from cwbench.fleet.fleet import Fleet
+from cwbench.reports import build
+
+TASKS = ("reach-0-1", "reach-2-1000")
+
+
+def poison_weights(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
+    for name, x in fleet.trainer.params.items():
+        if name.startswith("actor."):
+            x.data[run] = torch.inf
+
+
+def poison_transitions(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
+    rows[run] = torch.nan
+
+
+@pytest.fixture(scope="module")
+def alone(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    store, plan, _ = toy_run(tmp_path_factory.mktemp("alone"), tasks=TASKS)
+    return outcome_files(store, plan)
+
+
+def outcome_files(store: Any, plan: Any) -> dict[str, bytes]:
+    """Of seed 0."""
+    folders = [store.folder(segment) for segment in plan.segments if segment.seed == 0]
+    return {f"{f.path.name}/{n}": (f.path / n).read_bytes()
+            for f in folders for n in ("evals.csv", "end.safetensors")}  # fmt: skip
+
+
+@pytest.mark.parametrize("poison", [poison_weights, poison_transitions])
+def test_a_diverged_run_is_shown_and_harms_no_other(
+    poison: Any,
+    toy_run: Any,
+    alone: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store_chunk = Fleet._store_chunk
+
+    def poisoned(fleet: Fleet, rows: torch.Tensor) -> None:
+        if 20 < fleet.step < 40 and fleet.position == 0:
+            poison(fleet, [segment.seed for segment in fleet.segments].index(1), rows)
+        store_chunk(fleet, rows)
+
+    monkeypatch.setattr(Fleet, "_store_chunk", poisoned)
+    store, plan, outcome = toy_run(tmp_path, seeds=(0, 1, 2), tasks=TASKS)
+    [diverged] = outcome.diverged
+    right = outcome_files(store, plan) == alone
+    count(f"divergence: {poison.__name__}", survived=right and "-s1-" in diverged)
+    assert right and "-s1-" in diverged and outcome.trained == 4
+    main(["status", str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert "diverged" in shown and "weights are not finite at step" in shown
+    [problem] = [one for one in build.read(tmp_path).problems if "diverged" in one]
+    assert "seed 1" in problem and "in no mean" in problem
