@@ -9,7 +9,7 @@ session.train(plan)
 from __future__ import annotations
 
 import inspect
-import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -343,8 +343,11 @@ def open_store(folder: Path) -> Store:
     parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
     if not parent.is_dir():
         raise UserError(f"--results {folder}: {parent} is a file, not a folder")
-    if not os.access(parent, os.W_OK):
-        raise UserError(f"--results {folder}: {parent} is not writable")
+    try:  # permissions alone say nothing about /proc, or of root
+        Path(tempfile.mkdtemp(prefix=".cwbench-", dir=parent)).rmdir()
+    except OSError as error:
+        message = f"--results {folder}: {parent} is not writable ({error.strerror})"
+        raise UserError(message, "use another folder") from None
     store = Store(folder)
     if newer := store.newer_schema():
         raise UserError(

@@ -171,6 +171,7 @@ WORDS = [
     ([*RUN, "--launcher", "print", "--fleets-per-gpu", "2"], "--fleets-per-gpu has no effect"),
     ([*RUN, "--results", "afile"], "afile is a file, not a folder"),
     ([*RUN, "--results", "afile/below"], "afile is a file, not a folder"),
+    ([*RUN, "--results", "/proc/x"], "is not writable"),
     (["run", "--seq", "cw3-1"], "Missing option '--method'"),
     (["run", "--method", "l2"], "Missing option '--seq'"),
     # Pairs

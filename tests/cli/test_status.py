@@ -3,14 +3,17 @@
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_results import Setting, write_results
 
 from cwbench.cli import main
 from cwbench.store.claims import Claims
+from cwbench.store.results import SegmentFolder
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -105,3 +108,31 @@ def test_a_folder_that_is_not_there(
     [line] = capsys.readouterr().err.splitlines()
     assert "nowhere: no such folder" in line
     assert not list(tmp_path.iterdir())
+
+
+def test_brackets_in_a_message_are_shown_as_they_are(tmp_path: Path, capsys: Any) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[Setting("ewc")], seeds=[0])
+    first = min(tmp_path.glob("segments/*"))
+    SegmentFolder(first).set_status("failed", message="[/x] is no [bold]folder[/]")
+    main(["status", str(tmp_path)])
+    assert "[/x] is no [bold]folder[/]" in capsys.readouterr().out
+
+
+def test_work_of_status_grows_with_the_number_of_segments(tmp_path: Path, capsys: Any) -> None:
+    """Calls of functions, which do not depend on how busy a machine is."""
+    calls = []
+    for number in (10, 20):
+        root = tmp_path / str(number)
+        write_results(
+            root, sequence_names=["cw3-1"], settings=[Setting("ewc")], seeds=range(number)
+        )
+        for arguments in (["--runs"], []):
+            main(["status", str(root), *arguments])  # imports are not counted
+            events: list[str] = []
+            sys.setprofile(lambda frame, event, argument: events.append(event))  # noqa: B023
+            try:
+                main(["status", str(root), *arguments])
+            finally:
+                sys.setprofile(None)
+            calls.append(len(events))
+    assert calls[2] < 2.2 * calls[0] and calls[3] < 2.2 * calls[1]
