@@ -1,4 +1,4 @@
-"""The pictures of reports.md: page, table and curves from shipped results, pairs invented.
+"""The pictures of reports.md, from the results shipped in docs/results.
 
     python docs/make_samples.py          # all
     python docs/make_samples.py page     # the page only: needs no TeX
@@ -17,15 +17,15 @@ from PIL import Image
 from playwright.sync_api import ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
-
-from sample_results import Setting, write_results  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from cwbench.reports import build  # noqa: E402
+from cwbench.reports.analysis.scores import Scores  # noqa: E402
+from cwbench.reports.figures import figures  # noqa: E402
 from cwbench.store.merge import merge  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
-PAIRS = [f"pair-{first}-{second}" for first in range(10) for second in range(10)]
+FIGURES = ("cw3-average", "pairs-recall")
 SHOTS: dict[
     str, tuple[int, int, Literal["light", "dark"], str]
 ] = {  # name: width, height, colours, place on the page
@@ -57,16 +57,16 @@ def screenshots(page: Path, folder: Path) -> None:
         browser.close()
 
 
-def table(report: Path, folder: Path) -> None:
+def table(folder: Path) -> None:
     """One table as it prints."""
     text = rf"{build.PREAMBLE}\pagestyle{{empty}}\input{{tables/cw3}}\end{{document}}"
-    (report / "one.tex").write_text(text, encoding="utf-8")
+    (folder / "one.tex").write_text(text, encoding="utf-8")
     for command in (
         ["pdflatex", "-interaction=batchmode", "one.tex"],
         ["pdftoppm", "-r", "110", "-f", "1", "-l", "1", "-png", "one.pdf", "printed"],
     ):
-        subprocess.run(command, cwd=report, check=True, stdout=subprocess.DEVNULL)
-    [page] = report.glob("printed*.png")
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    [page] = folder.glob("printed*.png")
     image = Image.open(page).convert("L")
     box = image.point(lambda value: 255 * (value < 200)).getbbox()
     assert box is not None, "an empty page"
@@ -81,21 +81,6 @@ def shipped(folder: Path) -> Path:
     return folder / "shipped results"
 
 
-def report(results: Path) -> Path:
-    out = results.parent / f"{results.name} report"
-    build.write_report(build.read(results), results, out)
-    return out
-
-
-def pairs(folder: Path) -> None:
-    """The matrices of 100 pairs, from invented curves."""
-    results = write_results(
-        folder / "pairs", sequence_names=PAIRS, settings=[Setting("perfect_memory")], seeds=[0, 1]
-    )
-    name = "pairs-perfect_memory"
-    small(report(results) / "figures" / f"{name}.png", name, 1300)
-
-
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
@@ -104,10 +89,12 @@ def main() -> None:
         screenshots(build.write_page(results, folder / "page"), folder)
         if sys.argv[1:] == ["page"]:
             return
-        made = report(results)
-        table(made, folder)
-        small(made / "figures" / "cw3-average.png", "cw3-average", 1300)
-        pairs(folder)
+        study = build.read(results)
+        build.write_tables(list(build.tables_of(study, "cw3")), folder)
+        table(folder)
+        for figure in FIGURES:
+            figures.draw(Scores(study, study.protocols[0]), figure, folder / figure)
+            small(folder / f"{figure}.png", figure, 1300)
 
 
 if __name__ == "__main__":

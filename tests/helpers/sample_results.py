@@ -1,7 +1,7 @@
 """Made-up results folders, written with the classes that training uses.
 
 The numbers come from invented learning curves, not from any method: they show what a report looks
-like and let tests know the answer. `docs/make_samples.py` draws the documentation's pictures.
+like and let tests know the answer.
 """
 
 import zlib
