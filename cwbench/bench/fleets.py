@@ -308,7 +308,7 @@ class Bench:
             grouping=self.groups,
             compiled=self.compiled,
             snapshot_seconds=float("inf"),
-            about=lambda segment: {},
+            provenance=lambda segment: {},
             side_by_side=len(self.setups),
             compile_ahead=False,  # all fleets start together
         )

@@ -149,18 +149,18 @@ def bench_update(
     from cwbench.spec.config import SACConfig
 
     set_up_torch(Execution(tf32=tf32))
-    place, sizes = pick_device(device), _numbers(runs)
+    torch_device, sizes = pick_device(device), _numbers(runs)
     counts = _numbers(threads) if threads else sorted({1, cores()})
     budget: dict[str, Any] = {"compiled": compiled, "seconds": seconds, "rounds": rounds}
     rows = []
-    if place.type == "cpu" and names is None and length == 1:
+    if torch_device.type == "cpu" and names is None and length == 1:
         for count in counts:
             size = batch_size or SACConfig().batch_size
             rows += compare_updates(sizes, count, size, **budget)
     else:
         methods = _methods(names or "finetuning", batch_size)
-        for count in counts if place.type == "cpu" else (1,):
-            rows += compare_methods(methods, sizes, count, place, length=length, **budget)
+        for count in counts if torch_device.type == "cpu" else (1,):
+            rows += compare_methods(methods, sizes, count, torch_device, length=length, **budget)
     _show_updates(rows, as_json)
 
 
@@ -269,8 +269,8 @@ def bench_fleet(
     from cwbench.planning.plan import split_evenly
 
     set_up_torch(Execution(tf32=tf32))
-    place = pick_device(device)
-    steps = steps or (WARM_STEPS + 4 * eval_every if place.type == "cuda" else 800)
+    torch_device = pick_device(device)
+    steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     schedule |= FLEET_SCHEDULE | {"lag": lag}
     found = dict(map(load_method, names))
@@ -280,7 +280,7 @@ def bench_fleet(
     rows: list[dict[str, Any]] = []
     for size in _numbers(runs):
         grouping = partial(split_evenly, count=min(groups, size)) if groups else None
-        measured = Bench(setups, size, length, place, workers or cores(), compiled, grouping)
+        measured = Bench(setups, size, length, torch_device, workers or cores(), compiled, grouping)
         seen, spans = fleet_speed(measured)
         if rows:
             del seen["start_up"]["imports"]  # the process is older now

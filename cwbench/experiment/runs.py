@@ -156,7 +156,7 @@ class Runs(SequenceOf[Run]):
         tasks = {run.run: run.tasks for run in self}
         together = {run.run for run in self if len(run.segments) < len(run.tasks)}
         pairs = zip(table["run"], table[position], strict=True)
-        return ["all" if run in together else tasks[run][place] for run, place in pairs]
+        return ["all" if run in together else tasks[run][index] for run, index in pairs]
 
 
 def _matches(run: Run, name: str, wanted: Any) -> bool:

@@ -255,7 +255,7 @@ class Session:
             side_by_side=self.side_by_side,
             room=self._room(),
             # Reports must know which shared options are the method's own choice.
-            about=lambda segment: described | {"preset": self._preset(segment)},
+            provenance=lambda segment: described | {"preset": self._preset(segment)},
         )
 
     def _room(self) -> Callable[[Sequence[Sequence[Segment]]], bool]:

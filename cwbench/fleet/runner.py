@@ -40,7 +40,9 @@ class Runner:
     grouping: Grouping
     compiled: bool
     snapshot_seconds: float
-    about: Callable[[Segment], Mapping[str, Any]]  # what a record says besides what its id hashes
+    provenance: Callable[
+        [Segment], Mapping[str, Any]
+    ]  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
     diagnose: bool = False
     side_by_side: int = 1  # fleets that train at the same time, at most
@@ -56,7 +58,7 @@ class Runner:
         pool.check_stop = stop.check_urgent
         with stop.listening(), Claims() as claims:
             ours = replace(self, store=replace(self.store, token=claims.token))
-            sharing = Sharing(ours.store, self.about, claims, outcome, progress)
+            sharing = Sharing(ours.store, self.provenance, claims, outcome, progress)
             with self._precompiling(plan) as compiled:
                 SideBySide(ours, plan, sharing, pool, stop, compiled).run()
         return outcome

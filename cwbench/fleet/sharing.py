@@ -45,12 +45,12 @@ class Sharing:
     def __init__(
         self,
         store: Store,
-        about: Callable[[Segment], Mapping[str, Any]],
+        provenance: Callable[[Segment], Mapping[str, Any]],
         claims: Claims,
         outcome: Outcome,
         progress: Progress,
     ) -> None:
-        self.store, self.about, self.claims = store, about, claims
+        self.store, self.provenance, self.claims = store, provenance, claims
         self.outcome, self.progress = outcome, progress
         self.moved = False  # since the last look
         self.ours: set[str] = set()  # segments that this process trains now
@@ -93,7 +93,7 @@ class Sharing:
         for parent in segment.parents:
             if not self.store.folder(parent).done:
                 return self._orphan(parent)
-        folder.create(segment, self.about(segment))
+        folder.create(segment, self.provenance(segment))
         return "ours" if self.claims.take(folder) else "later"
 
     def _orphan(self, parent: Segment) -> str:

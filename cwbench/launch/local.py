@@ -26,7 +26,7 @@ class Local:
 class _Devices:
     def __init__(self, devices: Sequence[str], cores: int, tell: Tell) -> None:
         self.devices, self.cores, self.tell = devices, cores, tell
-        self.running: dict[int, tuple[Task, subprocess.Popen[bytes]]] = {}  # by place in the list
+        self.running: dict[int, tuple[Task, subprocess.Popen[bytes]]] = {}  # by index in the list
 
     @property
     def room(self) -> bool:
@@ -37,23 +37,23 @@ class _Devices:
         return bool(self.running)
 
     def start(self, task: Task) -> None:
-        place = next(n for n in range(len(self.devices)) if n not in self.running)
-        device = self.devices[place]
+        index = next(n for n in range(len(self.devices)) if n not in self.running)
+        device = self.devices[index]
         own = {"CUDA_VISIBLE_DEVICES": device, "CWBENCH_CORES": str(self.cores)}
-        self.running[place] = (task, start(task.arguments, own, task.log))
+        self.running[index] = (task, start(task.arguments, own, task.log))
         self.tell(f"device {device}: {describe(task)}")
 
     def collect(self) -> list[Task]:
         time.sleep(0.2)
         done = {
-            place: (task, process.returncode)
-            for place, (task, process) in self.running.items()
+            index: (task, process.returncode)
+            for index, (task, process) in self.running.items()
             if process.poll() is not None
         }
-        for place, (task, code) in done.items():
-            self.running.pop(place)[1].communicate()
+        for index, (task, code) in done.items():
+            self.running.pop(index)[1].communicate()
             if code not in (0, PAUSED):
-                device = self.devices[place]
+                device = self.devices[index]
                 self.tell(f"device {device}: {describe(task)}: ended with exit code {code}")
         return [task for task, _ in done.values()]
 

@@ -1,4 +1,4 @@
-"""Jobs handed to places as they become free, each after those that train its parents."""
+"""Jobs handed to an executor as it has room, each after those that train its parents."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Protocol
 from cwbench.launch import Task
 
 
-class Place(Protocol):
+class Executor(Protocol):
     """Where commands run: a machine's devices, a cluster."""
 
     @property
@@ -19,18 +19,18 @@ class Place(Protocol):
     def stop(self) -> None: ...  # let all pause, and wait for it
 
 
-def drive(tasks: Sequence[Task], place: Place) -> None:
+def drive(tasks: Sequence[Task], executor: Executor) -> None:
     """Until all have ended. A failed job does not stop its children: some may have parents."""
     waiting, ended = list(tasks), set[Path]()
     try:
-        while waiting or place.busy:
+        while waiting or executor.busy:
             for task in list(waiting):
-                if place.room and ended.issuperset(task.job.after):
+                if executor.room and ended.issuperset(task.job.after):
                     waiting.remove(task)
-                    place.start(task)
-            ended |= {task.job.file for task in place.collect()}
+                    executor.start(task)
+            ended |= {task.job.file for task in executor.collect()}
     except KeyboardInterrupt:
-        place.stop()
+        executor.stop()
         raise
 
 

@@ -72,7 +72,7 @@ class Actor:
 
     def _mlp(self, obs: Floats, head: int) -> Any:
         layers = self._heads.get(head) or self._head(head)
-        # One observation is a few dozen calls into numpy, so their price counts: `dot` is cheaper
+        # One observation is a few dozen calls into numpy, so their cost counts: `dot` is cheaper
         # than `matmul`, and a product with 1/n than a sum or a mean.
         x = obs
         if self._norms:

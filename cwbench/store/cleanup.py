@@ -70,18 +70,18 @@ def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[
         yield _leftover(claim, "claim of a process that is gone")
     if done and not needed and folder.replay.is_dir() and not folder.replay.is_symlink():
         yield _leftover(folder.replay, "replay memory")
-    place = folder.snapshot.parent
-    if place.is_symlink():  # someone keeps it elsewhere
+    snapshot = folder.snapshot.parent
+    if snapshot.is_symlink():  # someone keeps it elsewhere
         return
-    if place.exists():
+    if snapshot.exists():
         if done or not folder.snapshot.exists():
-            yield _leftover(place, "snapshot")
+            yield _leftover(snapshot, "snapshot")
         else:
             parts = snapshot_parts(checkpoint.load_record(folder.snapshot), folder.snapshot)
-            for file in sorted(place.glob("replay-*.npy")):
+            for file in sorted(snapshot.glob("replay-*.npy")):
                 if file.name not in parts:
                     yield _leftover(file, "part of a lost snapshot")
-            yield from _temporary(place)
+            yield from _temporary(snapshot)
 
 
 def _temporary(folder: Path) -> Iterator[Leftover]:

@@ -48,8 +48,8 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
 
 def check_links(folder: SegmentFolder) -> None:
     """Damaged if something in a segment's folder is a link: writing there could write anywhere."""
-    for place in (folder.path, folder.snapshot.parent, folder.replay):
-        for path in place.iterdir() if place.is_dir() else ():
+    for inner in (folder.path, folder.snapshot.parent, folder.replay):
+        for path in inner.iterdir() if inner.is_dir() else ():
             if path.is_symlink():
                 raise Damaged(path, "a link")
 
@@ -187,10 +187,10 @@ def _parts(problem: str) -> tuple[str, str]:
 
 def set_aside(root: Path, damage: Damage) -> Path:
     """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
-    place = root / "segments" / damage.segment if damage.segment else root / damage.file
+    damaged = root / "segments" / damage.segment if damage.segment else root / damage.file
     aside = check_inside(root, root / "damaged")
     aside.mkdir(exist_ok=True)
-    names = (f"{place.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
+    names = (f"{damaged.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
     target = next(aside / name for name in names if not os.path.lexists(aside / name))
-    place.rename(target)
+    damaged.rename(target)
     return target

@@ -163,13 +163,13 @@ class SegmentFolder:
                 files.sync(folder)
         return {str(file.relative_to(self.path)): files.checksum(file) for file in kept}
 
-    def create(self, segment: Segment, about: Mapping[str, Any]) -> None:
+    def create(self, segment: Segment, provenance: Mapping[str, Any]) -> None:
         """Write the record first, so that a folder without one is never a segment."""
         self.path.mkdir(parents=True, exist_ok=True)
         if not (self.path / "segment.json").exists():
             ids = {"parent": segment.parent.id if segment.parent else None}
             ids |= {"expert": segment.expert.id} if segment.expert else {}
-            content = {"id": segment.id, **segment.record(), **ids, **about}
+            content = {"id": segment.id, **segment.record(), **ids, **provenance}
             write_json(self.path / "segment.json", content)
 
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

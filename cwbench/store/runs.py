@@ -154,10 +154,10 @@ def _table(
     absent = np.full(len(found["step"]), np.nan)
     table = {name: found.get(name, absent) for name in columns}
     key = [name for name in ("step", "eval_position", "quantity", "part") if name in columns]
-    places = list(zip(*(table[name] for name in key), strict=True))
-    if repeated := len(places) - len(set(places)):
+    keys = list(zip(*(table[name] for name in key), strict=True))
+    if repeated := len(keys) - len(set(keys)):
         problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
-        first = {place: row for row, place in reversed(list(enumerate(places)))}
+        first = {value: row for row, value in reversed(list(enumerate(keys)))}
         table = {name: cells[sorted(first.values())] for name, cells in table.items()}
     return table
 
@@ -212,10 +212,10 @@ def _assemble(
             if key not in segments:
                 break
             table = tables[key]
-            about = {"run": run["run"], "position": position, "segment": key}
+            labels = {"run": run["run"], "position": position, "segment": key}
             for name, cells in {**table, "step": table["step"] + offset}.items():
                 parts[name].append(cells)
-            for name, value in about.items():
+            for name, value in labels.items():
                 kind = object if isinstance(value, str) else int
                 parts[name].append(np.full(len(table["step"]), value, kind))
             parts["segment_step"].append(table["step"])

@@ -81,8 +81,8 @@ def _of_run(
     parent: SegmentStatus | None = None
     last = len(run["tasks"]) - 1
     joint = len(run["segments"]) < len(run["tasks"])
-    for place, (key, steps) in enumerate(zip(run["segments"], run["steps"], strict=True)):
-        position = last if joint else place
+    for index, (key, steps) in enumerate(zip(run["segments"], run["steps"], strict=True)):
+        position = last if joint else index
         status = SegmentStatus(
             key,
             run["label"],

@@ -1,4 +1,4 @@
-"""A fleet against loops written out by hand."""
+"""A fleet against explicit loops."""
 
 from pathlib import Path
 from typing import Any

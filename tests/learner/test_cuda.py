@@ -216,7 +216,7 @@ def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
     store.add_experiment({"name": "all", "command": "", "runs": [run.record() for run in runs]})
     runner = Runner(
         store, {base: kind for base, kind, _ in found}, CUDA, envs.dims, grouping=one_group,
-        compiled=compiled, snapshot_seconds=1e9, about=lambda segment: {}, side_by_side=3,
+        compiled=compiled, snapshot_seconds=1e9, provenance=lambda segment: {}, side_by_side=3,
     )  # fmt: skip
     with Pool(2) as pool:
         outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Quiet())
@@ -237,7 +237,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
 
     runner = Runner(
         store, known(base, kind), CUDA, envs.dims, grouping=lambda fleet: split_evenly(fleet, 2),
-        compiled=False, snapshot_seconds=0, about=lambda segment: {},
+        compiled=False, snapshot_seconds=0, provenance=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:
         outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())

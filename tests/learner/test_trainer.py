@@ -51,7 +51,7 @@ class PlainNet(nn.Module):
 
 
 class PlainSAC:
-    """Textbook SAC for run 0, with the numbers of the published settings written out."""
+    """Plain SAC for run 0, with the numbers of the published settings written out."""
 
     def __init__(self, trainer: Trainer, clip: float | None) -> None:
         self.actor = PlainNet(trainer, "actor", (0,))

@@ -23,7 +23,7 @@ Reward = Callable[[Any, Vector, Vector], tuple[float, bool]]
 
 
 def norm(vector: Vector) -> float:
-    """Bit for bit `np.linalg.norm`, at a third of its price."""
+    """Bit for bit `np.linalg.norm`, at a third of its cost."""
     return math.sqrt(vector.dot(vector))
 
 
