@@ -18,7 +18,7 @@ from cwbench.learner import (
     Method,
     MethodConfig,
     Params,
-    Tasks,
+    TaskIndex,
     Trainer,
     option,
     per_run_sum,
@@ -28,7 +28,7 @@ from cwbench.learner import (
 CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
 
 # (params, weights, obs, action, tasks) -> an importance for each of `weights`, [n, ...] all
-Measure = Callable[[Params, Sequence[Tensor], Tensor, Tensor, Tasks], Sequence[Tensor]]
+Measure = Callable[[Params, Sequence[Tensor], Tensor, Tensor, TaskIndex], Sequence[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def mean_over_examples(
             copies = {name: p.expand(len(rows), *p.shape) for name, p in own.items()}
             weights = [copies[name].requires_grad_() for name in names]
             obs, action = batch.obs[run, rows, None], batch.action[run, rows, None]  # [n, 1, ...]
-            tasks = Tasks.single(trainer.position, len(rows), 1, trainer.device)
+            tasks = TaskIndex.single(trainer.position, len(rows), 1, trainer.device)
             values = measure(copies, weights, obs, action, tasks)
             for name, value in zip(names, values, strict=True):
                 totals[name][run] += value.sum(0)

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Policy, Tasks, Trainer, per_run_sum
+from cwbench.learner import Policy, TaskIndex, Trainer, per_run_sum
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]
@@ -37,7 +37,7 @@ def mean_kl(
     policy: Policy,
     params: Mapping[str, Tensor],
     obs: Tensor,
-    tasks: Tasks,
+    tasks: TaskIndex,
     old: Tensor,
     *,
     direction: Direction,
@@ -49,7 +49,7 @@ def mean_kl(
     return per_run_sum(kl / kl.shape[1])
 
 
-def policy_of(trainer: Trainer, obs: Tensor, tasks: Tasks) -> Tensor:
+def policy_of(trainer: Trainer, obs: Tensor, tasks: TaskIndex) -> Tensor:
     """Mean and log-std of the policy as it is now, with gradients: [R, B, 2A]."""
     return torch.cat(trainer.policy(trainer.params, obs, tasks), -1)
 
@@ -61,7 +61,7 @@ def record_memory(trainer: Trainer) -> Tensor:
     recorded = torch.empty(*obs.shape[:2], 2 * trainer.dims[1])
     for start in range(0, obs.shape[1], FORWARD):
         part = obs[:, start : start + FORWARD]
-        tasks = Tasks.single(trainer.position, trainer.runs, part.shape[1], trainer.device)
+        tasks = TaskIndex.single(trainer.position, trainer.runs, part.shape[1], trainer.device)
         recorded[:, start : start + FORWARD] = policy_of(trainer, part, tasks)
     return recorded
 
@@ -97,7 +97,9 @@ def first_of_each(states: States, *, tasks: int, count: int) -> dict[str, Tensor
     return {name: x[:, :, :count].flatten(1, 2) for name, x in split.items()}
 
 
-def sample_states(trainer: Trainer, states: States, size: int) -> tuple[dict[str, Tensor], Tasks]:
+def sample_states(
+    trainer: Trainer, states: States, size: int
+) -> tuple[dict[str, Tensor], TaskIndex]:
     """Recorded states, equally many of each old task, with replacement: at least `size`.
 
     Asking twice in one update gives the same states.
@@ -107,9 +109,9 @@ def sample_states(trainer: Trainer, states: States, size: int) -> tuple[dict[str
     length = torch.full((), count, device=trainer.device)
     first = count * torch.arange(old, device=trainer.device).repeat_interleave(per_task)
     rows = first + trainer.streams.index("recorded", old * per_task, length)
-    blocks = [Tasks.single(p, trainer.runs, per_task, trainer.device) for p in range(old)]
+    blocks = [TaskIndex.single(p, trainer.runs, per_task, trainer.device) for p in range(old)]
     drawn = {
         name: x.gather(1, rows.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
         for name, x in states.items()
     }
-    return drawn, Tasks.join(blocks)
+    return drawn, TaskIndex.join(blocks)

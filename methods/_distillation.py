@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner import Adam, MethodConfig, Params, Tasks, Trainer, option
+from cwbench.learner import Adam, MethodConfig, Params, TaskIndex, Trainer, option
 from cwbench.methods._cloning import mean_kl
 
 STEPS_PER_UPDATE = 25  # 40,000 updates for a million steps, as many as Reset & Distill makes
@@ -43,7 +43,7 @@ def imitation(trainer: Trainer, student: Params, teacher: Params, *, head: int) 
     The teacher acts with head `head`, the student with the current position's.
     """
     batch = trainer.replay.sample(trainer.sac.batch_size, "distill")
-    heads = Tasks.single(head, trainer.runs, batch.obs.shape[1], trainer.device)
+    heads = TaskIndex.single(head, trainer.runs, batch.obs.shape[1], trainer.device)
     with torch.no_grad():
         taught = torch.cat(trainer.policy(teacher, batch.obs, heads), -1)
     return trainer.fast(mean_kl)(

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Tasks, Trainer
+from cwbench.learner import TaskIndex, Trainer
 
 Stats = Literal["raw", "normalized"]
 
@@ -18,7 +18,7 @@ VARIANCE_MIN, VARIANCE_MAX = 1e-8, 1e12
 
 @torch.no_grad()
 def update_popart(
-    trainer: Trainer, tasks: Tasks, targets: Tensor, *, beta: Tensor, stats: Stats
+    trainer: Trainer, tasks: TaskIndex, targets: Tensor, *, beta: Tensor, stats: Stats
 ) -> None:
     """Move the statistics of the heads in the batch and rescale those heads.
 
@@ -34,7 +34,7 @@ def update_popart(
 
 def _move(
     value: Mapping[str, Tensor],
-    tasks: Tasks,
+    tasks: TaskIndex,
     targets: Tensor,
     beta: Tensor,
     outputs: Sequence[tuple[Tensor, Tensor]],
@@ -51,7 +51,7 @@ def _move(
 
 
 def moved_statistics(
-    mean: Tensor, std: Tensor, tasks: Tasks, targets: Tensor, beta: Tensor | float
+    mean: Tensor, std: Tensor, tasks: TaskIndex, targets: Tensor, beta: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """Mean and std [R, T] after a batch of targets; heads absent from it keep theirs.
 

@@ -7,7 +7,16 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Batch, Method, MethodConfig, Tasks, like, option, per_run_sum, sum_over
+from cwbench.learner import (
+    Batch,
+    Method,
+    MethodConfig,
+    TaskIndex,
+    like,
+    option,
+    per_run_sum,
+    sum_over,
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,9 @@ class AGEM(Method[AGEMConfig]):
         size = torch.full((), kept, device=device)
         first = kept * torch.arange(old, device=device).repeat_interleave(rows_each)
         rows = first + self.trainer.streams.index("memory", old * rows_each, size)  # [R, B]
-        tasks = Tasks.join([Tasks.single(task, runs, rows_each, device) for task in range(old)])
+        tasks = TaskIndex.join(
+            [TaskIndex.single(task, runs, rows_each, device) for task in range(old)]
+        )
         table = self.memory.gather(1, rows.unsqueeze(-1).expand(-1, -1, self.memory.shape[2]))
         return self.trainer.replay.unpack(table, tasks, rows)
 

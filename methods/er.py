@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Batch, Method, MethodConfig, Tasks, like, option
+from cwbench.learner import Batch, Method, MethodConfig, TaskIndex, like, option
 
 KEY_RANGE = 2**24  # keys are whole numbers below this
 
@@ -66,10 +66,10 @@ class ER(Method[ERConfig]):
         size = torch.full((), count, device=self.trainer.device)
         first = count * torch.arange(blocks, device=size.device).repeat_interleave(each)
         rows = first + self.trainer.streams.index("er", blocks * each, size)  # [R, B]
-        tasks = Tasks(self.task.gather(1, rows))
+        tasks = TaskIndex(self.task.gather(1, rows))
         if blocks == old:
             parts = [(p, self.trainer.runs, each, size.device) for p in range(old)]
-            tasks = Tasks.join([Tasks.single(*part) for part in parts])
+            tasks = TaskIndex.join([TaskIndex.single(*part) for part in parts])
         return self.trainer.replay.unpack(_rows(self.memory, rows), tasks, rows)
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
@@ -102,4 +102,4 @@ def joined(first: Batch, second: Batch) -> Batch:
         for field in fields(Batch)
         if isinstance(getattr(first, field.name), Tensor)
     }
-    return Batch(**tensors, tasks=Tasks.join([first.tasks, second.tasks]))
+    return Batch(**tensors, tasks=TaskIndex.join([first.tasks, second.tasks]))

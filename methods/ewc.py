@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner import Params, Tasks, like
+from cwbench.learner import Params, TaskIndex, like
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
 
 VARIANCE_EPS = 1e-6
@@ -28,7 +28,12 @@ class EWC(Anchored[EWCConfig]):
         return mean_over_examples(self.trainer, network, self.config.importance_samples, measure)
 
     def actor_fisher(
-        self, params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
+        self,
+        params: Params,
+        weights: Sequence[Tensor],
+        obs: Tensor,
+        action: Tensor,
+        tasks: TaskIndex,
     ) -> list[Tensor]:
         mean, log_std = self.trainer.policy(params, obs, tasks)
         # quirk: the mean after the tanh with the std before it, as in the release. It is not the
@@ -37,7 +42,12 @@ class EWC(Anchored[EWCConfig]):
         return [f.clamp(min=SMALLEST) for f in fisher]
 
     def critic_fisher(
-        self, params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
+        self,
+        params: Params,
+        weights: Sequence[Tensor],
+        obs: Tensor,
+        action: Tensor,
+        tasks: TaskIndex,
     ) -> list[Tensor]:
         """Of a Gaussian around Q with unit variance; each twin has weights of its own."""
         q = self.trainer.q(params, obs, action, tasks)

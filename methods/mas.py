@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner import Params, Tasks
+from cwbench.learner import Params, TaskIndex
 from cwbench.methods._anchor import Anchored, SampledAnchorConfig, mean_over_examples
 
 
@@ -25,14 +25,24 @@ class MAS(Anchored[MASConfig]):
         return mean_over_examples(self.trainer, network, self.config.importance_samples, measure)
 
     def actor_sensitivity(
-        self, params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
+        self,
+        params: Params,
+        weights: Sequence[Tensor],
+        obs: Tensor,
+        action: Tensor,
+        tasks: TaskIndex,
     ) -> list[Tensor]:
         """|d ||f(x)||^2 / dp| (their eq. 3), where the outputs f are tanh(mean) and log-std."""
         mean, log_std = self.trainer.policy(params, obs, tasks)
         return _absolute_gradients(torch.tanh(mean) ** 2 + log_std**2, weights)
 
     def critic_sensitivity(
-        self, params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
+        self,
+        params: Params,
+        weights: Sequence[Tensor],
+        obs: Tensor,
+        action: Tensor,
+        tasks: TaskIndex,
     ) -> list[Tensor]:
         return _absolute_gradients(self.trainer.q(params, obs, action, tasks) ** 2, weights)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cwbench.learner import Method, Params, Tasks, Trainer, option
+from cwbench.learner import Method, Params, TaskIndex, Trainer, option
 from cwbench.methods._anchor import drift, mean_over_examples
 from cwbench.methods._distillation import DistillationConfig, distill, imitation
 from cwbench.methods.ewc import gaussian_fisher
@@ -85,7 +85,7 @@ class ProgressCompress(Method[ProgressCompressConfig]):
         """Of the knowledge base's Gaussian before the tanh, with the current task's head."""
 
         def measure(
-            params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: Tasks
+            params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: TaskIndex
         ) -> list[Tensor]:
             mean, log_std = self.trainer.policy(params, obs, tasks)
             return gaussian_fisher(mean[:, 0], log_std[:, 0].exp(), weights)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from torch import Tensor
 
-from cwbench.learner import Batch, Exploration, Method, MethodConfig, Tasks, Trainer, option
+from cwbench.learner import Batch, Exploration, Method, MethodConfig, TaskIndex, Trainer, option
 from cwbench.methods._cloning import (
     extended,
     mean_kl,
@@ -108,7 +108,7 @@ class Recall(Method[RecallConfig]):
         )
         return self.per_run(lambda config: config.lambda_) * kl
 
-    def _old_policies(self, size: int) -> tuple[Tensor, Tensor, Tasks]:
+    def _old_policies(self, size: int) -> tuple[Tensor, Tensor, TaskIndex]:
         """Old states and the policies recorded on them."""
         if not self.keeps_policy:
             states, tasks = sample_states(self.trainer, self.states, size)

@@ -2,7 +2,7 @@
 
 from cwbench.learner.adam import Adam
 from cwbench.learner.architecture import Architecture, fresh_network, network_shapes
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Network, Params
 from cwbench.learner.policy import Policy, plain_actor
@@ -26,7 +26,7 @@ __all__ = [
     "NetworkConfig",
     "Params",
     "Policy",
-    "Tasks",
+    "TaskIndex",
     "Trainer",
     "UserError",
     "array_layers",

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import rng
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network, Params
 from cwbench.spec.config import Activation, NetworkConfig
 
@@ -99,7 +99,7 @@ class Architecture:
         module = self.init_module(seeds, position)
         return {f"actor.{position}.{name}": x.unsqueeze(1) for name, x in module.items()}
 
-    def __call__(self, params: Params, x: Tensor, tasks: Tasks) -> Tensor:
+    def __call__(self, params: Params, x: Tensor, tasks: TaskIndex) -> Tensor:
         """[R, B, O] -> [R, B, 2A]."""
         parts = torch.split(x, [rows for _, rows in tasks.blocks], 1)
         made = [
@@ -120,7 +120,7 @@ class Architecture:
         ]
         return shared, modules
 
-    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, Pullback]:
+    def forward(self, params: Params, x: Tensor, tasks: TaskIndex) -> tuple[Tensor, Pullback]:
         """[R, P, B, O] -> [R, P, B, 2A], and the first batch's pullback to weights."""
         own = {name: p for name, p in params.items() if name.startswith("actor.")}
         trained = {name: p.detach() for name, p in own.items() if p.requires_grad}

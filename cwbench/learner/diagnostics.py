@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner.gradients import sac_gradients
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network
 from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import global_norm, per_run_sum, sum_over
@@ -126,7 +126,7 @@ def probe(trainer: Trainer, weights: Params) -> Probe:
 def divergence(trainer: Trainer, weights: Params, position: int, then: Probe) -> Tensor:
     """KL from a task's policy at its end to the one that acts for it now: [R]."""
     runs, rows = then.obs.shape[:2]
-    tasks = Tasks.single(position, runs, rows, trainer.device)
+    tasks = TaskIndex.single(position, runs, rows, trainer.device)
     mean, log_std = trainer.policy(weights, then.obs, tasks)
     return gaussian_kl(then.mean, then.log_std, mean, log_std).sum(-1).mean(-1)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Tasks:
+class TaskIndex:
     """Which task each row of a batch belongs to: [R, B].
 
     `blocks` gives the same as (task, number of rows) in order, where that is known without reading
@@ -28,15 +28,15 @@ class Tasks:
         return (values.unsqueeze(-1) * member).sum(1)
 
     @staticmethod
-    def single(task: int, runs: int, rows: int, device: torch.device) -> "Tasks":
+    def single(task: int, runs: int, rows: int, device: torch.device) -> "TaskIndex":
         index = torch.full((1, 1), task, device=device).expand(runs, rows)
-        return Tasks(index, ((task, rows),))
+        return TaskIndex(index, ((task, rows),))
 
     @staticmethod
-    def join(parts: Sequence["Tasks"]) -> "Tasks":
+    def join(parts: Sequence["TaskIndex"]) -> "TaskIndex":
         index = torch.cat([part.index for part in parts], 1)
         blocks = [block for part in parts for block in part.blocks]
-        return Tasks(index, tuple(blocks) if all(part.blocks for part in parts) else ())
+        return TaskIndex(index, tuple(blocks) if all(part.blocks for part in parts) else ())
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Heads:
     gets every row.
     """
 
-    tasks: Tasks
+    tasks: TaskIndex
     count: int
     passes: int
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network
 from cwbench.learner.policy import Policy, squash
 from cwbench.learner.replay import Batch
@@ -51,7 +51,9 @@ class SACGradients(NamedTuple):
     targets: Tensor  # [R, B], y in the unit of rewards
 
 
-def q_values(critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
+def q_values(
+    critic: Network, params: Params, obs: Tensor, action: Tensor, tasks: TaskIndex
+) -> Tensor:
     """Normalised values of both critics: [R, 2, B]."""
     return critic(params, torch.cat([obs, action], -1), tasks).squeeze(-1)
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import rng
-from cwbench.learner.heads import Heads, Tasks, apart
+from cwbench.learner.heads import Heads, TaskIndex, apart
 from cwbench.learner.layers import activate, activation_gradient, backward, linear, overwriting_tanh
 from cwbench.spec.actor_layout import NORM_EPS
 from cwbench.spec.config import Activation, InitialWeights, NetworkConfig
@@ -123,11 +123,11 @@ class Network:
     # Forward. Runs and twins are one axis N, as are tasks where all heads work at once. P batches
     # with the same tasks, such as two actions for each observation, share one pass.
 
-    def __call__(self, params: Params, x: Tensor, tasks: Tasks) -> Tensor:
+    def __call__(self, params: Params, x: Tensor, tasks: TaskIndex) -> Tensor:
         """[R, B, inputs] -> [R, (2,) B, outputs]; the input serves both twins."""
         return self.forward(params, x.unsqueeze(1), tasks)[0].squeeze(-3)
 
-    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, "ForwardCache"]:
+    def forward(self, params: Params, x: Tensor, tasks: TaskIndex) -> tuple[Tensor, "ForwardCache"]:
         """[R, P, B, inputs] -> [R, (2,) P, B, outputs], and what the backward pass needs."""
         runs, passes, rows = x.shape[:3]
         x = x.flatten(1, 2)

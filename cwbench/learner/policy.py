@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network, Params, layer_options
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import Activation, LogStd, NetworkConfig
@@ -37,8 +37,8 @@ class ActorNetwork(Protocol):
     def trains(self, name: str, num_tasks: int) -> bool: ...
     def init_trunk(self, seeds: Sequence[int], draw: str = "") -> dict[str, Tensor]: ...
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]: ...
-    def __call__(self, params: Params, x: Tensor, tasks: Tasks) -> Tensor: ...
-    def forward(self, params: Params, x: Tensor, tasks: Tasks) -> tuple[Tensor, Any]: ...
+    def __call__(self, params: Params, x: Tensor, tasks: TaskIndex) -> Tensor: ...
+    def forward(self, params: Params, x: Tensor, tasks: TaskIndex) -> tuple[Tensor, Any]: ...
     def backward(self, params: Params, cache: Any, grad: Tensor) -> dict[str, Tensor]: ...
 
 
@@ -76,7 +76,7 @@ class Policy:
     log_std_limit: LogStd
     log_std_range: tuple[float, float]
 
-    def __call__(self, params: Params, obs: Tensor, tasks: Tasks) -> tuple[Tensor, Tensor]:
+    def __call__(self, params: Params, obs: Tensor, tasks: TaskIndex) -> tuple[Tensor, Tensor]:
         mean, log_std = self.network(params, obs, tasks).chunk(2, -1)
         return mean, self.log_std(log_std)
 

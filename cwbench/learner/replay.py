@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import host_memory
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.rng import Streams
 from cwbench.spec.transition import Dims
 
@@ -27,7 +27,7 @@ class Batch:
     action: Tensor  # [R, B, A]
     reward: Tensor  # [R, B]
     next_obs: Tensor  # [R, B, O]
-    tasks: Tasks  # [R, B]
+    tasks: TaskIndex  # [R, B]
     weight: Tensor  # [R, B]; losses are weighted sums, 1/B each unless a method says otherwise
     rows: Tensor  # [R, B], where they lie in the replay
     terminated: Tensor | None = None  # [R, B], 1 where next_obs is terminal; None: nowhere
@@ -150,15 +150,15 @@ class Replay:
         """Uniform from the current task, with replacement."""
         return self.gather(*self._draw(size, name))
 
-    def _draw(self, size: int, name: str) -> tuple[Tensor, Tasks]:
+    def _draw(self, size: int, name: str) -> tuple[Tensor, TaskIndex]:
         index = self.streams.index(name, size, self.sizes[-1])
-        tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
+        tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.offset[:, -1:] + index, tasks
 
     def sample_once(self, size: int, name: str) -> Batch:
         """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
         index = self.streams.index_once(name, size, self.sizes[-1])
-        tasks = Tasks.single(self.positions[-1], self.runs, size, self.rows.device)
+        tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.gather(self.offset[:, -1:] + index, tasks)
 
     def sample_old_once(self, size: int, name: str) -> Batch:
@@ -175,15 +175,15 @@ class Replay:
 
     def _draw_old(
         self, size: int, name: str, draw: Callable[[str, int, Tensor], Tensor] | None = None
-    ) -> tuple[Tensor, Tasks]:
+    ) -> tuple[Tensor, TaskIndex]:
         old = self.positions[:-1]
         per_task = -(-size // len(old))
         sizes = self.sizes[:-1].repeat_interleave(per_task)
         index = (draw or self.streams.index)(name, len(old) * per_task, sizes)
         rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
         device = self.rows.device
-        blocks = [Tasks.single(position, self.runs, per_task, device) for position in old]
-        return rows, Tasks.join(blocks)
+        blocks = [TaskIndex.single(position, self.runs, per_task, device) for position in old]
+        return rows, TaskIndex.join(blocks)
 
     def sample_both(self, size: int, old_weight: float = 1.0) -> Batch:
         """As `sample_old` and then as `sample`; losses are L_new + weight * L_old, means each."""
@@ -192,7 +192,8 @@ class Replay:
             torch.full((), factor / rows.shape[1], device=rows.device).expand(rows.shape)
             for factor, (rows, _) in zip((old_weight, 1), parts, strict=True)
         ]
-        rows, tasks = torch.cat([rows for rows, _ in parts], 1), Tasks.join([t for _, t in parts])
+        rows = torch.cat([rows for rows, _ in parts], 1)
+        tasks = TaskIndex.join([own for _, own in parts])
         return replace(self.gather(rows, tasks), weight=torch.cat(weights, 1))
 
     def sample_all(self, size: int) -> Batch:
@@ -201,13 +202,13 @@ class Replay:
         index = self.streams.index("replay-all", size, ends[-1])
         task = torch.searchsorted(ends, index, right=True)  # [R, B]
         rows = self.offset.gather(1, task) + index - (ends - self.sizes)[task]
-        return self.gather(rows, Tasks(task + self.positions[0]))
+        return self.gather(rows, TaskIndex(task + self.positions[0]))
 
-    def gather(self, rows: Tensor, tasks: Tasks) -> Batch:
+    def gather(self, rows: Tensor, tasks: TaskIndex) -> Batch:
         table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)
         return self.unpack(table, tasks, rows)
 
-    def unpack(self, table: Tensor, tasks: Tasks, rows: Tensor) -> Batch:
+    def unpack(self, table: Tensor, tasks: TaskIndex, rows: Tensor) -> Batch:
         """Transitions [R, B, F] as a batch, from wherever a method keeps them."""
         return Batch(
             **self.dims.unpack(table),

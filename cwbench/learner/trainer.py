@@ -13,7 +13,7 @@ from cwbench.learner.architecture import Architecture
 from cwbench.learner.compiler import F, compiled
 from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
 from cwbench.learner.gradients import sac_gradients
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values
 from cwbench.learner.parameters import Parameters
@@ -253,7 +253,9 @@ class Trainer(Parameters):
         """Standard normal numbers for the actions of a batch: [R, B, A]."""
         return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
 
-    def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: Tasks) -> Tensor:
+    def q(
+        self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: TaskIndex
+    ) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
         return q_values(self.critic, params, obs, action, tasks)
 

@@ -13,7 +13,7 @@ from cwbench.fleet.precompile import Precompiler, Shape, compile_shape, shape_ke
 from cwbench.learner.method import Method
 from cwbench.methods import METHODS
 from cwbench.planning.plan import one_group
-from cwbench.sequences import Sequence as Tasks
+from cwbench.sequences import Sequence as TaskIndex
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
@@ -22,7 +22,7 @@ SMALL = {"batch_size": 8, "width": 8, "horizon": 20, "steps_per_task": 2000}
 
 
 def fleet(name: str, runs: int, length: int, **options: Any) -> list[Segment]:
-    sequence = Tasks("toy", ("reach-0-1", "reach-2-1000")[:length], "pointmass")
+    sequence = TaskIndex("toy", ("reach-0-1", "reach-2-1000")[:length], "pointmass")
     entry = METHODS[name]
     setup = build.make_setup(name, entry, "paper", SMALL | options, sequence)
     runs_ = [build.make_run(entry, name, setup, "toy", sequence, seed) for seed in range(runs)]

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from cwbench.learner import Architecture, Method, MethodConfig, Trainer, array_layers
 from cwbench.learner.gradients import sac_gradients
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.losses import autograd_gradients
 from cwbench.learner.networks import make_critic
 from cwbench.learner.policy import make_policy, squash
@@ -69,7 +69,7 @@ def test_numpy_equals_torch(architecture: Any, options: dict[str, Any]) -> None:
     draw = torch.Generator().manual_seed(2)
     obs, noise = (torch.randn(2, 7, width, generator=draw) for width in (12, 4))
     for position in range(4):
-        tasks = Tasks.single(position, 2, 7, CPU)
+        tasks = TaskIndex.single(position, 2, 7, CPU)
         action, _ = squash(*policy(params, obs, tasks), noise)
         for run in range(2):
             actor = Actor(layout, flat[run])
@@ -90,7 +90,7 @@ def test_gradients_are_those_of_the_losses(architecture: Any) -> None:
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=draw)
 
-    net, tasks = policy.network, Tasks.single(2, 2, 6, CPU)
+    net, tasks = policy.network, TaskIndex.single(2, 2, 6, CPU)
     params = {name: x.requires_grad_(net.trains(name, 3)) for name, x in weights(net, 3).items()}
     shapes = critic.shapes(3)
     params |= {name: (normal(2, *s) / 2).requires_grad_() for name, s in shapes.items()}

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from cwbench.experiment.build import make_setup
 from cwbench.learner import compiler
 from cwbench.learner.gradients import sac_gradients
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values, sac_losses
 from cwbench.learner.networks import make_critic
 from cwbench.learner.policy import make_policy
@@ -31,7 +31,7 @@ Params = Mapping[str, Tensor]
 RUNS, ROWS, TASKS, OBS, ACT = 2, 12, 3, 5, 3
 
 
-def tasks_of(kind: str) -> Tasks:
+def tasks_of(kind: str) -> TaskIndex:
     index = torch.randint(TASKS, (RUNS, ROWS), generator=torch.Generator().manual_seed(3))
     blocks: dict[str, tuple[tuple[int, int], ...]] = {
         "one block": ((1, ROWS),),
@@ -44,7 +44,7 @@ def tasks_of(kind: str) -> Tasks:
     if blocks[kind]:
         index = torch.tensor([task for task, rows in blocks[kind] for _ in range(rows)])
         index = index.expand(RUNS, ROWS)
-    return Tasks(index, blocks[kind])
+    return TaskIndex(index, blocks[kind])
 
 
 def example(actor_heads: int, critic_heads: int, kind: str, **options: Any) -> tuple[Any, ...]:

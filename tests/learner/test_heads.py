@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import NetworkConfig
 
@@ -21,7 +21,7 @@ def test_unshared_networks_do_not_touch_each_other(make_trainer: Any) -> None:
         assert not torch.equal(old[:, 1], new[:, 1]), name
     x = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
     values = [
-        trainer.critic(trainer.params, x, Tasks.single(task, 1, 5, x.device)) for task in (0, 1)
+        trainer.critic(trainer.params, x, TaskIndex.single(task, 1, 5, x.device)) for task in (0, 1)
     ]
     assert not torch.allclose(
         values[0], values[1]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network, make_critic
 from cwbench.learner.policy import plain_actor
 from cwbench.spec.config import NetworkConfig
@@ -73,8 +73,8 @@ def test_stacked_equals_single(kind: str, head_layers: int, options: dict[str, A
     params = full_params(net, tasks=3)
     x = torch.randn(2, 6, net.inputs, generator=torch.Generator().manual_seed(2))
     index = torch.tensor([[0, 0, 2, 2, 2, 1]] * 2)
-    by_blocks = net(params, x, Tasks(index, ((0, 2), (2, 3), (1, 1))))
-    by_index = net(params, x, Tasks(index))
+    by_blocks = net(params, x, TaskIndex(index, ((0, 2), (2, 3), (1, 1))))
+    by_index = net(params, x, TaskIndex(index))
     assert_close(by_blocks, by_index)
     for run in range(2):
         for twin in range(2) if net.ensemble else [None]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Network, Params
 from cwbench.learner.replay import Replay
@@ -259,7 +259,7 @@ def test_nothing_is_worth_anything_after_a_terminal_state() -> None:
     with torch.no_grad():
         trainer.params["log_alpha"].fill_(-20)  # entropy counts for nothing
     trainer.train(150)
-    tasks = Tasks.single(0, 1, 2, cpu)
+    tasks = TaskIndex.single(0, 1, 2, cpu)
     q = trainer.q(trainer.params, states[None], torch.zeros(1, 2, 1), tasks).detach()
     assert_close(q, torch.tensor([gamma, 1.0]).expand(1, 2, 2), atol=0.1, rtol=0)
 

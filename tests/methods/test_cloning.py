@@ -9,7 +9,7 @@ from torch import tensor
 from torch.distributions import Normal, kl_divergence
 
 from cwbench.learner.compiler import compiled
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import make_policy
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import _cloning
@@ -70,7 +70,7 @@ def test_whole_memory_is_recorded_in_row_order(
     for run in range(2):
         obs = trainer.replay.stored(0)[:, 13:14, :12]
         mean, log_std = trainer.policy(
-            trainer.params, obs, Tasks.single(0, 2, 1, torch.device("cpu"))
+            trainer.params, obs, TaskIndex.single(0, 2, 1, torch.device("cpu"))
         )
         assert torch.allclose(whole[run, 13], torch.cat([mean, log_std], -1)[run, 0], atol=1e-6)
 
@@ -88,7 +88,7 @@ def test_recorded_states_keep_their_task_and_policy(make_trainer: Callable[..., 
     drawn_states, tasks = _cloning.sample_states(third, states, 41)
     assert tasks.blocks == ((0, 21), (1, 21))  # at least as many as asked for, equally many each
     for rows, trainer in ((slice(0, 21), first), (slice(21, 42), second)):
-        own = Tasks.single(trainer.position, 2, 21, torch.device("cpu"))
+        own = TaskIndex.single(trainer.position, 2, 21, torch.device("cpu"))
         now = _cloning.policy_of(trainer, drawn_states["obs"][:, rows], own)
         assert torch.allclose(drawn_states["policy"][:, rows], now, atol=1e-6)
 
@@ -110,7 +110,7 @@ def test_compiled_divergence_has_the_same_gradients() -> None:
     }
     obs = torch.randn(2, 12, 5, generator=draws, dtype=torch.float64)
     old = torch.randn(2, 12, 4, generator=draws, dtype=torch.float64)
-    tasks = Tasks.join([Tasks.single(task, 2, 6, obs.device) for task in (0, 1)])
+    tasks = TaskIndex.join([TaskIndex.single(task, 2, 6, obs.device) for task in (0, 1)])
     found = []
     for function in (_cloning.mean_kl, compiled(_cloning.mean_kl, "cpu")):
         kl = function(policy, params, obs, tasks, old, direction="new_old", reduce="mean")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import make_policy
 from cwbench.methods.componet import Modules, position_row
 from cwbench.spec.config import NetworkConfig
@@ -18,7 +18,7 @@ OBS = torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(0))
 
 def mean_of(params: dict[str, Tensor], position: int) -> Tensor:
     mean: Tensor = make_policy(12, 4, CONFIG, Modules)(
-        params, OBS, Tasks.single(position, 2, 7, CPU)
+        params, OBS, TaskIndex.single(position, 2, 7, CPU)
     )[0]
     return mean
 
@@ -37,8 +37,8 @@ def silenced(params: dict[str, Tensor], position: int) -> dict[str, Tensor]:
 def test_the_first_module_is_the_plain_actor() -> None:
     policy = make_policy(12, 4, CONFIG)
     params = policy.network.init_trunk(SEEDS) | policy.network.init_head(SEEDS, 0)
-    mean, log_std = policy(params, OBS, Tasks.single(0, 2, 7, CPU))
-    composed = make_policy(12, 4, CONFIG, Modules)(fresh(1), OBS, Tasks.single(0, 2, 7, CPU))
+    mean, log_std = policy(params, OBS, TaskIndex.single(0, 2, 7, CPU))
+    composed = make_policy(12, 4, CONFIG, Modules)(fresh(1), OBS, TaskIndex.single(0, 2, 7, CPU))
     assert_close((mean, log_std), composed)
 
 

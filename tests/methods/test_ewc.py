@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.ewc import EWC, EWCConfig, gaussian_fisher
 from cwbench.spec.config import NetworkConfig
@@ -40,7 +40,7 @@ def test_fisher_equals_a_loop_over_single_examples(make_trainer: Make) -> None:
         params = one_run(trainer, run)
         total = {name: torch.zeros_like(params[name]) for name in names}
         for i in range(SAMPLES):
-            tasks = Tasks.single(0, 1, 1, trainer.device)
+            tasks = TaskIndex.single(0, 1, 1, trainer.device)
             mean, log_std = trainer.policy(params, batch.obs[run : run + 1, i : i + 1], tasks)
             fisher = {name: torch.zeros_like(params[name]) for name in names}
             for j in range(4):
@@ -145,7 +145,7 @@ def test_critics_are_pulled_only_if_asked(make_trainer: Make) -> None:
     name, params = "critic.1.weight", one_run(trainer, 0)
     total = torch.zeros_like(params[name])
     for i in range(SAMPLES):
-        tasks = Tasks.single(0, 1, 1, trainer.device)
+        tasks = TaskIndex.single(0, 1, 1, trainer.device)
         q = trainer.q(params, batch.obs[:, i : i + 1], batch.action[:, i : i + 1], tasks)
         for twin in range(2):
             [grad] = torch.autograd.grad(q[0, twin, 0], [params[name]], retain_graph=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.mas import MAS, MASConfig
 from cwbench.spec.config import NetworkConfig
@@ -20,7 +20,7 @@ def test_importance_is_the_mean_absolute_slope_of_the_squared_outputs(make_train
     mas.on_task_end(0)
     batch = trainer.replay.sample_once(SAMPLES, "importance")
     obs, action = batch.obs.double(), batch.action.double()
-    tasks = Tasks.single(0, 2, SAMPLES, trainer.device)
+    tasks = TaskIndex.single(0, 2, SAMPLES, trainer.device)
     params = {name: p.detach().double() for name, p in trainer.params.items()}
 
     def actor_squares() -> torch.Tensor:  # [R, B]

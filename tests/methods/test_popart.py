@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.methods._popart import moved_statistics, update_popart
 
 Make = Callable[..., Trainer]
 
 
-def predictions(trainer: Trainer, tasks: Tasks, x: Tensor) -> Tensor:
+def predictions(trainer: Trainer, tasks: TaskIndex, x: Tensor) -> Tensor:
     """Values in the unit of rewards, of both critics and both targets: [R, 4, B]."""
     q = torch.cat([trainer.critic(p, x, tasks) for p in (trainer.params, trainer.target)], 1)
     std, mean = (tasks.of(trainer.value[name])[:, None] for name in ("std", "mean"))
@@ -28,7 +28,7 @@ def test_predictions_survive_any_update(make_trainer: Make, stats: str) -> None:
     for target in trainer.target.values():  # targets differ from the critics they follow
         target += 0.1 * torch.randn(target.shape, generator=generator)
     x = torch.randn(2, 30, 16, generator=generator)
-    tasks = Tasks(torch.arange(30).remainder(3).expand(2, 30))
+    tasks = TaskIndex(torch.arange(30).remainder(3).expand(2, 30))
     for _ in range(30):
         before = predictions(trainer, tasks, x)
         scale = 10 ** (4 * torch.rand(2, 1, generator=generator) - 2)
@@ -47,7 +47,7 @@ def test_absent_heads_keep_everything_to_the_bit(make_trainer: Make) -> None:
     trainer.value["mean"][:] = torch.tensor([7.3, 0.1, -5.7])
     trainer.value["std"][:] = torch.tensor([3.3, 1.1, 0.7])
     before = {name: x.clone() for name, x in trainer.state().items()}
-    tasks = Tasks.single(1, 1, 8, torch.device("cpu"))
+    tasks = TaskIndex.single(1, 1, 8, torch.device("cpu"))
     update_popart(trainer, tasks, 50 * torch.ones(1, 8), beta=torch.tensor([0.1]), stats="raw")
     after = trainer.state()
     for prefix in ("", "target."):
@@ -65,7 +65,7 @@ def test_statistics_follow_the_published_recursion() -> None:
     generator = torch.Generator().manual_seed(1)
     beta, mean, std = 0.05, torch.zeros(1, 2).double(), torch.ones(1, 2).double()
     mu, nu = [0.0, 0.0], [1.0, 1.0]
-    tasks = Tasks((torch.arange(12) % 2).view(1, -1))
+    tasks = TaskIndex((torch.arange(12) % 2).view(1, -1))
     for _ in range(20):
         targets = 4 * torch.randn(1, 12, generator=generator).double() + 2
         mean, std = moved_statistics(mean, std, tasks, targets, beta)
@@ -82,7 +82,7 @@ def test_statistics_follow_the_published_recursion() -> None:
 def stream(trainer: Trainer, mean: float, std: float, stats: str) -> tuple[float, float]:
     """Where the statistics settle when targets keep coming from one distribution."""
     generator = torch.Generator().manual_seed(2)
-    tasks = Tasks.single(0, 1, 64, torch.device("cpu"))
+    tasks = TaskIndex.single(0, 1, 64, torch.device("cpu"))
     beta = torch.tensor([0.01])
     for _ in range(1500):
         targets = mean + std * torch.randn(1, 64, generator=generator)
@@ -106,12 +106,14 @@ def test_small_spread_around_a_large_mean_is_seen() -> None:
     # nu - mu^2 in single precision would lose it: mu^2 is 1e10 and known to about 1e3.
     mean, std = torch.full((1, 1), 1e5), torch.ones(1, 1)
     targets = torch.tensor([[1e5 - 1, 1e5 + 1]])
-    _, std = moved_statistics(mean, std, Tasks(torch.zeros(1, 2, dtype=torch.int64)), targets, 0.5)
+    _, std = moved_statistics(
+        mean, std, TaskIndex(torch.zeros(1, 2, dtype=torch.int64)), targets, 0.5
+    )
     assert std.item() == pytest.approx(1.0, rel=1e-5)
 
 
 def test_std_stays_within_bounds() -> None:
-    tasks = Tasks(torch.zeros(1, 2, dtype=torch.int64))
+    tasks = TaskIndex(torch.zeros(1, 2, dtype=torch.int64))
     mean, std = torch.zeros(1, 1), torch.full((1, 1), 1e-4)
     assert moved_statistics(mean, std, tasks, torch.zeros(1, 2), 1.0)[1].item() == pytest.approx(
         1e-4

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import make_policy
 from cwbench.methods.prognet import Columns
 from cwbench.spec.config import NetworkConfig
@@ -16,7 +16,7 @@ OBS = torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(0))
 
 
 def outputs(params: dict[str, Tensor], position: int) -> Tensor:
-    tasks = Tasks.single(position, 2, 7, CPU)
+    tasks = TaskIndex.single(position, 2, 7, CPU)
     return torch.cat(make_policy(12, 4, CONFIG, Columns)(params, OBS, tasks), -1)
 
 
@@ -30,7 +30,7 @@ def plain_output(position: int) -> Tensor:
     policy = make_policy(12, 4, CONFIG)
     params = policy.network.init_trunk(SEEDS, f"@{position}" if position else "")
     params |= policy.network.init_head(SEEDS, position)
-    return torch.cat(policy(params, OBS, Tasks.single(0, 2, 7, CPU)), -1)
+    return torch.cat(policy(params, OBS, TaskIndex.single(0, 2, 7, CPU)), -1)
 
 
 def test_the_first_column_is_the_plain_actor() -> None:

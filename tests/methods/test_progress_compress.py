@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.methods._cloning import mean_kl
 from cwbench.methods.progress_compress import ProgressCompress, ProgressCompressConfig
@@ -47,7 +47,7 @@ def copied(table: dict[str, Tensor]) -> dict[str, Tensor]:
 def divergence(trainer: Trainer, method: ProgressCompress) -> Tensor:
     """KL(active || knowledge base) on all states of the task: [R]."""
     obs = trainer.replay.stored(trainer.position)[..., :12]
-    tasks = Tasks.single(trainer.position, 2, obs.shape[1], trainer.device)
+    tasks = TaskIndex.single(trainer.position, 2, obs.shape[1], trainer.device)
     active = torch.cat(trainer.policy(trainer.actor_params, obs, tasks), -1)
     return mean_kl(
         trainer.policy, method.base, obs, tasks, active, direction="old_new", reduce="sum"
@@ -125,7 +125,7 @@ def test_half_the_pull_estimates_the_divergence_from_the_old_policy(make_trainer
     method.on_task_end(0)
     base, name = method.base, "actor.1.bias"
     obs = trainer.replay.sample_once(200, "importance").obs
-    tasks = Tasks.single(0, 2, 200, trainer.device)
+    tasks = TaskIndex.single(0, 2, 200, trainer.device)
     old = torch.cat(trainer.policy(base, obs, tasks), -1)
     moved = base | {name: base[name].clone()}
     moved[name][:, 3] += 0.01

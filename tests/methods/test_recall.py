@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import squash
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
@@ -194,7 +194,7 @@ def test_targets_of_distillation_are_fixed_at_the_task_s_end(toy_run: Any, tmp_p
     first, second = (store.folder(segment) for segment in plan.segments)
     rows, notes = (np.load(first.replay / f"{name}.npy") for name in ("transitions", "policy"))
     trainer = _trainer_at_end(first)
-    tasks = Tasks.single(0, 1, len(rows), torch.device("cpu"))
+    tasks = TaskIndex.single(0, 1, len(rows), torch.device("cpu"))
     mean, log_std = trainer.policy(trainer.params, torch.from_numpy(rows)[None, :, :12], tasks)
     assert torch.allclose(torch.cat([mean, log_std], -1)[0], torch.from_numpy(notes), atol=1e-6)
     assert sorted(f.name for f in second.replay.iterdir()) == ["policy.npy", "transitions.npy"]

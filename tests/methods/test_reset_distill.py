@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cwbench import sequences
 from cwbench.experiment import build
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.methods._cloning import mean_kl
 from cwbench.methods.reset_distill import ResetDistill, ResetDistillConfig
@@ -84,7 +84,7 @@ def expert(make: Make, seed: int) -> dict[str, Tensor]:
 def divergence(trainer: Trainer, teacher: dict[str, Tensor], head: int) -> Tensor:
     """KL(teacher || student) on the current task's states, the student with a head: [R]."""
     obs = trainer.replay.stored(1)[..., :12]
-    tasks = [Tasks.single(p, 2, obs.shape[1], trainer.device) for p in (0, head)]
+    tasks = [TaskIndex.single(p, 2, obs.shape[1], trainer.device) for p in (0, head)]
     taught = torch.cat(trainer.policy(teacher, obs, tasks[0]), -1)
     return mean_kl(
         trainer.policy, trainer.params, obs, tasks[1], taught, direction="old_new", reduce="sum"

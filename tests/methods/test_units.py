@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cwbench.learner import Tasks, Trainer
+from cwbench.learner import TaskIndex, Trainer
 from cwbench.methods._plasticity import activity, renew
 from cwbench.methods.continual_backprop import (
     ContinualBackprop,
@@ -156,7 +156,7 @@ def test_activity_is_the_mean_size(make_trainer: MakeTrainer) -> None:
     batch = trainer.replay.sample_once(8, "test")
     layers = activity(trainer, "critic", batch)
     assert [tuple(layer.shape) for layer in layers] == [(2, 2, 16)] * 4
-    tasks = Tasks.single(0, 2, 8, trainer.device)
+    tasks = TaskIndex.single(0, 2, 8, trainer.device)
     weight = trainer.params["critic.4.weight"][:, :, 0], trainer.params["critic.4.bias"][:, :, 0]
     hidden = trainer.critic.hidden(trainer.params, torch.cat([batch.obs, batch.action], -1))
     q = (hidden[-1] @ weight[0] + weight[1].unsqueeze(-2)).squeeze(-1)

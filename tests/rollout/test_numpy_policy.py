@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import make_policy, squash
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.config import NetworkConfig
@@ -40,7 +40,7 @@ def test_numpy_actor_equals_torch(options: dict[str, Any]) -> None:
         torch.randn(2, 7, 4, generator=generator),
     )
     for head in range(3):
-        mean, log_std = policy(params, obs, Tasks.single(head, 2, 7, torch.device("cpu")))
+        mean, log_std = policy(params, obs, TaskIndex.single(head, 2, 7, torch.device("cpu")))
         action, _ = squash(mean, log_std, noise)
         for run in range(2):
             actor = Actor(layout, flat[run])

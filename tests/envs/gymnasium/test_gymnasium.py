@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from cwbench import envs, sequences
 from cwbench.envs.gymnasium.env import build
-from cwbench.learner.heads import Tasks
+from cwbench.learner.heads import TaskIndex
 from cwbench.learner.replay import Batch
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
@@ -169,7 +169,7 @@ def test_a_terminal_state_has_no_value_after_it() -> None:
     table = torch.tensor([[[0.0, 0, 1, 1, 0], [1.0, 0, 3, 0, 1]]])  # s, a, r, s', terminated
     batch = Batch(
         **dims.unpack(table),
-        tasks=Tasks.single(0, 1, 2, torch.device("cpu")),
+        tasks=TaskIndex.single(0, 1, 2, torch.device("cpu")),
         weight=torch.full((1, 2), 0.5),
         rows=torch.arange(2)[None],
     )
