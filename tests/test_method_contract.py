@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cwbench.experiment.conformance import (
@@ -108,13 +108,13 @@ def test_member_of_a_fleet_equals_the_run_alone_in_three_tasks(
     require_same(fleet, alone, plan.segments)
 
 
-@pytest.mark.parametrize("name", METHODS)
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+CONFIGS = dict.fromkeys(METHODS[name].method.config_class for name in OWN)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_options_survive_the_record(name: str, data: Any) -> None:
-    config = METHODS[name].method.config_class
+def test_options_survive_the_record(config: type[MethodConfig], data: Any) -> None:
     values = {f.name: data.draw(_values(field_type(config, f))) for f in dataclasses.fields(config)}
     made = config(**values)
     assert config.from_record(json.loads(json.dumps(made.record()))) == made
