@@ -18,7 +18,8 @@ from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.runner import Runner
 from cwbench.learner.method import Method
-from cwbench.planning.estimate import CUDA_BYTES, Costs
+from cwbench.planning.costs import Costs
+from cwbench.planning.estimate import CUDA_BYTES
 from cwbench.planning.plan import Grouping, Plan, Run, groups_on_cuda, make_plan, one_group
 from cwbench.rollout.pool import Pool
 from cwbench.spec.errors import UserError

@@ -16,7 +16,7 @@ import torch
 from cwbench import envs
 from cwbench.bench import baselines
 from cwbench.learner.method import Method
-from cwbench.planning.estimate import seconds_per_call
+from cwbench.planning.costs import seconds_per_call
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.spec.config import (
     MetaWorldConfig,

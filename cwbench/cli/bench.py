@@ -145,7 +145,7 @@ def bench_update(
     """
     from cwbench.bench.updates import compare_methods, compare_updates
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
-    from cwbench.planning.estimate import cores
+    from cwbench.planning.machine import cores
     from cwbench.spec.config import SACConfig
 
     set_up_torch(Execution(tf32=tf32))
@@ -265,7 +265,7 @@ def bench_fleet(
     from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed
     from cwbench.experiment.build import load_method, make_setup
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
-    from cwbench.planning.estimate import cores
+    from cwbench.planning.machine import cores
     from cwbench.planning.plan import split_evenly
 
     set_up_torch(Execution(tf32=tf32))

@@ -20,7 +20,7 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
     unfinished experiments continue. A longer sequence that begins like a finished one would have to
     train the beginning again, where its method replays stored data.
     """
-    from cwbench.planning.estimate import size
+    from cwbench.planning.machine import size
     from cwbench.store.cleanup import leftovers, remove
 
     open_store(existing(results))

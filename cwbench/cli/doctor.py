@@ -32,7 +32,7 @@ def doctor(ctx: click.Context, results: Path | None, as_json: bool) -> None:
 
 
 def examine_machine(as_json: bool) -> None:
-    from cwbench.planning.estimate import cores
+    from cwbench.planning.machine import cores
 
     rows = [("cwbench", __version__, ""), ("python", platform.python_version(), "")]
     needed = {"torch": "2.6", "metaworld": "3.1.1", "mujoco": "3.3.0", "numpy": "2"}

@@ -66,7 +66,7 @@ def _local(gpu: bool, fleets_per_gpu: int) -> Launcher | None:
     if not gpu or torch.cuda.device_count() * fleets_per_gpu < 2:
         return None
     from cwbench.launch.local import Local, visible_devices
-    from cwbench.planning.estimate import cores
+    from cwbench.planning.machine import cores
 
     return Local(fleets_per_gpu * visible_devices(torch.cuda.device_count()), cores())
 

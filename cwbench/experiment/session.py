@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from cwbench.fleet.runner import Runner
     from cwbench.fleet.sharing import Outcome
     from cwbench.launch import Launcher
-    from cwbench.planning.estimate import Costs, Estimate, Memory
+    from cwbench.planning.costs import Costs
+    from cwbench.planning.estimate import Estimate, Memory
     from cwbench.planning.plan import Fits, Grouping, Plan, Run
     from cwbench.rollout.pool import Pool
 
@@ -124,7 +125,7 @@ class Session:
         return describe(plan, needs, self.store, self.device.type, self.workers(plan))
 
     def workers(self, plan: Plan) -> int:
-        from cwbench.planning.estimate import cores
+        from cwbench.planning.machine import cores
 
         largest = sorted(map(len, plan.fleets), reverse=True)[: self.side_by_side]
         return self.execution.workers or min(cores(), 2 * sum(largest) or 1)
@@ -146,7 +147,7 @@ class Session:
 
     @cached_property
     def costs(self) -> Costs:
-        from cwbench.planning.estimate import Costs
+        from cwbench.planning.costs import Costs
         from cwbench.planning.time_cache import TimeCache, cache_folder
 
         cache = TimeCache(cache_folder() / "times.json", self.device) if self.here else None
@@ -162,7 +163,8 @@ class Session:
         return max(1, torch.cuda.device_count()) if local and self.device.type == "cuda" else 1
 
     def _memory(self, most: int) -> Memory:
-        from cwbench.planning.estimate import Memory, cores
+        from cwbench.planning.estimate import Memory
+        from cwbench.planning.machine import cores
 
         workers = self.execution.workers or min(cores(), 2 * most)
         fleets = self.launching.fleets_per_gpu if self.launching else 1
@@ -267,7 +269,7 @@ class Session:
     def _set_threads(self, plan: Plan) -> None:
         import torch
 
-        from cwbench.planning.estimate import pick_threads
+        from cwbench.planning.costs import pick_threads
 
         if plan.missing:
             torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
@@ -373,7 +375,8 @@ def method_names(methods: Methods) -> dict[str, str]:
 def check_weights(segments: Sequence[Segment], free: int) -> None:
     """UserError if weights alone are larger than memory: the rehearsals would try to hold them."""
     from cwbench import envs
-    from cwbench.planning.estimate import parameter_counts, size
+    from cwbench.planning.machine import size
+    from cwbench.planning.sizes import parameter_counts
 
     for segment in {segment.setup: segment for segment in segments}.values():
         setup = segment.setup
@@ -390,7 +393,7 @@ def check_weights(segments: Sequence[Segment], free: int) -> None:
 
 
 def _does_not_fit(segment: Segment, memory: Memory) -> UserError:
-    from cwbench.planning.estimate import size
+    from cwbench.planning.machine import size
 
     return UserError(
         f"{segment.folder}: one run needs {size(memory.needed([segment]))} of memory and "

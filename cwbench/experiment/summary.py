@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: int) -> list[str]:
     """A plan in a few lines: runs, steps, memory, time."""
     from cwbench.fleet.progress import duration
-    from cwbench.planning.estimate import size
+    from cwbench.planning.machine import size
 
     total, missing = len(plan.segments), plan.missing
     lines = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cwbench import methods
-from cwbench.planning.estimate import bare_trainer, replay_bytes
+from cwbench.planning.sizes import bare_trainer, replay_bytes
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 

@@ -1,0 +1,211 @@
+"""Memory and time of fleets, measured in short rehearsals."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from cwbench import envs
+from cwbench.learner.cuda_graph import WARM_UP
+from cwbench.learner.method import Method
+from cwbench.learner.trainer import Trainer
+from cwbench.planning.machine import cores
+from cwbench.planning.plan import Plan
+from cwbench.planning.rehearsal import Rehearsal, run_bytes
+from cwbench.planning.sizes import bare_trainer, replay_bytes
+from cwbench.planning.time_cache import TimeCache
+from cwbench.rollout.episodes import Envs, Lane, LaneSpec
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
+
+# What a compiled update on an NVIDIA H200 needs of the tensors and of the time of a plain one
+# (docs/performance.md).
+COMPILED_SHARE, COMPILED_TIME = 0.44, 0.6
+SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
+CHUNK = 50  # steps between two readings of the clock
+CAPTURED = 20  # captured updates between two readings
+MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
+
+
+class Costs:
+    """What fleets take, measured once for each setup and position.
+
+    Later positions cost more, because heads and memories grow with every task by the same amount.
+    So three positions are rehearsed; the others are interpolated from the last two.
+    """
+
+    POSITIONS = (0, 1, 4)
+
+    def __init__(
+        self,
+        methods: Mapping[str, type[Method[Any]]],
+        device: torch.device,
+        *,
+        compiled: bool = False,
+        cache: TimeCache | None = None,
+    ) -> None:
+        self.methods, self.device, self.cache = methods, device, cache
+        self._left = MEASURE_SECONDS
+        self.compiled = compiled and device.type == "cuda"
+        self._bytes: dict[tuple[Any, ...], int] = {}
+        self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
+
+    def method(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
+        return self.methods[segment.setup.method], envs.dims(segment.setup.env)
+
+    def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
+        """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
+        per_run = self._line(fleet[0], self._run_bytes)
+        scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
+        return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
+
+    def replay_bytes(self, fleet: Sequence[Segment]) -> int:
+        method_class, dims = self.method(fleet[0])
+        method = method_class(fleet[0].setup.options, bare_trainer(fleet, dims, method_class))
+        return replay_bytes(fleet, method, dims)
+
+    def _run_bytes(self, segment: Segment) -> float:
+        key = (segment.setup, segment.tasks if segment.joint else segment.position)
+        if key not in self._bytes:
+            held, working = run_bytes(segment, *self.method(segment))
+            self._bytes[key] = held + round(working * (COMPILED_SHARE if self.compiled else 1))
+        return self._bytes[key]
+
+    def times(self, fleet: Sequence[Segment]) -> "Times":
+        def value(name: str, first: Segment) -> float:
+            return float(getattr(self._timed(first, len(fleet)), name))
+
+        names = [field.name for field in fields(Times)]
+        return Times(*(self._line(fleet[0], partial(value, name)) for name in names))
+
+    def _timed(self, first: Segment, runs: int) -> "Times":
+        key = (first.setup, first.tasks if first.joint else first.position)
+        for size, known in self._times.setdefault(key, {}).items():
+            if 0.7 < size / runs < 1.4:  # near enough to share a measurement
+                return replace(known, update=known.update * runs / size)
+        times = self._times[key][runs] = self._cached(first, runs)
+        return times
+
+    def known(self, what: Mapping[str, Any], measure: Callable[[], list[float]]) -> list[float]:
+        """Numbers that an earlier command measured on this machine, or a measurement now."""
+        numbers = None if self.cache is None else self.cache.get(what)
+        if numbers is None:
+            numbers = measure()
+            if self.cache is not None:
+                self.cache.put(what, numbers)
+        return numbers
+
+    def _cached(self, first: Segment, runs: int) -> "Times":
+        what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
+        what |= {"compiled": True} if self.compiled else {}
+        return Times(*self.known(what, lambda: list(astuple(self._measure(first, runs)))))
+
+    def _measure(self, first: Segment, runs: int) -> "Times":
+        method_class, dims = self.method(first)
+        trainer = Rehearsal([first] * runs, method_class, dims, self.device)
+        start, budget = time.monotonic(), max(0.05, self._left / 10)
+        update = _seconds_per_update(trainer, budget)
+        step = self._step_seconds(first, trainer, budget / 2)
+        self._left -= time.monotonic() - start
+        episodes = trainer.selection_episodes
+        update *= COMPILED_TIME if self.compiled else 1
+        return Times(update, step, trainer.count_retraining(), episodes)
+
+    def _step_seconds(self, first: Segment, trainer: Trainer, budget: float) -> float:
+        """Of a task of mean cost; shared by methods, since importing a simulator takes seconds."""
+        env, layout = first.setup.env, trainer.policy.layout(trainer.num_tasks)
+
+        def measure() -> list[float]:
+            seconds = seconds_per_call(_stepper(first, trainer), budget) / CHUNK
+            return [seconds / envs.step_cost(first.tasks[-1], env)]
+
+        return self.known({"step": env.record(), "actor": layout.size}, measure)[0]
+
+    def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
+        if segment.joint or segment.position in self.POSITIONS:
+            return value(segment)
+        low, high = self.POSITIONS[1:]
+        one, other = (value(_moved(segment, position)) for position in (low, high))
+        return one + (other - one) * (segment.position - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Times:
+    update: float  # seconds, of all runs of a fleet
+    step: float  # seconds of one worker, for a task of mean cost
+    retraining: float  # updates at the task's end
+    selection: float  # episodes of a run that choose a head
+
+
+def _moved(segment: Segment, position: int) -> Segment:
+    """The segment as if it were at another position of a sequence that goes on."""
+    tasks = (segment.tasks * (position + 1))[: position + 1]
+    length = None if segment.length is None else max(segment.length, position + 2)
+    return replace(segment, tasks=tasks, length=length)
+
+
+def pick_threads(plan: Plan, costs: Costs) -> int:
+    """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
+    if costs.device.type != "cpu" or cores() == 1:
+        return 1
+    fleet = max(plan.fleets, key=len)
+    first, choices = fleet[0], (1, cores())
+    torch.set_num_threads(1)
+
+    def measure() -> list[float]:
+        trainer, seconds = Rehearsal(fleet, *costs.method(first), costs.device), []
+        for threads in choices:
+            torch.set_num_threads(threads)
+            seconds.append(seconds_per_call(partial(trainer.train, 1), 0.15))
+        torch.set_num_threads(1)  # part of what the cache knows numbers by
+        return seconds
+
+    what = {"threads": choices, "fleet": first.setup.fleet_key(), "tasks": first.tasks}
+    seconds = costs.known(what | {"runs": len(fleet)}, measure)
+    return choices[seconds.index(min(seconds))]
+
+
+def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
+    """What a worker does for a run: environment and policy, CHUNK steps a call."""
+    layout = trainer.policy.layout(trainer.num_tasks)
+    actor = Actor(layout, np.zeros(layout.size, np.float32))
+    cycle = ((segment.position, segment.tasks[-1]),)
+    spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
+    lane = Lane(spec, Envs(segment.setup.env), actor)
+    rows = np.zeros((CHUNK, trainer.replay.width), np.float32)
+
+    def step() -> None:
+        lane.collect(rows)
+
+    return step
+
+
+def _seconds_per_update(trainer: Trainer, budget: float) -> float:
+    """On CUDA of captured updates, without those that come before the capture."""
+    if trainer.device.type != "cuda":
+        return seconds_per_call(partial(trainer.train, 1), budget)
+    trainer.train(WARM_UP + 1)
+    return seconds_per_call(partial(trainer.train, CAPTURED), budget) / CAPTURED
+
+
+def seconds_per_call(action: Callable[[], None], budget: float) -> float:
+    """Seconds per call, after a warm-up call, for about as long as the budget says."""
+    action()
+    _finish()
+    start, calls = time.perf_counter(), 0
+    while calls < 1 or time.perf_counter() - start < budget:
+        action()
+        calls += 1
+    _finish()
+    return (time.perf_counter() - start) / calls
+
+
+def _finish() -> None:
+    """Wait for what has been asked of the device."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()

@@ -1,0 +1,75 @@
+"""How large what a fleet keeps is, counted without making any of it."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+from cwbench.learner.method import Method
+from cwbench.learner.networks import make_critic
+from cwbench.learner.policy import make_policy
+from cwbench.learner.trainer import Trainer
+from cwbench.spec.schedule import longest_share
+from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
+
+
+def parameter_counts(segment: Segment, dims: Dims) -> tuple[int, int]:
+    """Parameters of the actor and of both critics, all heads included."""
+    network, tasks = segment.setup.network, len(segment.tasks)
+    actor, critic = make_policy(*dims[:2], network).network, make_critic(*dims[:2], network)
+    return count_parameters(actor, critic, tasks)
+
+
+def count_parameters(actor: Any, critic: Any, tasks: int) -> tuple[int, int]:
+    counts = [sum(prod(s) for s in net.shapes(tasks).values()) for net in (actor, critic)]
+    return counts[0], counts[1]
+
+
+def row_bytes(dims: Dims) -> int:
+    return 4 * Dims(*dims).width
+
+
+def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -> int:
+    """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
+    first, size = segments[0], segments[0].setup.sac.buffer_size
+    lanes = method.lanes(first.position)
+    horizon = first.setup.env.horizon
+    steps = method.expert_steps or first.steps
+    share = max(longest_share(steps, len(lane), horizon) for lane in lanes)
+    live = {position for lane in lanes for position in lane}
+    own = len(segments) * len(live) * min(size, share) * row_bytes(dims)
+    ancestors = set()
+    if method.keeps_replay:
+        for segment in segments:
+            parent = segment.parent
+            while parent is not None:
+                if parent.position not in live:
+                    ancestors.add(parent.id)
+                parent = parent.parent
+    return own + len(ancestors) * kept_bytes(first, method, dims, first.position)
+
+
+def kept_bytes(segment: Segment, method: Method[Any], dims: Dims, tasks: int) -> int:
+    """What is kept of each finished task when there are `tasks` of them."""
+    rows = min(segment.setup.sac.buffer_size, segment.steps)
+    limit = method.rows_per_task(tasks)
+    rows = rows if limit is None else min(rows, limit)
+    return rows * (row_bytes(dims) + 4 * method.annotation_width)
+
+
+def bare_trainer(fleet: Sequence[Segment], dims: Dims, method_class: type[Method[Any]]) -> Trainer:
+    """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
+    setup = fleet[0].setup
+    return Trainer(
+        [fleet[0].seed],
+        fleet[0].position,
+        dims=dims,
+        sac=setup.sac,
+        network=setup.network,
+        schedule=setup.schedule,
+        device=torch.device("cpu"),
+        length=fleet[0].length,
+        architecture=method_class.architecture,
+    )
