@@ -134,14 +134,16 @@ def read_card(file: Path, method: MethodClass | None = None, *, trust: bool = Fa
         others: Any = {name: card["layout"][name] for name in CARD_LAYOUT[1:]}
         others["log_std_range"] = tuple(others["log_std_range"])
         record, name = card["segment"], checked_name(card["weights"], "file")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{file}: not the card of a policy ({error})") from None
-    segment, _ = _segment(record, method, trust)
-    tensors = load_file(file.parent / name)
-    flat = np.concatenate([tensors[name].ravel() for name in shapes])
-    layout = ActorLayout(shapes, **others)
-    rng = np.random.default_rng(segment.seed)
-    return Policy(card["task"], card["position"], segment, layout, flat, rng)
+        segment, _ = _segment(record, method, trust)
+        tensors = load_file(file.parent / name)
+        flat = np.concatenate([tensors[name].ravel() for name in shapes])
+        layout = ActorLayout(shapes, **others)
+        rng = np.random.default_rng(segment.seed)
+        return Policy(card["task"], card["position"], segment, layout, flat, rng)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{file}: not the card of a policy ({error!r:.80})") from None
 
 
 def _joint(run: Run) -> bool:

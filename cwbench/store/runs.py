@@ -149,7 +149,10 @@ def _table(
         if lines and lines[-1]:
             raise ValueError("the last line has no end")
         found = _parse(lines[:-1], names)
-    except ValueError:  # something is wrong: read line by line, to say what and where
+    except (
+        ValueError,
+        OverflowError,
+    ):  # something is wrong: read line by line, to say what and where
         found = _parse(_readable(lines, names, where, problems), names)
     absent = np.full(len(found["step"]), np.nan)
     table = {name: found.get(name, absent) for name in columns}
@@ -190,7 +193,7 @@ def _readable(
                 raise ValueError(f"truncated line {line!r}")
             _parse([line], columns)
             kept.append(line)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             problems.append(f"{where} line {number}: {error}")
     return kept
 

@@ -63,13 +63,16 @@ def check(kind: str, root: Path, act: Callable[[], Any], before: pd.DataFrame) -
 def test_every_kind_of_file_with_every_kind_of_damage(results: Path, tmp_path: Path) -> None:
     before, problems = read_everything(results)
     assert not problems and len(before)
-    for file in kinds(results):
+    root = tmp_path / "copy"
+    shutil.copytree(results, root)
+    for target in (root / file for file in kinds(results)):
+        good = target.read_bytes()
         for name, damage in DAMAGE.items():
-            root = tmp_path / "copy"
-            shutil.copytree(results, root)
-            target = root / file
             check(f"damage: {name}", root, lambda: damage(target), before)  # noqa: B023
-            shutil.rmtree(root)
+            if target.is_dir():
+                target.rmdir()
+            target.unlink(missing_ok=True)
+            target.write_bytes(good)
 
 
 def flips(results: Path, tmp_path: Path, number: int) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from faults import count
+from faults import count, times
 
-from cwbench import sequences
+from cwbench import load_policy, sequences
 from cwbench.launch.jobs import read_job, read_segments
 from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
-from cwbench.store import checkpoint, files
+from cwbench.spec.statistics import EVAL_COLUMNS
+from cwbench.store import checkpoint, files, runs
+from cwbench.store.results import SegmentFolder
 
 TOML = """name = "mine"
 suite = "gymnasium"
@@ -33,6 +35,18 @@ JOB = {
     "segments": [SEGMENT],
 }
 
+STATUS = {"state": "done", "step": 3, "checksums": {"evals.csv": "crc32:0"}, "resources": {}}
+LAYOUT: dict[str, Any] = {"shapes": {}, "layers": 1, "head_layers": 1, "activation": "relu"}
+LAYOUT |= {"log_std": "clip", "log_std_range": [-20, 2]}
+TEXTS = {
+    "job": json.dumps(JOB),
+    "toml": TOML,
+    "record": json.dumps({"a": [1, {"b": 2.5}]}),
+    "status": json.dumps(STATUS),
+    "table": ",".join(EVAL_COLUMNS) + "\n25,0,push,2,1,-20.5\n50,0,push,2,2,3e2\n",
+    "card": json.dumps({"layout": LAYOUT, "weights": "w.safetensors", "segment": SEGMENT}),
+}
+
 
 def write_sample(kind: str, file: Path) -> None:
     if kind == "tensors":
@@ -40,17 +54,23 @@ def write_sample(kind: str, file: Path) -> None:
     elif kind == "array":
         files.write_array(file, np.arange(12.0).reshape(3, 4))
     else:
-        text = {"job": json.dumps(JOB), "toml": TOML, "record": json.dumps({"a": [1, {"b": 2.5}]})}
-        file.write_text(text[kind])
+        file.write_text(TEXTS[kind])
 
 
 def read_whole_job(file: Path) -> Any:
     return read_segments(read_job(file), lambda name: MethodConfig)
 
 
+def read_table(file: Path) -> Any:
+    return runs._table(file, runs.TABLES["evals"], EVAL_COLUMNS, [])
+
+
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "record": ("a.json", files.read_json),
     "job": ("a.json", read_whole_job),
+    "status": ("status.json", lambda file: SegmentFolder(file.parent).status()),
+    "table": ("evals.csv", read_table),
+    "card": ("a.json", load_policy),
     "toml": ("a.toml", lambda file: sequences.expand(str(file))),
     "tensors": ("a.safetensors", checkpoint.load),
     "array": ("a.npy", lambda file: np.array(files.read_array(file))),
@@ -100,4 +120,4 @@ def test_mutated_files(kind: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 def test_many_mutated_files(kind: str, tmp_path: Path) -> None:
-    fuzz(kind, tmp_path, 5_000)
+    fuzz(kind, tmp_path, times(5_000))
