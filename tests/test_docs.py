@@ -1,10 +1,19 @@
-"""Documentation names files, headings and pages that exist."""
+"""Documentation names files, headings, pages, commands and options that exist."""
 
 import csv
 import re
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
+
+from cwbench.cli import COMMANDS, cli
+from cwbench.cli.run import MethodCommand
+from cwbench.methods import METHODS
+from cwbench.spec.config import ENV_CONFIGS, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.options import flag_name
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -34,6 +43,38 @@ def test_links_and_files_exist(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{page.name} links to {target}{anchor}"
     for name in FILE.findall(text):
         assert "NAME" in name or (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def commands_of(page: Path) -> Iterator[list[str]]:
+    """The words after `cwbench` of every command line, in the text and in blocks of code."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = "\n".join(re.findall(r"^```.*?^```", text, flags=re.M | re.S))
+    lines = re.findall(r"^(?:\$ )?(?:\.venv/bin/)?cwbench ([a-z].*)", blocks, flags=re.M)
+    lines += re.findall(r"`cwbench ([a-z][^`\n]*)`", text_of(page))
+    yield from (line.split(" #")[0].split() for line in lines)
+
+
+def options_of(command: click.Command) -> set[str]:
+    found = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    if isinstance(command, MethodCommand):  # its others depend on --method
+        groups = [SACConfig, NetworkConfig, ScheduleConfig, *ENV_CONFIGS.values()]
+        groups += [entry.method.config_class for entry in METHODS.values()]
+        found |= {f"--{flag_name(field.name)}" for group in groups for field in fields(group)}
+    return found | {"--help", "-h"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":  # older versions had others
+        return
+    for name, *words in commands_of(page):
+        assert name in COMMANDS, f"{page.name}: cwbench {name}"
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        if isinstance(command, click.Group) and words and words[0] in command.commands:
+            command = command.commands[words[0]]
+        flags = {word.split("=")[0].strip("[],;)") for word in words if word.startswith("--")}
+        assert flags <= options_of(command), f"{page.name}: cwbench {name} {' '.join(words)}"
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:
