@@ -53,6 +53,8 @@ def comparison_section(scores: Scores) -> str:
 def _family(scores: Scores, family: str) -> str:
     rows = [_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
     plots = [_profile(scores, family), *_tradeoffs(scores, family)]
+    if not any([*rows, *plots]):  # nothing has ended
+        return ""
     return (
         f"<h3>{escape(names.FAMILIES[family])}</h3>"
         f'<div class="forests">{"".join(rows)}</div><div class="charts">{"".join(plots)}</div>'

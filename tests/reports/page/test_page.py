@@ -279,7 +279,9 @@ def test_a_phone_does_not_scroll_sideways(page: Any):
 def test_a_table_shows_numbers_next_to_a_long_name_on_a_phone(page: Any):
     page.set_viewport_size({"width": 400, "height": 800})
     width = "document.querySelector('#summary table.sortable tbody th').offsetWidth"
-    assert page.evaluate(width) <= 0.45 * 400
+    assert 70 <= page.evaluate(width) <= 0.45 * 400
+    height = "document.querySelector('#summary .forest tbody tr').offsetHeight"
+    assert page.evaluate(height) < 60  # its name stays on one line, or two
     page.set_viewport_size({"width": 1280, "height": 720})
 
 
