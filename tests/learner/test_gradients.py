@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from cwbench.experiment.build import make_setup
+from cwbench.experiment.conformance import OPTIONS
 from cwbench.learner import compiler
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
@@ -155,12 +156,12 @@ def test_equal_twins_share_the_actors_gradient() -> None:
 
 
 SHORT = ScheduleConfig(
-    steps_per_task=30,
-    eval_every=30,
+    steps_per_task=20,
+    eval_every=20,
     eval_episodes=1,
     start_steps=5,
     update_after=10,
-    update_every=10,
+    update_every=5,
 )
 
 
@@ -210,7 +211,8 @@ def test_every_method_gets_the_gradients_of_its_losses(
 
     monkeypatch.setattr(Trainer, "sac_gradients", watched)
     monkeypatch.setattr(METHODS[name].method, "adjust_gradients", checked)
-    _, plan, outcome = toy_run(tmp_path, name, seeds=(0, 1), schedule=SHORT)
+    options = OPTIONS.get(name, {})
+    _, plan, outcome = toy_run(tmp_path, name, seeds=(0, 1), schedule=SHORT, options=options)
     assert not outcome.failed and outcome.trained == len(plan.segments)
     method = METHODS[name].method
     own_updates = set() if method.experts else {2} if method.trains_jointly else {0, 1, 2}
