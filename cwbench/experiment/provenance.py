@@ -24,7 +24,7 @@ def describe(
     """What a segment's record holds besides what decides its numbers."""
     from importlib.metadata import version
 
-    packages = ("torch", "mujoco", "metaworld", "numpy")
+    packages = ("torch", "mujoco", "metaworld", "gymnasium", "numpy")
     own = {"cwbench": __version__, "commit": commit(), "source": source_hash()}
     return {
         "protocol": protocol,

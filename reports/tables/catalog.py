@@ -1,6 +1,6 @@
 """Every table of a protocol, by name, with caption and footer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -231,8 +231,7 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         if key in scores.study.segments
     ]
     versions = versions_of(segments)
-    simulator = ", ".join(f"{k} {versions[k]}" for k in ("metaworld", "mujoco") if k in versions)
-    env, schedule = protocol.env, protocol.schedule
+    schedule = protocol.schedule
     finished = sorted({len(group.finished) for group in groups})
     seeds = f"{finished[0]}" if len(finished) == 1 else f"{finished[0]} to {finished[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
@@ -240,15 +239,23 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
         f" evaluated every {schedule.get('eval_every', '?')} with "
         f"{schedule.get('eval_episodes', '?')} episodes",
-        "environment": f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, "
-        f"horizon {env.get('horizon', '?')}"
-        + (
-            f", {simulator}, success by {SUCCESS_TITLES[scores.study.success_of(scores.protocol)]}"
-            * bool(simulator)
-        )
+        "environment": _environment(scores, versions)
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} seeds",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
         "commit": f"trained at {commit}, reported at {report_commit()}",
         "hash": f"hash {fingerprint([protocol.key, scores.window, csv_text(table)])}",
     }
+
+
+def _environment(scores: Scores, versions: Mapping[str, str]) -> str:
+    """Environment, simulator and how success is counted: by a test, or by the tasks' own rules."""
+    env = scores.protocol.env
+    suite, horizon = env.get("suite", "metaworld"), f"horizon {env.get('horizon', '?')}"
+    packages = [f"{name} {versions[name]}" for name in (suite, "mujoco") if name in versions]
+    if suite != "metaworld":
+        used = packages if suite in versions else []  # the point mass has no package
+        return ", ".join([f"environment {suite}", horizon, *used, "score by the tasks' own rules"])
+    text = f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, {horizon}"
+    success = f"success by {SUCCESS_TITLES[scores.study.success_of(scores.protocol)]}"
+    return ", ".join([text, *packages, success]) if packages else text

@@ -43,3 +43,5 @@ def test_pairs_of_another_suite(tmp_path: Path) -> None:
     assert (results / "report" / "figures" / "pairs-point3-finetuning.pdf").is_file()
     page = (results / "report" / "index.html").read_text()
     assert "Fine-tuning, pairs of tasks of point3" in page and "4 pairs ended" in page
+    table = (results / "report" / "tables" / "pairs.md").read_text()
+    assert "environment pointmass, horizon 25, score by the tasks' own rules" in table
