@@ -18,7 +18,7 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
     """`0-9` or `2,5,8` -> numbers of tasks; all of them without a text."""
     if text is None:
         return list(range(count))
-    with located("--tasks", "`cwbench tasks` lists the ids"):
+    with located("--tasks", "tasks are counted from 0 in the order of --seq"):
         return parse_numbers(text, "task id", count - 1)
 
 

@@ -22,7 +22,14 @@ class {name}(Method):
     def actor_penalty(self, batch):
         return {value}
 """
+GYM = 'suite = "gymnasium"\n[[task]]\nid = "{id}"\nscore = {score}\n{more}'
 FILES = {
+    "discrete.toml": GYM.format(id="CartPole-v1", score='"success"', more=""),
+    "package.toml": GYM.format(id="no_such_package:Env-v0", score='"success"', more=""),
+    "bounds.toml": GYM.format(id="Pendulum-v1", score="{ return_from = 0.0 }", more=""),
+    "wrapper.toml": GYM.format(
+        id="Pendulum-v1", score='"success"', more='wrappers = ["math:sqrt"]\n'
+    ),
     "afile": "mine",
     "bad.toml": "tasks = = 3",
     "deep.toml": f"tasks = {DEEP}",
@@ -126,6 +133,11 @@ WORDS = [
     ([*RUN, "--width", "65536", "--layers", "100"], "one run of finetuning needs at least"),
     ([*RUN, "--layers", "100000"], "100000 is too large; the largest value is 100"),
     ([*RUN, "--layers", "0"], "0 is too small"),
+    ([*RUN[:4], "discrete.toml"], "task CartPole-v1: its action space is Discrete, not Box; wrap"),
+    ([*RUN[:4], "package.toml"], "task Env-v0: ModuleNotFoundError: No module named"),
+    ([*RUN[:4], "bounds.toml"], "task Pendulum-v1: score {'return_from': 0.0} is not a rule"),
+    ([*RUN[:4], "wrapper.toml"], "task Pendulum-v1: TypeError: must be real number"),
+    ([*PAIRS, "--seq", "pendulum3"], "task id 5 is too large; task ids run from 0 to 2"),
     ([*RUN, "--critic-head-layers", "5"], "5 is larger than --layers 4; give"),
     ([*RUN, "--actor-head-layers=-1"], "-1 is too small"),
     ([*RUN, "--horizon", "0"], "0 is too small"),

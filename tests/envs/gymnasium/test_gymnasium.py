@@ -46,6 +46,17 @@ class Countdown(gymnasium.Env):  # type: ignore[misc]
         return obs, 2.0, left == 0, False, {"success": left == 2}
 
 
+class Seen(Countdown):
+    """With observations in a dictionary."""
+
+    observation_space = gymnasium.spaces.Dict({"left": Countdown.observation_space})
+
+
+class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
+    def __init__(self, env: Any) -> None:
+        raise RuntimeError("needs a licence")
+
+
 def configured(*tasks: Task) -> EnvConfig:
     return envs.configure(GymnasiumConfig(), tasks)
 
@@ -95,6 +106,8 @@ def test_the_definition_is_in_the_record() -> None:
         (Task("x", "Pendulum-v1", {"mass": 2}), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:sqrt",)), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:nothing",)), "cannot import 'math:nothing'"),
+        (Task("x", Seen, horizon=9), "task x: its observation space is Dict, not Box; wrap it"),
+        (Task("x", "Pendulum-v1", wrappers=(f"{__name__}:Refusing",)), "x: RuntimeError: needs a"),
         (Task("x", Countdown), "task x has no time limit"),
         (Task("x", Countdown, {"broken": True}, horizon=9), "task x: an observation is not finite"),
     ],
