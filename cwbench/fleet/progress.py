@@ -204,8 +204,8 @@ class Lines(Progress):
     def advance(self, fleet: Fleet) -> None:
         super().advance(fleet)
         now, last = time.monotonic(), self._last.get(id(fleet), -math.inf)
-        if last < math.inf and (fleet.finished or now - last >= LINE_SECONDS):
-            self._last[id(fleet)] = math.inf if fleet.finished else now
+        if last < math.inf and (fleet.ended or now - last >= LINE_SECONDS):
+            self._last[id(fleet)] = math.inf if fleet.ended else now
             self._print_row(self._row(fleet))
 
     def watch(self, look: Callable[[], list[Row]]) -> None:

@@ -27,7 +27,7 @@ def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.
         steps=steps,
         runs=2,
         position=1,
-        finished=False,
+        ended=False,
         setup=SimpleNamespace(method=method),
         segments=[SimpleNamespace(tasks=("a", "b")), SimpleNamespace(tasks=("a", "c"))],
         state=SimpleNamespace(runs=[RunState(last_success=success) for success in successes]),
@@ -52,6 +52,22 @@ def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
     # Eight times ten seconds later, with lines every 30: the last was after six of them.
     assert "step 350/1000" in last
     assert last.endswith("700 of 2,000 steps, 10 steps/s, 2 min 10 s left")
+
+
+def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
+    """It comes when all steps are done."""
+    text = io.StringIO()
+    lines, fleet = Lines(2000, Console(file=text)), make_fleet(1000, successes=(0.0, 0.0))
+    lines.begin([fleet])
+    lines.advance(fleet)
+    clock[0], fleet.step = 10, 1000
+    lines.advance(fleet)
+    fleet.ended, fleet.state.runs = True, [RunState(last_success=1.0)] * 2
+    lines.advance(fleet)
+    lines.advance(fleet)
+    first, last = text.getvalue().splitlines()
+    assert "step 0/1000" in first
+    assert "step 1000/1000, 2 runs, success 1.00" in last
 
 
 def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
