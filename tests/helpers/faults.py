@@ -51,7 +51,8 @@ class Disk:
     def __init__(self, fault: str = "", at: int | None = None) -> None:
         self.fault, self.at, self.calls, self.dead = fault, at, 0, False
         self.content: dict[int, bytes] = {}  # of synced files, by inode
-        self.names: dict[Path, dict[str, int]] = {}  # of synced folders: inodes by name
+        # Of synced folders: inode and content by name. A free inode is soon another file's.
+        self.names: dict[Path, dict[str, tuple[int, bytes]]] = {}
 
     @contextmanager
     def watching(self) -> Iterator["Disk"]:
@@ -85,7 +86,10 @@ class Disk:
         if path.is_file():
             self.content[path.stat().st_ino] = path.read_bytes()
         else:
-            self.names[path] = {one.name: one.stat().st_ino for one in path.iterdir()}
+            inodes = {one.name: one.stat().st_ino for one in path.iterdir() if one.is_file()}
+            self.names[path] = {
+                n: (inode, self.content.get(inode, b"")) for n, inode in inodes.items()
+            }
 
     def cut_power(self, root: Path) -> None:
         """Every file falls back to what was last synced of it, renamed or not."""
@@ -101,14 +105,14 @@ class Disk:
                 self._restore_names(folder, self.names.get(folder, {}))
         self.cut_power(root)
 
-    def _restore_names(self, folder: Path, names: Mapping[str, int]) -> None:
+    def _restore_names(self, folder: Path, names: Mapping[str, tuple[int, bytes]]) -> None:
         for path in folder.iterdir():
-            if path.is_file() and names.get(path.name) != path.stat().st_ino:
+            if path.is_file() and names.get(path.name, (0,))[0] != path.stat().st_ino:
                 path.unlink()
-        for name, inode in names.items():
-            if inode in self.content and not (folder / name).exists():
-                (folder / name).write_bytes(self.content[inode])
-                self.content[(folder / name).stat().st_ino] = self.content[inode]
+        for name, (_, content) in names.items():
+            if not (folder / name).exists():
+                (folder / name).write_bytes(content)
+                self.content[(folder / name).stat().st_ino] = content
 
 
 def _write_half(call: Callable[..., Any], args: Any, kwargs: Any) -> None:
