@@ -1,6 +1,7 @@
 """Fixtures: a small trainer, and whole runs on the point-mass toy with real worker processes."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -28,6 +29,12 @@ def one_thread() -> None:
     """Small tensors: threads would only wait for each other."""
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment] # see `cwbench.experiment.execution.set_up_torch`
+
+
+@pytest.fixture(scope="session", autouse=True)
+def wide_tables() -> None:
+    """Processes of pytest-xdist have a terminal's width, though no terminal."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+WIDE = 1_000  # in a file a row is a line
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
@@ -25,5 +27,5 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) 
         table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*map(escape, row))
-    width = None if Console().is_terminal or "COLUMNS" in os.environ else 160
+    width = None if Console().is_terminal or "COLUMNS" in os.environ else WIDE
     Console(width=width).print(table)

@@ -70,9 +70,9 @@ def test_the_area_counts_unseen_tasks_as_failures() -> None:
     [run] = tuning.experiment.runs()[0]
     rows = [
         # step, successes of 10 for each task seen
-        (2000, [10]),
-        (4000, [10, 5]),
-        (6000, [2, 4, 6]),
+        (1500, [10]),
+        (3000, [10, 5]),
+        (4500, [2, 4, 6]),
     ]
     evals = pd.DataFrame(
         [
@@ -83,7 +83,7 @@ def test_the_area_counts_unseen_tasks_as_failures() -> None:
     )
     expected = np.mean([1 / 3, 1.5 / 3, 1.2 / 3])
     assert list(run_areas(evals, [run]).values()) == [pytest.approx(expected)]
-    assert not run_areas(evals[evals["step"] < 6000], [run])  # not done
+    assert not run_areas(evals[evals["step"] < 4500], [run])  # not done
 
 
 def test_sensitivity_is_a_mean_over_the_other_options() -> None:
