@@ -29,6 +29,7 @@ COMPILED_SHARE, COMPILED_TIME = 0.44, 0.6
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
+CLEARLY = 0.85  # of one thread's time; workers and evaluation want the other cores
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
 
 
@@ -150,24 +151,19 @@ def _moved(segment: Segment, position: int) -> Segment:
 
 
 def pick_threads(plan: Plan, costs: Costs) -> int:
-    """One thread or all, whichever is faster for the largest fleet; numbers do not depend on it."""
+    """One thread, or all where that is clearly faster; numbers do not depend on it.
+
+    Measured each time, by the largest fleet: other processes may need the cores today.
+    """
     if costs.device.type != "cpu" or cores() == 1:
         return 1
     fleet = max(plan.fleets, key=len)
-    first, choices = fleet[0], (1, cores())
-    torch.set_num_threads(1)
-
-    def measure() -> list[float]:
-        trainer, seconds = Rehearsal(fleet, *costs.method(first), costs.device), []
-        for threads in choices:
-            torch.set_num_threads(threads)
-            seconds.append(seconds_per_call(partial(trainer.train, 1), 0.15))
-        torch.set_num_threads(1)  # part of what the cache knows numbers by
-        return seconds
-
-    what = {"threads": choices, "fleet": first.setup.fleet_key(), "tasks": first.tasks}
-    seconds = costs.known(what | {"runs": len(fleet)}, measure)
-    return choices[seconds.index(min(seconds))]
+    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device)
+    seconds = {}
+    for threads in (cores(), 1):
+        torch.set_num_threads(threads)
+        seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.15)
+    return cores() if seconds[cores()] < CLEARLY * seconds[1] else 1
 
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
