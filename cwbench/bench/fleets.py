@@ -270,6 +270,7 @@ class Bench:
     workers: int
     compiled: bool
     grouping: Grouping | None = None
+    diagnose: bool = True
 
     @property
     def groups(self) -> Grouping:
@@ -310,6 +311,7 @@ class Bench:
             compiled=self.compiled,
             snapshot_seconds=float("inf"),
             provenance=lambda segment: {},
+            diagnose=self.diagnose,
             side_by_side=len(self.setups),
             compile_ahead=False,  # all fleets start together
         )

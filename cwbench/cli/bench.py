@@ -236,6 +236,12 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @click.option("--compile/--no-compile", "compiled", default=False)
 @click.option("--tf32/--no-tf32", default=True)
 @click.option("--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1))
+@click.option(
+    "--diagnostics/--no-diagnostics",
+    "diagnose",
+    default=True,
+    help="Measure plasticity at evaluations.  [default: on]",
+)
 @click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_fleet(
@@ -251,6 +257,7 @@ def bench_fleet(
     compiled: bool,
     tf32: bool,
     lag: int,
+    diagnose: bool,
     timeline: Path | None,
     as_json: bool,
 ) -> None:
@@ -280,7 +287,16 @@ def bench_fleet(
     rows: list[dict[str, Any]] = []
     for size in _numbers(runs):
         grouping = partial(split_evenly, count=min(groups, size)) if groups else None
-        measured = Bench(setups, size, length, torch_device, workers or cores(), compiled, grouping)
+        measured = Bench(
+            setups,
+            size,
+            length,
+            torch_device,
+            workers or cores(),
+            compiled,
+            grouping=grouping,
+            diagnose=diagnose,
+        )
         seen, spans = fleet_speed(measured)
         if rows:
             del seen["start_up"]["imports"]  # the process is older now
