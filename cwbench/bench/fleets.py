@@ -342,6 +342,8 @@ def fleet_speed(bench: Bench) -> tuple[dict[str, Any], list[Span]]:
         outcome = bench.runner(store).run(plan, pool, timeline)
         if outcome.failed:
             raise RuntimeError(next(iter(outcome.failed.values())))
+        if outcome.interrupted:
+            raise UserError("stopped before all fleets were measured", "give it more time")
         if not timeline.ended or not timeline.parts():
             raise UserError(
                 "one fleet was done before all were warm", "give a larger --steps, or fewer methods"
