@@ -12,7 +12,8 @@ from faults import count, times
 
 ROOT = Path(__file__).parent.parent.parent
 RUN = ["run", "--method", "recall", "--seq", "point3", "--protocol", "demo", "--seeds", "0-1"]
-RUN += ["--threads", "1", "--workers", "1", "--no-live", "--snapshot-minutes", "0.005", "--quiet"]
+RUN += ["--steps-per-task", "1000", "--threads", "1", "--workers", "1", "--no-live", "--quiet"]
+RUN += ["--snapshot-minutes", "0.005"]
 
 
 def start(results: Path) -> subprocess.Popen[bytes]:
@@ -28,7 +29,7 @@ def test_random_kills(tmp_path: Path) -> None:
     for _ in range(times(20)):
         process = start(killed)
         try:
-            code: int | None = process.wait(rng.uniform(3, 12))
+            code: int | None = process.wait(rng.uniform(3, 7))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
