@@ -288,14 +288,7 @@ def bench_fleet(
     for size in _numbers(runs):
         grouping = partial(split_evenly, count=min(groups, size)) if groups else None
         measured = Bench(
-            setups,
-            size,
-            length,
-            torch_device,
-            workers or cores(),
-            compiled,
-            grouping=grouping,
-            diagnose=diagnose,
+            setups, size, length, torch_device, workers or cores(), compiled, grouping, diagnose
         )
         seen, spans = fleet_speed(measured)
         if rows:
