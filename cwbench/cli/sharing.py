@@ -31,12 +31,16 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
     from cwbench.sharing.track import track as send
 
     existing(results)
-    if not following:
-        click.echo(f"{send(results, to, project=project)} rows sent")
-        return
-    for rows in follow(results, to, project=project, seconds=seconds):
-        if rows:
-            click.echo(f"{rows} rows sent")
+    if following:
+        click.echo(f"looking every {seconds:g} s until no run is going on; Ctrl-C ends it")
+        sent = follow(results, to, project=project, seconds=seconds)
+    else:
+        sent = send(results, to, project=project)
+    count = 0
+    for run, rows in sent:
+        click.echo(f"{run.label} on {run.sequence}, seed {run.seed}: {rows} rows")
+        count += rows
+    click.echo(f"{count} rows sent")
 
 
 @click.command()

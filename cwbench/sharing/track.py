@@ -34,12 +34,16 @@ class TensorBoard:
         self.folder = folder / "tensorboard"
 
     def send(self, run: Run, rows: Rows) -> None:
-        from torch.utils.tensorboard import SummaryWriter
+        # TensorBoard's own writer: torch's has the same format and takes seconds to import.
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        with SummaryWriter(str(self.folder / _name(run))) as writer:
-            for step, values in rows.items():
-                for name, value in values.items():
-                    writer.add_scalar(name, value, step)
+        writer = EventFileWriter(str(self.folder / _name(run)))
+        for step, row in rows.items():
+            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in row.items()]
+            writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+        writer.close()
 
 
 class WandB:
@@ -103,49 +107,49 @@ def _config(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in names}
 
 
-def track(results: Path, to: str, *, project: str = "cwbench") -> int:
-    """Send what has not been sent yet; the number of rows."""
-    folder = results / "tracking"
-    notes = folder / f"{to}.json"
-    sent: dict[str, int] = read_json(notes) if notes.exists() else {}
-    tracker, count = TRACKERS[to](folder, project), 0
+def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple[Run, int]]:
+    """Send what has not been sent yet; each run that had something new, and how many rows."""
+    notes = results / "tracking" / f"{to}.json"
+    noted: dict[str, dict[str, int]] = read_json(notes) if notes.exists() else {}
+    sent = noted.setdefault(project, {})
+    tracker = TRACKERS[to](notes.parent, project)
     runs = load_runs(results)
+    table = rows_by_run(runs)
     for run in runs:
-        rows = {step: row for step, row in rows_of(runs, run) if step > sent.get(run.run, -1)}
+        rows = {step: row for step, row in complete(run, table) if step > sent.get(run.run, -1)}
         if rows:
             tracker.send(run, rows)
-            folder.mkdir(parents=True, exist_ok=True)
+            notes.parent.mkdir(parents=True, exist_ok=True)
             sent[run.run] = max(rows)
-            write_json(notes, sent)
-            count += len(rows)
-    return count
+            write_json(notes, noted)
+            yield run, len(rows)
 
 
-def rows_of(runs: Runs, run: Run) -> Iterator[tuple[int, dict[str, float]]]:
-    """Success and return of each task, and training statistics, by step of the run.
-
-    The last step is left out while a run goes on: its rows may not all be written yet.
-    """
-    rows: dict[int, dict[str, float]] = {}
-    evaluations, training = (
-        table[table["run"] == run.run] for table in (runs.evaluations, runs.training)
-    )
-    for one in evaluations.to_dict("records"):
-        row = rows.setdefault(int(one["step"]), {})
+def rows_by_run(runs: Runs) -> dict[str, dict[int, dict[str, float]]]:
+    """Success and return of each task, and training statistics: run -> step of the run -> row."""
+    rows: dict[str, dict[int, dict[str, float]]] = {}
+    for one in runs.evaluations.to_dict("records"):
+        row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
         row[f"success/{one['task']}"] = float(one["success_rate"])
         row[f"return/{one['task']}"] = float(one["mean_return"])
-    for one in training.to_dict("records"):
-        row = rows.setdefault(int(one["step"]), {})
+    for one in runs.training.to_dict("records"):
+        row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
         row |= {f"train/{name}": float(one[name]) for name in (*STATISTICS, "alpha") if name in one}
-    steps = sorted(rows)
-    for step in steps if run.state == "done" else steps[:-1]:
-        yield step, rows[step]
+    return rows
 
 
-def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[int]:
-    """`track` again and again until no run is going on; how many rows each time."""
+def complete(
+    run: Run, table: Mapping[str, Mapping[int, dict[str, float]]]
+) -> list[tuple[int, dict[str, float]]]:
+    """A run's steps in order, without the last one while it goes on: more of it may come."""
+    rows = sorted(table.get(run.run, {}).items())
+    return rows if run.state == "done" else rows[:-1]
+
+
+def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[tuple[Run, int]]:
+    """`track` again and again until no run is going on."""
     while True:
-        yield track(results, to, project=project)
+        yield from track(results, to, project=project)
         if all(run.state in ("done", "failed", "diverged") for run in load_runs(results)):
             return
         time.sleep(seconds)

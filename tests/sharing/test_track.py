@@ -11,6 +11,10 @@ from cwbench.sharing import track as tracking
 from cwbench.sharing.track import follow, track
 
 
+def rows_sent(results: Path, to: str, project: str = "cwbench") -> int:
+    return sum(rows for _, rows in track(results, to, project=project))
+
+
 class Memory:
     """Remembers what it was sent."""
 
@@ -37,8 +41,8 @@ def memory(
 
 def test_every_evaluation_is_sent_once(memory: tuple[Memory, Path]) -> None:
     tracker, results = memory
-    assert track(results, "memory") == 2 * 6  # runs, evaluations
-    assert track(results, "memory") == 0
+    assert rows_sent(results, "memory") == 2 * 6  # runs, evaluations
+    assert rows_sent(results, "memory") == 0
     runs = cwbench.load_runs(results)
     for one in runs.evaluations.to_dict("records"):
         row = tracker.rows[one["run"]][one["step"]]
@@ -51,18 +55,47 @@ def test_every_evaluation_is_sent_once(memory: tuple[Memory, Path]) -> None:
 def test_a_later_call_sends_only_what_is_new(memory: tuple[Memory, Path]) -> None:
     tracker, results = memory
     notes = results / "tracking" / "memory.json"
-    track(results, "memory")
-    sent = json.loads(notes.read_text())
+    rows_sent(results, "memory")
+    sent = json.loads(notes.read_text())["cwbench"]
     first = next(iter(sent))
-    notes.write_text(json.dumps(sent | {first: 60}))  # as if stopped after the first task
+    notes.write_text(json.dumps({"cwbench": sent | {first: 60}}))  # as if stopped after a task
     tracker.rows.clear()
-    assert track(results, "memory") == 3
+    assert rows_sent(results, "memory") == 3
     assert min(tracker.rows[first]) > 60 and list(tracker.rows) == [first]
 
 
 def test_following_ends_with_the_last_run(memory: tuple[Memory, Path]) -> None:
     _, results = memory
-    assert list(follow(results, "memory", project="x", seconds=60)) == [12]
+    sent = follow(results, "memory", project="x", seconds=60)
+    assert [rows for _, rows in sent] == [6, 6]
+
+
+def test_another_project_gets_everything_again(memory: tuple[Memory, Path]) -> None:
+    _, results = memory
+    assert rows_sent(results, "memory") == 12
+    assert rows_sent(results, "memory", "another") == 12
+    assert rows_sent(results, "memory") == 0
+
+
+def test_what_was_sent_before_a_failure_is_not_sent_again(memory: tuple[Memory, Path]) -> None:
+    _, results = memory
+    next(track(results, "memory"))  # the network is gone after the first run
+    assert rows_sent(results, "memory") == 6
+
+
+def test_files_for_tensorboard_need_no_torch(shared_results: Path, tmp_path: Path) -> None:
+    """Importing it takes seconds, and a minute where many processes wait for two cores."""
+    pytest.importorskip("tensorboard")
+    import shutil
+    import subprocess
+    import sys
+
+    results = Path(shutil.copytree(shared_results, tmp_path / "results"))
+    code = "import sys; from cwbench.cli import main; main(); "
+    code += "print(sorted({'torch', 'tensorflow'} & set(sys.modules)))"
+    command = [sys.executable, "-c", code, "track", str(results), "--to", "tensorboard"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["12 rows sent", "[]"]
 
 
 def test_the_last_row_of_a_run_that_goes_on_waits(memory: tuple[Memory, Path]) -> None:
@@ -70,7 +103,7 @@ def test_the_last_row_of_a_run_that_goes_on_waits(memory: tuple[Memory, Path]) -
     _, results = memory
     for file in results.glob("segments/*-2-*/status.json"):
         file.write_text(json.dumps({"state": "running", "step": 60}))
-    assert track(results, "memory") == 2 * 5
+    assert rows_sent(results, "memory") == 2 * 5
 
 
 def test_tensorboard_files_hold_the_values(shared_results: Path, tmp_path: Path) -> None:
@@ -83,7 +116,7 @@ def test_tensorboard_files_hold_the_values(shared_results: Path, tmp_path: Path)
         warnings.simplefilter("ignore")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-        assert track(results, "tensorboard") == 12
+        assert rows_sent(results, "tensorboard") == 12
     run = cwbench.load_runs(results)[0]
     [folder] = (results / "tracking" / "tensorboard").glob(f"*{run.segments[-1]}")
     events = EventAccumulator(str(folder)).Reload()
@@ -104,6 +137,6 @@ def test_wandb_offline_keeps_files_to_sync(
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     results = Path(shutil.copytree(shared_results, tmp_path / "results"))
-    assert track(results, "wandb") == 12
+    assert rows_sent(results, "wandb") == 12
     files = list((results / "tracking" / "wandb").glob("offline-run-*/*.wandb"))
     assert len(files) == 2 and all(file.stat().st_size > 1000 for file in files)
