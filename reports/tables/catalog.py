@@ -140,10 +140,19 @@ def _stacked(scores: Scores, family: str) -> Entry:
     return Entry(family, "headline", (family,), caption, partial(stacked, scores, family))
 
 
+Details = dict[str, tuple[str, Callable[[], tuple[Block, ...]]]]  # name -> caption, blocks
+
+
 def _details(scores: Scores, family: str) -> Iterator[Entry]:
-    """Tables with their captions, on one family of sequences."""
+    """Tables on one family of sequences, next to its headline."""
+    found = _always(scores, family) | _where_measured(scores, family) | _pairwise(scores, family)
+    for name, (caption, blocks) in found.items():
+        yield Entry(f"{family}-{name}", "details", (family,), caption, blocks)
+
+
+def _always(scores: Scores, family: str) -> Details:
     title = names.FAMILIES[family]
-    found: dict[str, tuple[str, Callable[[], tuple[Block, ...]]]] = {
+    return {
         "tasks": (
             f"Results per task on {title}, averaged over the positions where the task occurs.",
             partial(details.tasks, scores, family),
@@ -180,6 +189,11 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             partial(standings.aggregate_table, scores, family),
         ),
     }
+
+
+def _where_measured(scores: Scores, family: str) -> Details:
+    """Tables of what only some runs have."""
+    title, found = names.FAMILIES[family], Details()
     if scores.protocol.env.get("success") == "last":
         found["own-window"] = (
             f"Performance on {title} in two ways. Own window: success of the last training "
@@ -199,6 +213,13 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             f"Settings of one method on {title}, on the sequences that all of them have.",
             partial(details.settings, scores, family),
         )
+    return found
+
+
+def _pairwise(scores: Scores, family: str) -> Details:
+    """Every method against every other, a table per headline metric."""
+    title, found = names.FAMILIES[family], Details()
+    groups = scores.study.of(scores.protocol, family)
     most = max(len(group.finished) for group in groups) or 1
     for metric in names.HEADLINE:
         found[f"comparison-{metric.split('_')[-1]}"] = (
@@ -209,8 +230,7 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
             f"column: seeds for a power of 0.8 to see a difference of {details.DIFFERENCE:g}.",
             partial(details.comparisons, scores, family, metric),
         )
-    for name, (caption, blocks) in found.items():
-        yield Entry(f"{family}-{name}", "details", (family,), caption, blocks)
+    return found
 
 
 def make(scores: Scores, entry: Entry) -> Table:
