@@ -11,11 +11,11 @@ from cwbench.reports.tables.model import Block, Cell, Table
 
 
 def link(key: str, text: str) -> str:
-    """A link to a place on the page."""
+    """A link to an anchor of the page."""
     return f'<a href="#{quote(key)}">{escape(text)}</a>'
 
 
-def place(keys: tuple[str, ...]) -> str:
+def runs_anchor(keys: tuple[str, ...]) -> str:
     """Where a number's runs are shown: the seeds of one sequence, or the setting with all."""
     return f"g-{keys[0]}" if len(keys) == 1 else f"s-{keys[0].rsplit('-', 1)[1]}"
 
@@ -44,20 +44,31 @@ def table_cell(cell: Cell) -> str:
     style = f' style="--p:{100 * cell.progress:.0f}%"' if unfinished else ""
     tip = f' title="{escape(cell_tip(cell))}"' if cell.score else ""
     value = "" if np.isnan(cell.value) else f' data-v="{cell.value:.6g}"'
-    if cell.text:
-        body = link(place(cell.keys), cell.text) if cell.keys else escape(cell.text)
-    elif cell.empty:
-        text = f"{100 * cell.progress:.0f} %" if unfinished else "–"
-        body = link(place(cell.keys), text) if cell.keys else f'<span class="none">{text}</span>'
-    else:
-        body = link(place(cell.keys), number(cell.value)) if cell.keys else number(cell.value)
-        assert cell.score
-        got = cell.score.estimate
-        if not np.isnan(got.low):
-            body += f" <small>[{number(got.low)}, {number(got.high)}]</small>"
-        if 0 < cell.score.seeds < cell.asked:
-            body += f" <small>{cell.score.seeds}/{cell.asked}</small>"
+    body = _linked(cell, _shown(cell, unfinished)) + _interval(cell)
     return f'<td class="{" ".join(classes)}"{style}{tip}{value}>{body}</td>'
+
+
+def _shown(cell: Cell, unfinished: bool) -> str:
+    if cell.text or not cell.empty:
+        return cell.text or number(cell.value)
+    return f"{100 * cell.progress:.0f} %" if unfinished else "–"
+
+
+def _linked(cell: Cell, text: str) -> str:
+    if cell.keys:
+        return link(runs_anchor(cell.keys), text)
+    empty = cell.empty and not cell.text
+    return f'<span class="none">{text}</span>' if empty else escape(text)
+
+
+def _interval(cell: Cell) -> str:
+    """Interval and count of seeds, after a number."""
+    if cell.text or cell.empty or cell.score is None:
+        return ""
+    low, high = cell.score.estimate.ends()
+    interval = "" if np.isnan(low) else f" <small>[{number(low)}, {number(high)}]</small>"
+    some = 0 < cell.score.seeds < cell.asked
+    return interval + (f" <small>{cell.score.seeds}/{cell.asked}</small>" if some else "")
 
 
 def block_table(block: Block, label: str) -> str:
