@@ -1,11 +1,23 @@
 """Made-up results folders for the report tests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sample_results import METHODS, Diagnosed, singles, small, write_diagnostics, write_results
+from sample_results import (
+    METHODS,
+    Diagnosed,
+    singles,
+    small,
+    write_diagnostics,
+    write_results,
+    write_set,
+)
 
 from cwbench import sequences
+from cwbench.reports import build
+from cwbench.reports.analysis import reference
+from cwbench.reports.analysis.scores import Scores
 
 TRIPLETS = ("cw3-1", "cw3-2")
 
@@ -41,3 +53,25 @@ def with_diagnostics(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_results(
         root, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(3), name="plain"
     )
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Scores:
+    """Perfect Memory on three pairs of three tasks, three seeds."""
+    root = tmp_path_factory.mktemp("pairs")
+    names = ("pair-0-1", "pair-1-0", "pair-2-2")
+    write_results(root, sequence_names=names, settings=[small("perfect_memory")], seeds=range(3))
+    study = build.read(root)
+    return Scores(study, study.protocols[0])
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The only set of reference runs is that of the first triplet's tasks."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    monkeypatch.setattr(reference, "shipped_folder", lambda: folder)
+    write_set(folder, sequences.get(TRIPLETS[0]).tasks)
+    reference.shipped_sets.cache_clear()
+    yield folder
+    reference.shipped_sets.cache_clear()

@@ -1,5 +1,8 @@
-"""Which processes draw a report's figures."""
+"""The files of a report: LaTeX that compiles as it is, and which processes draw figures."""
 
+import re
+import shutil
+import subprocess
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +10,8 @@ import pytest
 import torch
 
 from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.figures import figures
 
 
 def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
@@ -23,3 +28,66 @@ def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
             assert isinstance(pool, ThreadPoolExecutor)
             pool.submit(build._draw, index, name, tmp_path / report).result()
         assert (tmp_path / f"{report}.pdf").stat().st_size > 0
+
+
+def test_report_tex_has_every_table_and_figure_with_labels_of_their_own(
+    triplets: Path, tmp_path: Path
+):
+    tables = list(build.tables_of(build.read(triplets)))
+    build.write_tables(tables, tmp_path, ["cw3-average"])
+    text = (tmp_path / "report.tex").read_text()
+    assert text.index(r"\section*{Tables}") < text.index(r"\input{tables/cw3}")
+    assert r"{figures/cw3-average.pdf}" in text
+    inputs = re.findall(r"\\input\{(.*?)\}", text)
+    parts = [(tmp_path / f"{name}.tex").read_text() for name in inputs]
+    labels = re.findall(r"\\label\{(.*?)\}", "".join([text, *parts]))
+    assert len(labels) == len(set(labels)) == len(inputs) + 1
+    assert (tmp_path / "tables" / "cw3.tex").read_text().count("Intervals: t.") == 0
+    assert (tmp_path / "tables" / "cw3-t.tex").read_text().count("Intervals: t.") == 1
+
+
+TWO_COLUMNS = r"""\documentclass[10pt,twocolumn]{article}
+\usepackage[utf8]{inputenc}
+\usepackage[textwidth=6.75in,columnsep=0.25in]{geometry}
+\usepackage{amsmath,bm,booktabs,graphicx}
+\begin{document}
+"""
+
+
+def typeset(folder: Path, name: str) -> str:
+    """What pdflatex says."""
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
+def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
+    """The report, and its tables in a page of two columns: nothing is wider than the text."""
+    study = build.read(triplets)
+    build.write_tables(list(build.tables_of(study)), tmp_path)
+    inputs = re.findall(r"\\input\{.*?\}", (tmp_path / "report.tex").read_text())
+    body = "\n".join([*inputs, r"\end{document}"])
+    (tmp_path / "columns.tex").write_text(TWO_COLUMNS + body)
+    for name in ("report", "columns"):
+        said = typeset(tmp_path, f"{name}.tex")
+        assert "Overfull" not in said and "too large" not in said
+        assert (tmp_path / f"{name}.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
+def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
+    study = build.read(triplets)
+    (tmp_path / "figures").mkdir()
+    figures.draw(Scores(study, study.protocols[0]), "aggregates", tmp_path / "figures/aggregates")
+    body = build.latex_figure("aggregates") + "\n\\end{document}"
+    (tmp_path / "figure.tex").write_text(TWO_COLUMNS + body)
+    said = typeset(tmp_path, "figure.tex")
+    assert "Overfull" not in said and "aggregates.pdf" in said

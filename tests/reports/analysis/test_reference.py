@@ -1,22 +1,16 @@
 """Which single-task runs forward transfer is measured against, and what it comes to."""
 
-import gzip
-import json
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from sample_results import Setting, singles, small, write_results
+from sample_results import Setting, singles, small, write_results, write_set
 
 from cwbench import sequences
 from cwbench.methods import METHODS
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, reference
-from cwbench.reports.analysis.make_reference import write_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group, Protocol
 from cwbench.spec.config import MetaWorldConfig
@@ -27,31 +21,6 @@ TASKS = sequences.get("cw3-1").tasks
 def read(results: Path) -> Scores:
     study = build.read(results)
     return Scores(study, study.protocols[0])
-
-
-def write_set(folder: Path, tasks: tuple[str, ...] = TASKS, seeds: int = 3) -> None:
-    """A shipped set in which every task has a success rate of 0.5 throughout."""
-    record = small("finetuning").setup.record()
-    (folder / "small.json").write_text(json.dumps(record))
-    rows = [
-        f"{task},{seed},{step},10,5"
-        for task in tasks
-        for seed in range(seeds)
-        for step in range(1000, 11_000, 1000)
-    ]
-    with gzip.open(folder / "small.csv.gz", "wt") as stream:
-        stream.write("\n".join(["task,seed,step,episodes,successes", *rows]) + "\n")
-    reference.shipped_sets.cache_clear()
-
-
-@pytest.fixture
-def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    folder = tmp_path / "shipped"
-    folder.mkdir()
-    monkeypatch.setattr(reference, "shipped_folder", lambda: folder)
-    write_set(folder)
-    yield folder
-    reference.shipped_sets.cache_clear()
 
 
 def sources(scores: Scores, method: str = "ewc") -> dict[str, str]:
@@ -75,6 +44,7 @@ def test_a_stray_run_does_not_replace_a_set_that_has_all_tasks(tmp_path: Path, s
 
 def test_mixed_origins_and_unequal_numbers_are_problems(tmp_path: Path, shipped: Path):
     write_set(shipped, TASKS[1:])
+    reference.shipped_sets.cache_clear()
     results = tmp_path / "results"
     write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
     one = singles([TASKS[0]])
@@ -125,84 +95,6 @@ def test_a_methods_own_preset_is_no_difference(tmp_path: Path, shipped: Path):
 def test_presets_of_older_records_are_those_of_the_methods():
     for name, preset in reference.PRESETS.items():
         assert METHODS[name.replace("_", "-")].method.preset == preset
-
-
-def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
-    """Fine-tuning's first task is the single-task run: no transfer, and no doubt about it."""
-    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
-    write_results(
-        tmp_path,
-        sequence_names=singles(TASKS),
-        settings=[small("finetuning")],
-        name="reference",
-        seeds=range(5),
-    )
-    scores = read(tmp_path)
-    [group] = scores.study.of(scores.protocol, "cw3")
-    first = scores.task_score([(group, 0)], "forward_transfer").estimate
-    assert (first.value, *first.ends()) == pytest.approx((0, 0, 0))
-    later = scores.task_score([(group, 1)], "forward_transfer").estimate
-    assert later.high > later.low
-
-
-def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
-    results = tmp_path / "results"
-    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
-    scores = read(results)
-    groups = scores.study.groups
-    area = metrics.area(groups[0].success).mean(0)
-    end = np.einsum("rkk->rk", metrics.end_values(groups[0].success, scores.window)).mean(0)
-    want: dict[str, Any] = {
-        "forward_transfer": np.mean((area - 0.5) / 0.5),
-        "later_transfer": np.mean((area[1:] - 0.5) / 0.5),
-        "area_gain": np.mean(area - 0.5),
-        "negative_transfer": np.mean(0.5 - end),
-    }
-    for metric, value in want.items():
-        assert scores.score(groups, metric).value == pytest.approx(value)
-
-
-def test_a_set_made_of_runs_gives_what_the_runs_give(tmp_path: Path, shipped: Path):
-    results = tmp_path / "results"
-    write_results(results, sequence_names=singles(TASKS), settings=[small("finetuning")])
-    (shipped / "small.json").unlink()
-    file = write_reference(results, "made", shipped)
-    reference.shipped_sets.cache_clear()
-    study = build.read(results)
-    own = reference.find(study, study.protocols[0])
-    shutil.rmtree(results)
-    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")])
-    other = build.read(results)
-    made = reference.find(other, other.protocols[0])
-    assert set(own.curves) == set(made.curves) == set(TASKS)
-    for task in TASKS:
-        assert np.array_equal(own.curves[task].success, made.curves[task].success)
-    record = json.loads((shipped / "made.json").read_text())
-    assert record["sac"]["batch_size"] and "machine" not in record
-    assert file.stat().st_size < 20_000
-
-
-def test_a_set_takes_further_seeds_and_nothing_else(tmp_path: Path):
-    def results(name: str, seeds: list[int], setting: Setting) -> Path:
-        folder = tmp_path / name
-        write_results(folder, sequence_names=singles(TASKS), settings=[setting], seeds=seeds)
-        return folder
-
-    plain = small("finetuning")
-    whole = write_reference(results("all", [0, 1, 2], plain), "set", tmp_path / "whole")
-    first = write_reference(results("first", [0, 1], plain), "set", tmp_path / "grown")
-    before = first.read_bytes()
-    for name, seeds, setting, message in (
-        ("again", [1, 2], plain, r"seeds \[1\] already"),
-        ("other", [2], small("finetuning", env=MetaWorldConfig(reward="v2")), "differ"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            write_reference(results(name, seeds, setting), "set", tmp_path / "grown")
-        assert first.read_bytes() == before
-    grown = write_reference(results("more", [2], plain), "set", tmp_path / "grown")
-    assert grown.read_bytes() == whole.read_bytes()
-    record = json.loads((tmp_path / "grown" / "set.json").read_text())
-    assert [part["seeds"] for part in record["history"]] == [[0, 1], [2]]
 
 
 def test_a_set_of_another_environment_is_not_used(tmp_path: Path, shipped: Path):

@@ -1,0 +1,31 @@
+"""Matrices of pairs, and the counts that the paper quotes."""
+
+import numpy as np
+import pytest
+
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.pairs import matrices
+from cwbench.reports.analysis.scores import Scores
+
+
+def test_pair_matrices_hold_the_end_values(pairs: Scores):
+    groups = pairs.study.groups
+    found = matrices(pairs, groups)
+    [group] = [g for g in groups if g.sequence == "pair-1-0"]
+    end = metrics.end_values(group.success, pairs.window)  # [R, 2, 2]
+    assert found.values["first"][1, 0] == pytest.approx(end[:, 1, 0].mean())
+    assert found.values["second"][1, 0] == pytest.approx(end[:, 1, 1].mean())
+    assert found.values["forgetting"][1, 0] == pytest.approx((end[:, 0, 0] - end[:, 1, 0]).mean())
+    assert found.pairs == 3
+    mean = np.nanmean(found.values["second"])
+    assert found.averages["second"].value == pytest.approx(mean)
+
+
+def test_the_counts_the_paper_quotes(pairs: Scores):
+    found = matrices(pairs, pairs.study.groups)
+    found.values["second"][:] = np.nan
+    found.values["second"].flat[:5] = [0.0, 0.0, 0.3, 0.5, 0.9]
+    found.values["forgetting"][:] = np.nan
+    found.values["forgetting"][0, :3] = [0.1, 0.11, -0.2]
+    assert list(found.counts().values()) == [2, 1, 1]
+    assert found.pairs == 5

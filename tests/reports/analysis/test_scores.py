@@ -1,0 +1,22 @@
+"""Scores of groups against the same numbers taken another way."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cwbench.reports import build
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.scores import Scores
+
+
+def test_transfer_of_the_reference_method_is_zero_on_a_first_task(triplets: Path):
+    """Fine-tuning's first task is the very segment that serves as reference."""
+    study = build.read(triplets)
+    [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "finetuning")]
+    scores = Scores(study, study.protocols[0])
+    assert scores.task_score([(group, 0)], "forward_transfer").value == pytest.approx(0)
+    by_hand = metrics.area(group.complete).mean(0)
+    base = scores.reference_of(group).areas(group.tasks)
+    want = np.mean((by_hand - base) / (1 - base))
+    assert scores.score([group], "forward_transfer").value == pytest.approx(want)

@@ -1,0 +1,55 @@
+"""Measures of transfer against the reference's numbers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_results import singles, small, write_results
+
+from cwbench import sequences
+from cwbench.reports import build
+from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.scores import Scores
+
+TASKS = sequences.get("cw3-1").tasks
+
+
+def read(results: Path) -> Scores:
+    study = build.read(results)
+    return Scores(study, study.protocols[0])
+
+
+def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
+    """Fine-tuning's first task is the single-task run: no transfer, and no doubt about it."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
+    write_results(
+        tmp_path,
+        sequence_names=singles(TASKS),
+        settings=[small("finetuning")],
+        name="reference",
+        seeds=range(5),
+    )
+    scores = read(tmp_path)
+    [group] = scores.study.of(scores.protocol, "cw3")
+    first = scores.task_score([(group, 0)], "forward_transfer").estimate
+    assert (first.value, *first.ends()) == pytest.approx((0, 0, 0))
+    later = scores.task_score([(group, 1)], "forward_transfer").estimate
+    assert later.high > later.low
+
+
+def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    scores = read(results)
+    groups = scores.study.groups
+    area = metrics.area(groups[0].success).mean(0)
+    end = np.einsum("rkk->rk", metrics.end_values(groups[0].success, scores.window)).mean(0)
+    want: dict[str, Any] = {
+        "forward_transfer": np.mean((area - 0.5) / 0.5),
+        "later_transfer": np.mean((area[1:] - 0.5) / 0.5),
+        "area_gain": np.mean(area - 0.5),
+        "negative_transfer": np.mean(0.5 - end),
+    }
+    for metric, value in want.items():
+        assert scores.score(groups, metric).value == pytest.approx(value)

@@ -1,0 +1,47 @@
+"""The charts that compare methods show the numbers of the tables."""
+
+from pathlib import Path
+
+import pytest
+from sample_results import small, write_results
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.page import overview
+from cwbench.reports.tables import standings
+from cwbench.reports.tables.formats import number
+
+
+@pytest.fixture(scope="module")
+def scores(triplets: Path) -> Scores:
+    study = build.read(triplets)
+    return Scores(study, study.protocols[0], resamples=100)
+
+
+def test_the_summary_has_a_row_per_method_that_leads_to_its_runs(scores: Scores) -> None:
+    shown = overview.summary_charts(scores)
+    assert "Average performance on CW3" in shown
+    found = standings.standings(scores, "cw3", "average_performance")
+    assert len(found) == 6
+    for row in found:
+        assert f"#s-{row.setting.setup}" in shown and row.setting.title in shown
+
+
+def test_the_verdict_comes_first(scores: Scores) -> None:
+    said = standings.verdict(scores, "cw3")
+    assert said and overview.summary_charts(scores).startswith('<p class="verdict">')
+
+
+def test_ranks_are_those_of_the_standings(scores: Scores) -> None:
+    section = overview.comparison_section(scores)
+    chart = section[section.index("Mean rank (1 is best)") :]
+    found, _ = standings.rank_standings(scores, "cw3")
+    for row in found:
+        line = chart[chart.index(row.setting.title) :]
+        assert number(row.estimate.value) in line[: line.index("</tr>")]
+
+
+def test_nothing_is_drawn_before_a_run_has_ended(tmp_path: Path) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.5)
+    study = build.read(tmp_path)
+    assert overview.comparison_section(Scores(study, study.protocols[0])) == ""

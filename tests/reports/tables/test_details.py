@@ -1,0 +1,54 @@
+"""Tables of details against numbers taken another way."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sample_results import small, write_results
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Options
+from cwbench.reports.tables import catalog
+from cwbench.spec.config import MetaWorldConfig
+
+
+def test_comparisons_against_one_method(triplets: Path):
+    def rows(options: Options) -> list[str]:
+        [(_, _, table)] = build.tables_of(
+            build.read(triplets, options), "cw3-comparison-performance"
+        )
+        return [name for name, _ in table.blocks[0].rows]
+
+    assert len(rows(Options())) == 15
+    against = rows(Options(against="ewc"))
+    assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
+
+
+def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Path):
+    """Only for protocols that count the last step: CompoNet's and CKA-RL's measure."""
+    last = small("finetuning", env=MetaWorldConfig(success="last"))
+    root = write_results(
+        tmp_path, sequence_names=["cw3-1"], settings=[last, small("finetuning")], seeds=range(2)
+    )
+    for file in root.glob("segments/*/evals.csv"):  # half of the episodes end solved
+        evals = pd.read_csv(file)
+        evals.assign(v3_last=evals["successes"] // 2).to_csv(file, index=False)
+    study = build.read(root)
+    one, other = study.protocols  # never in one table
+    tables = [catalog.find(Scores(study, protocol), "cw3-own-window") for protocol in (one, other)]
+    [entry] = [entry for entry in tables if entry is not None]
+    [(_, (own, end, lost))] = entry.blocks()[0].rows
+    per_seed = []
+    [group] = [g for g in study.groups if g.protocol.env.get("success") == "last"]
+    for run in group.runs:
+        for folder in run.folders[1:]:  # the first task is left out
+            text = (root / "segments" / folder / "train.csv").read_text()
+            *_, row = csv.DictReader(text.splitlines())
+            per_seed.append(float(row["successes"]) / float(row["episodes"]))
+    assert own.value == pytest.approx(np.mean(per_seed))
+    assert end.value < 0.5 and lost.value > 0  # which own windows cannot show
+    title = catalog.make(Scores(study, group.protocol), entry).footer["environment"]
+    assert "at the last step (v3-last)" in title

@@ -1,0 +1,64 @@
+"""A table in LaTeX, Markdown and CSV, down to the byte."""
+
+from pathlib import Path
+
+import pytest
+
+from cwbench.reports import build
+from cwbench.reports.analysis.intervals import INTERVALS, Estimate
+from cwbench.reports.analysis.scores import Score, nothing
+from cwbench.reports.tables import formats
+from cwbench.reports.tables.model import Block, Cell, Table
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def cell(value: float, low: float, high: float, *, bold: bool = False, seeds: int = 5) -> Cell:
+    ends = (low, high, low - 0.1, high + 0.1, low, high)
+    kinds = frozenset(INTERVALS if bold else ())
+    return Cell(Score(Estimate(value, *ends), seeds), bold=kinds, asked=5)
+
+
+def sample_table() -> Table:
+    rows = (
+        ("1", (cell(0.3, 0.29, 0.31), cell(0.9, 0.88, 0.92, bold=True))),
+        ("2", (cell(-0.001, -0.2, 0.1), Cell(nothing("no finished run"), asked=5))),
+        ("mean", (cell(0.15, 0.1, 0.2, seeds=3), Cell(nothing("no finished run"), asked=5))),
+    )
+    lost = (("1", (cell(0.1, 0.0, 0.2), Cell(text="5 of 5 & <more>"))),)
+    return Table(
+        "cw3",
+        "Numbers at 100% & more.",
+        (
+            Block("Average Performance", "CW3", ("Fine-tuning", "RE_CALL"), rows, mean=True),
+            Block("Forgetting", "CW3", ("Fine-tuning", "RE_CALL"), lost),
+        ),
+        {"protocol": "Protocol paper", "hash": "hash 0123"},
+    )
+
+
+@pytest.mark.parametrize("format", formats.FORMATS)
+def test_layout_byte_for_byte(format: str):
+    write, suffix = formats.FORMATS[format]
+    assert write(sample_table(), "bootstrap") == (GOLDEN / f"cw3{suffix}").read_text()
+
+
+def test_side_by_side_layout_byte_for_byte():
+    columns = ("Ave. Perf.", "Forgetting") * 2
+    cells = tuple(cell(value, value - 0.1, value + 0.1) for value in (0.1, 0.2, 0.3, 0.4))
+    block = Block("", "Method", columns, (("EWC", cells),), spans=(("CW10", 2), ("CW20", 2)))
+    table = Table("cw10-cw20", "Long.", (block,), {"protocol": "Protocol paper"})
+    assert formats.latex(table, "t") == (GOLDEN / "cw10-cw20.tex").read_text()
+    assert "| Method | CW10 Ave. Perf. | CW10 Forgetting | CW20 Ave. Perf." in formats.markdown(
+        table
+    )
+
+
+def test_every_table_has_the_same_cells_in_every_format(triplets: Path):
+    from cwbench.reports.tables.verify import READERS, sign
+
+    study = build.read(triplets)
+    for name, scores, table in build.tables_of(study):
+        cells = sum(len(row) for block in table.blocks for _, row in block.rows)
+        for format in formats.FORMATS:
+            assert len(READERS[format](sign(scores, table, format, "t"))) == cells, (name, format)

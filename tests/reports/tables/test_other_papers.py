@@ -1,0 +1,28 @@
+"""Numbers of other papers, and which of them have a counterpart."""
+
+from pathlib import Path
+
+import pytest
+from sample_results import small, write_results
+
+from cwbench.reports import build
+from cwbench.reports.tables import catalog, other_papers
+
+
+def test_other_papers(tmp_path: Path):
+    assert other_papers.published("continual-world")[
+        "cw20", "packnet", "average_performance"
+    ].value == pytest.approx(0.80, abs=0.01)
+    cka = other_papers.published("cka-rl")["cw20", "packnet", "forward_transfer"]
+    assert cka.value == -0.6721
+    write_results(tmp_path, sequence_names=["cw10"], settings=[small("packnet")], seeds=range(2))
+    study = build.read(tmp_path)
+    names = {
+        source: [table.name for _, _, table in build.tables_of(study, compare=source)]
+        for source in catalog.SOURCES
+    }
+    assert "clonex" in names["clonex"]  # it has CW10
+    assert "continual-world" not in names["continual-world"]  # it has CW20 only
+    [(_, _, table)] = build.tables_of(study, "clonex")
+    [(method, cells)] = table.blocks[0].rows
+    assert method == "PackNet" and cells[0].text.endswith("protocol differs")

@@ -1,0 +1,86 @@
+"""Published cells next to ours."""
+
+from pathlib import Path
+
+from sample_results import Setting, small, write_results
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Options
+from cwbench.reports.tables import paper_comparison, paper_numbers
+from cwbench.reports.tables.model import Block, Cell
+
+
+def test_a_protocol_difference_is_named(triplets: Path):
+    study = build.read(triplets)
+    scores = Scores(study, study.protocols[0])
+    assert paper_numbers.protocol_differences(scores.protocol, scores.window) == [
+        "steps_per_task 10000 instead of 1000000",
+        "eval_every 1000 instead of 20000",
+        "window 2 instead of 10",
+    ]
+    cells = paper_comparison.stacked(scores, "cw3")[0].rows[0][1]
+    assert all(cell.text.endswith("protocol differs") for cell in cells)
+
+
+def test_every_published_cell_is_shown_next_to_ours(tmp_path: Path):
+    settings = [Setting("recall"), Setting("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0])
+    assert paper_numbers.protocol_differences(scores.protocol, scores.window) == []
+    blocks = paper_comparison.stacked(scores, "cw3")
+    cells = {
+        (row, column): cell.text
+        for row, line in blocks[0].rows
+        for column, cell in zip(blocks[0].columns, line, strict=True)
+    }
+    assert len(cells) == 9 * 6
+    assert cells["1", "RECALL"].startswith("0.90 / 0.")
+    assert not cells["1", "RECALL"].endswith("of ours")
+    assert cells["2", "RECALL"] == "0.92 / – no number of ours"
+    assert cells["mean", "RECALL"] == "0.92 / – no number of ours"
+
+
+def test_studies_are_found_by_their_options(tmp_path: Path):
+    """The offline row of Perfect Memory on pair (8,2) is the default, online is not run."""
+    pair = ["pair-8-2"]
+    write_results(tmp_path, sequence_names=pair, settings=[small("perfect_memory")], seeds=[0, 1])
+    study = build.read(tmp_path)
+    [block] = paper_comparison.replay(Scores(study, study.protocols[0]))
+    row = dict(block.rows)["(8,2)"]
+    texts = [cell.text for cell in row]
+    assert all(text.endswith("] protocol differs") for text in texts[:2])
+    assert all(text.endswith(" – no number of ours") for text in texts[2:])
+    assert [text.split(" ")[0] for text in texts] == ["0.75", "0.19", "0.94", "-0.07"]
+
+
+def test_only_cells_with_a_counterpart_are_shown_unless_asked(tmp_path: Path):
+    settings = [Setting("recall"), Setting("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+
+    def cells(options: Options) -> list[str]:
+        [(_, _, table)] = build.tables_of(build.read(tmp_path, options), "paper-cw3")
+        return [cell.text for block in table.blocks for _, row in block.rows for cell in row]
+
+    few, every = cells(Options()), cells(Options(all_cells=True))
+    assert len(every) == 3 * 9 * 6
+    assert len(few) == 2 * 2  # two metrics have numbers: transfer lacks a reference
+    assert all(text in every and not text.endswith("no number of ours") for text in few)
+
+
+def test_the_summary_counts_verdicts():
+    texts = ["0.1 / 0.1 agrees", "0.1 / 0.5 differs", "0.1 / 0.2 cannot tell at this n"]
+    texts += ["0.1 / 0.2 protocol differs", "0.1 / – no number of ours"]
+    block = Block("", "", ("a",) * 5, (("row", tuple(Cell(text=text) for text in texts)),))
+    assert paper_comparison.overall([block]) == (
+        "Of 4 published cells with a number of ours: 1 agree, 1 differ, 1 cannot tell at this "
+        "number of seeds, 1 were measured under another protocol, 0 are impossible as published."
+    )
+
+
+def test_captions_name_the_environment(triplets: Path):
+    study = build.read(triplets)
+    text = paper_comparison.caption(Scores(study, study.protocols[0]), "cw3")
+    assert "metaworld 3.1.1, mujoco 3.3.0 with its physics" in text
+    assert "success by Meta-World 3's test at any step (v3-any)" in text

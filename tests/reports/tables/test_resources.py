@@ -1,0 +1,37 @@
+"""Counters of segments, summed over what was trained."""
+
+from pathlib import Path
+
+import pytest
+from sample_results import small, write_results
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.tables.resources import COLUMNS, count_text, resources
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (999, "count", "999"),
+        (1_234_567, "count", "1.23M"),
+        (116_000_000, "bytes", "116 MB"),
+        (5_400, "hours", "1.50 h"),
+    ],
+)
+def test_counts_have_three_digits(value: float, unit: str, text: str) -> None:
+    assert count_text(value, unit) == text
+
+
+def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
+    """Both pairs start with the same task: three segments of 10,000 steps, not four."""
+    pairs = ["pair-0-1", "pair-0-2"]
+    write_results(tmp_path, sequence_names=pairs, settings=[small("ewc")], seeds=[0])
+    study = build.read(tmp_path)
+    [block] = resources(Scores(study, study.protocols[0]), "pairs")
+    [(title, cells)] = block.rows
+    texts = dict(zip(block.columns, (cell.text for cell in cells), strict=True))
+    assert (title, texts["Runs ended"]) == ("EWC", "2 of 2")
+    assert texts["Training steps"] == "30k"
+    assert texts["Wall time"] == count_text(30, "hours")
+    assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum

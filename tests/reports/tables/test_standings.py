@@ -1,0 +1,29 @@
+"""Standings next to published numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.tables.standings import published_places
+
+
+@pytest.fixture(scope="module")
+def scores(triplets: Path) -> Scores:
+    study = build.read(triplets)
+    return Scores(study, study.protocols[0])
+
+
+def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
+    """EWC on CW3-1 and CW3-2, straight from the published numbers."""
+    found = {place.method: place for place in published_places(scores, "cw3")}
+    rows = (Path(__file__).parents[3] / "reports/data/cw3.csv").read_text().splitlines()
+    ewc = [
+        float(row.split(",")[3])
+        for row in rows
+        if row.startswith(("1,ewc,average_p", "2,ewc,average_p"))
+    ]
+    assert found["EWC"].y[0] == pytest.approx(np.mean(ewc))
+    assert found["EWC"].slot == -1
