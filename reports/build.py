@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from cwbench.reports.analysis import plasticity, problems, tuned
+from cwbench.reports.analysis.arrange import arrange
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import DEFAULTS, Options, Study, arrange
+from cwbench.reports.analysis.study import DEFAULTS, Options, Study
 from cwbench.reports.checklist import checklist
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers

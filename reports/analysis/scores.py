@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, stability
+from cwbench.reports.analysis.arrange import arrange
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import Reference, find
-from cwbench.reports.analysis.study import Group, Protocol, Study, arrange
+from cwbench.reports.analysis.study import Group, Protocol, Study
 from cwbench.reports.analysis.transfer import TRANSFER, Position, values_of
 from cwbench.reports.analysis.transfer import statistic as transfer_statistic
 from cwbench.store.runs import Runs

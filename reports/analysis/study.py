@@ -1,14 +1,12 @@
-"""The runs of a results folder, arranged for reporting: protocols, groups of seeds, arrays."""
+"""What a report is made of: protocols, groups of seeds with their arrays, the whole study."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
@@ -16,15 +14,10 @@ from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.reports.analysis.provenance import fingerprint
-from cwbench.spec.statistics import SUCCESS_COLUMNS
-from cwbench.store.runs import Runs
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
-Rows = NDArray[np.intp]  # indices of rows in a table
 Measure = tuple[str, str]  # quantity and network of a diagnostic; no network for `kl`
-LOGGED = tuple(names.STATISTICS)  # statistics of training
-COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
 SHIPPED = "v3-any"  # the count of success that every record has
 SUCCESS_TITLES = {
     "v3-any": "Meta-World 3's test at any step (v3-any)",
@@ -120,7 +113,7 @@ class Group:
     runs: tuple[Run, ...]
     success: Array  # [R, N, E, N]
     training: Array  # [R, N, E]: success of the training episodes since the last evaluation
-    logged: Mapping[str, Array] = field(default_factory=dict)  # LOGGED -> [R, N, E]
+    logged: Mapping[str, Array] = field(default_factory=dict)  # names.STATISTICS -> [R, N, E]
     # Ways to count success -> [R, N, E, N]; `success` is one of them.
     counts: Mapping[str, Array] = field(default_factory=dict)
     tuned_on: tuple[str, ...] = ()  # sequences on which these options were chosen
@@ -226,217 +219,3 @@ class Study:
             for group in self.groups
             if group.protocol.key == protocol.key and family in (None, group.family)
         ]
-
-
-def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
-    """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
-    segments = {str(row["id"]): row for row in _records(loaded.segments)}
-    problems = list(loaded.problems)
-    rows = _records(loaded.runs)
-    protocols = _protocols(rows, segments)
-    members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        members[row["sequence"], row["setup"]].append(row)
-    evals = _by_run(loaded.evals, rows_of(loaded.evals))
-    trained = rows_of(loaded.train)
-    train = _by_run(loaded.train, trained)
-    logged = _by_run(loaded.train, trained, ("step", *LOGGED), np.float64)
-    groups = [
-        _group(
-            sorted(rows, key=lambda row: int(row["seed"])),
-            protocols,
-            evals,
-            train,
-            logged,
-            problems,
-        )
-        for rows in members.values()
-    ]
-    if options.success is None:
-        groups = [_as_protocol_counts(group) for group in groups]
-    groups.sort(key=_order)
-    study = Study(groups, segments, problems, options)
-    if options.success not in (None, SHIPPED):
-        study = _chosen(study, options.success)
-    window = options.window
-    for protocol in study.protocols:
-        if window and protocol.schedule and window > protocol.evaluations:
-            raise ValueError(
-                f"a window of {window} evaluations is longer than a task of protocol "
-                f"{protocol.name!r}, which has {protocol.evaluations}"
-            )
-    return study
-
-
-def _as_protocol_counts(group: Group) -> Group:
-    success = group.protocol.success
-    return group if success == SHIPPED else group.counted(success)
-
-
-def _chosen(study: Study, success: str) -> Study:
-    """The study counted as the reader chose; setups without that count are problems."""
-    lacking = [group for group in study.groups if not group.has_count(success)]
-    if lacking and len(lacking) == len(study.groups):
-        raise ValueError(
-            f"--success {success}: evaluations of these runs were not counted that way; "
-            f"--success {SHIPPED} is what every run has"
-        )
-    study.problems += [
-        f"{group.key}: evaluations that were not counted as {success} are left out"
-        for group in lacking
-    ]
-    return study.counted(success)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
-
-
-def _order(group: Group) -> tuple[Any, ...]:
-    families = list(names.FAMILIES)
-    return (
-        group.protocol.name,
-        group.protocol.key,
-        families.index(group.family),
-        names.natural(group.sequence),
-        names.method_order(group.method),
-        group.label != group.method,
-        names.natural(group.label),
-    )
-
-
-def _protocols(
-    rows: Iterable[Mapping[str, Any]], segments: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Protocol]:
-    """Setup -> protocol. A setup without any segment on disk joins the others of its name."""
-    found: dict[str, Protocol] = {}
-    rows = list(rows)
-    for row in rows:
-        known = next((segments[key] for key in row["segments"] if key in segments), None)
-        if known:
-            found[row["setup"]] = Protocol(row["protocol"], known["env"], known["schedule"])
-    for row in rows:
-        if row["setup"] not in found:
-            same = {p.key: p for p in found.values() if p.name == row["protocol"]}
-            alone = next(iter(same.values())) if len(same) == 1 else None
-            found[row["setup"]] = alone or Protocol(row["protocol"], {}, {})
-    return found
-
-
-def rows_of(table: pd.DataFrame) -> dict[str, Rows]:
-    """Run -> its rows."""
-    places = table.groupby("run", sort=False).indices
-    return {str(run): np.asarray(rows) for run, rows in places.items()}
-
-
-def _by_run(
-    table: pd.DataFrame,
-    rows_of_runs: Mapping[str, Rows],
-    columns_of: Sequence[str] = COUNTS,
-    kind: type[np.generic] = np.int64,
-) -> dict[str, dict[str, Any]]:
-    """Run -> its columns, of counts unless others are named."""
-    names = [name for name in columns_of if name in table.columns]
-    # Sums of scores, whole where a score is a success; NaN where a file has no such count.
-    kinds = dict.fromkeys(SUCCESS_COLUMNS.values(), np.float64)
-    columns = {name: table[name].to_numpy(kinds.get(name, kind)) for name in names}
-    return {
-        run: {name: column[rows] for name, column in columns.items()}
-        for run, rows in rows_of_runs.items()
-    }
-
-
-def _group(
-    rows: list[dict[str, Any]],
-    protocols: Mapping[str, Protocol],
-    evals: Mapping[str, Mapping[str, Count]],
-    train: Mapping[str, Mapping[str, Count]],
-    logged: Mapping[str, Mapping[str, Array]],
-    problems: list[str],
-) -> Group:
-    first = rows[0]
-    protocol, count = protocols[first["setup"]], len(first["tasks"])
-    shape = (len(rows), count, protocol.evaluations, count)
-    counts = {name: np.full(shape, np.nan) for name in SUCCESS_COLUMNS}
-    training = np.full(shape[:3], np.nan)
-    for index, row in enumerate(rows):
-        if row["run"] in evals:
-            found = evals[row["run"]]
-            _fill(counts[SHIPPED][index], found, protocol, row["run"], problems)
-            for name in [name for name in counts if name != SHIPPED]:
-                _fill_more(counts[name][index], found, SUCCESS_COLUMNS[name], protocol)
-        if row["run"] in train:
-            _fill(training[index], train[row["run"]], protocol, row["run"], problems)
-    runs = tuple(
-        Run(
-            name=row["run"],
-            seed=int(row["seed"]),
-            state=row["state"],
-            step=int(row["step"]),
-            steps=int(row["steps"]),
-            segments=row["segments"],
-            folders=row["folders"],
-        )
-        for row in rows
-    )
-    plain: dict[str, Any] = {
-        key: str(first[key]) for key in ("sequence", "method", "label", "setup")
-    }
-    return Group(
-        **plain,
-        tasks=first["tasks"],
-        protocol=protocol,
-        runs=runs,
-        success=counts[SHIPPED],
-        counts={name: rates for name, rates in counts.items() if not np.isnan(rates).all()},
-        training=training,
-        logged=_logged([row["run"] for row in rows], logged, protocol, count),
-    )
-
-
-def _logged(
-    runs: Sequence[str], logged: Mapping[str, Mapping[str, Array]], protocol: Protocol, tasks: int
-) -> dict[str, Array]:
-    """Statistics of training on the grid of evaluations, [R, N, E]; NaN where there are none."""
-    shape = (len(runs), tasks, protocol.evaluations)
-    found = {name: np.full(shape, np.nan) for name in LOGGED}
-    for index, run in enumerate(runs):
-        if run in logged:
-            columns = logged[run]
-            position, evaluation = protocol.evaluation(columns["step"].astype(np.int64))
-            use = (evaluation >= 0) & (position < tasks)
-            for name in found.keys() & columns.keys():
-                found[name][index, position[use], evaluation[use]] = columns[name][use]
-    return found
-
-
-def _fill(
-    target: Array, rows: Mapping[str, Count], protocol: Protocol, run: str, problems: list[str]
-) -> None:
-    """Write success rates into [N, E, N] or [N, E]; rows that cannot be right become problems."""
-    kind = "evals.csv" if target.ndim == 3 else "train.csv"
-    step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
-    position, evaluation = protocol.evaluation(step)
-    place: tuple[Count, ...] = (position, evaluation)
-    wrong = (episodes < 0) | ~((successes >= 0) & (successes <= episodes))  # NaN is wrong, too
-    wrong |= (evaluation < 0) | (position >= len(target))
-    if target.ndim == 3:
-        tested = rows["eval_position"]
-        wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
-        place = (position, evaluation, tested)
-    problems += [
-        f"{run} {kind}: {successes[bad]:g} successes in {episodes[bad]} episodes at step "
-        f"{step[bad]} cannot be right; not used"
-        for bad in np.flatnonzero(wrong)[:3]
-    ]
-    if (count := int(wrong.sum())) > 3:
-        problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
-    use = ~wrong & (episodes > 0)
-    target[tuple(axis[use] for axis in place)] = successes[use] / episodes[use]
-
-
-def _fill_more(target: Array, rows: Mapping[str, Count], column: str, protocol: Protocol) -> None:
-    """The rates of another count into [N, E, N], where the file has it and it can be right."""
-    if column not in rows or np.isnan(rows[column]).all():
-        return
-    _fill(target, {**rows, "successes": rows[column]}, protocol, "", [])

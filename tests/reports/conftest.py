@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sample_results import (
     METHODS,
@@ -75,3 +76,21 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     reference.shipped_sets.cache_clear()
     yield folder
     reference.shipped_sets.cache_clear()
+
+
+def add_counts(root: Path) -> None:
+    """Other counts than `successes`, which the tests can tell apart."""
+    for file in root.glob("segments/*/evals.csv"):
+        table = pd.read_csv(file)
+        table["v3_last"] = table["successes"] // 2
+        table["v1_any"] = table["episodes"] - table["successes"]
+        table["v1_last"] = 0
+        table.to_csv(file, index=False)
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    """Two runs, each evaluation counted in four ways."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    add_counts(tmp_path)
+    return tmp_path

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
@@ -91,3 +92,10 @@ def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
     (tmp_path / "figure.tex").write_text(TWO_COLUMNS + body)
     said = typeset(tmp_path, "figure.tex")
     assert "Overfull" not in said and "aggregates.pdf" in said
+
+
+def test_the_page_is_replaced_in_one_step(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.2)
+    for _ in range(2):
+        build.write_page(tmp_path, tmp_path / "report")
+    assert [path.name for path in (tmp_path / "report").iterdir()] == ["index.html"]

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from sample_results import small, write_results
 
 from cwbench.reports.analysis import plasticity
-from cwbench.reports.analysis.study import Group, Study, arrange
+from cwbench.reports.analysis.arrange import arrange
+from cwbench.reports.analysis.study import Group, Study
 from cwbench.store.runs import load_runs
 
 

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.tables import catalog
+from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, verify
 
 
 def test_the_hash_follows_the_numbers(triplets: Path):
@@ -24,3 +27,24 @@ def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(triplets: 
     scores = Scores(study, study.protocols[0])
     entry = catalog.find(scores, "cw3-comparison-performance")
     assert entry is not None and "with 5 seeds it cannot go below 0.0625" in entry.caption
+
+
+def test_published_numbers_are_next_to_runs_counted_as_they_were(counted: Path):
+    def table(success: str | None = None) -> tuple[str, str]:
+        [(_, scores, made)] = build.tables_of(
+            build.read(counted, Options(success=success)), "paper-cw3"
+        )
+        text = sign(scores, made, "csv", "bootstrap")
+        again = build.read(counted, recipe_options(recipe_of(text)))
+        assert verify(text, again).differences == []
+        return made.caption, text
+
+    default, v1, v3 = table(), table("v1-any"), table("v3-any")
+    assert "success by Meta-World V1's test at any step (v1-any)" in default[0]
+    assert default == v1 and "(v3-any)" in v3[0] and v3[1] != v1[1]
+    [(_, _, own)] = build.tables_of(build.read(counted), "cw3")
+    assert "(v3-any)" in own.footer["environment"]
+    # One file without the other counts: numbers counted differently never stand in one table.
+    file = next(counted.glob("segments/*/evals.csv"))
+    pd.read_csv(file).drop(columns="v1_any").to_csv(file, index=False)
+    assert table()[0] == v3[0]

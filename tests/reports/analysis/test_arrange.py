@@ -1,0 +1,72 @@
+"""From records and rows to groups: shared beginnings, joint training, counts of success."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sample_results import ABOUT, run_entry, small, write_results
+
+from cwbench import sequences
+from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Options
+from cwbench.spec.segment import Segment
+from cwbench.spec.statistics import EVAL_COLUMNS
+from cwbench.store.results import Store
+
+
+def test_sequences_that_share_a_beginning_share_its_rows(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1", "cw6-1"], settings=[small("ewc")], seeds=[0])
+    short, long = build.read(tmp_path).groups
+    assert np.array_equal(short.success[0], long.success[0, :3, :, :3], equal_nan=True)
+    assert not np.isnan(long.success[0, 5]).any()
+
+
+def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
+    """One segment for all tasks: evaluations of every task from the start, over three windows."""
+    setting, store = small("multitask"), Store(tmp_path)
+    sequence = sequences.get("cw3-1")
+    segment = Segment(setting.setup, 0, sequence.tasks)
+    folder = store.folder(segment)
+    folder.create(segment, ABOUT | {"joint": True})
+    rows = [
+        (step, position, task, 10, 2 * (position + 1), 0.0)
+        for step in range(1000, 31_000, 1000)
+        for position, task in enumerate(sequence.tasks)
+    ]
+    folder.append("evals.csv", EVAL_COLUMNS, rows)
+    folder.set_status("done", step=30_000)
+    run = run_entry(sequence, setting, 0, [segment]) | {"steps": [30_000]}
+    store.add_experiment({"name": "joint", "runs": [run]})
+    study = build.read(tmp_path)
+    assert study.problems == []
+    scores = Scores(study, study.protocols[0])
+    assert scores.score(study.groups, "average_performance").value == pytest.approx(0.4)
+    assert "trained at once" in scores.score(study.groups, "forgetting").why
+    assert "trained at once" in scores.score(study.groups, "forward_transfer").why
+
+
+def test_a_report_counts_success_as_it_is_told(counted: Path):
+    [group] = build.read(counted).groups
+    for success, rates in {
+        "v3-any": group.success,
+        "v1-any": 1 - group.success,
+        "v1-last": 0 * group.success,
+    }.items():
+        study = build.read(counted, Options(success=success))
+        assert study.problems == []
+        assert np.allclose(study.groups[0].success, rates, equal_nan=True)
+
+
+def test_runs_without_a_count_are_problems(counted: Path):
+    write_results(counted, sequence_names=["cw3-2"], settings=[small("ewc")], seeds=[0], name="old")
+    study = build.read(counted, Options(success="v1-any"))
+    assert study.problems[0].startswith("cw3-2-") and "v1-any are left out" in study.problems[0]
+    known, unknown = study.groups
+    assert np.isnan(unknown.success).all() and not np.isnan(known.success[:, -1]).any()
+
+
+def test_a_count_that_no_run_has_is_refused(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    with pytest.raises(ValueError, match=r"--success v1-any: .*--success v3-any"):
+        build.read(tmp_path, Options(success="v1-any"))
