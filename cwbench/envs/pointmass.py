@@ -27,25 +27,25 @@ class PointMass:
         angle = 2 * math.pi * int(goal) / 8
         self.goal = 0.7 * np.array([math.cos(angle), math.sin(angle)])
         self.task, self.scale, self.horizon = task, float(scale), config.horizon
-        self.place = np.zeros(2)
+        self.position = np.zeros(2)
         self.time = self.horizon
 
     def reset(self, rng: np.random.Generator) -> Floats:
-        self.place = rng.uniform(-0.3, 0.3, 2)
+        self.position = rng.uniform(-0.3, 0.3, 2)
         self.time = 0
         return self._observe()
 
     def _observe(self) -> Floats:
         obs = np.zeros(12, np.float32)
-        obs[:2] = self.place
+        obs[:2] = self.position
         return obs
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, bool]:
         if self.time >= self.horizon:
             raise ValueError("the episode is over; call reset")
-        self.place = np.clip(self.place + 0.1 * action[:2].astype(float), -1, 1)
+        self.position = np.clip(self.position + 0.1 * action[:2].astype(float), -1, 1)
         self.time += 1
-        distance = float(np.linalg.norm(self.place - self.goal))
+        distance = float(np.linalg.norm(self.position - self.goal))
         success = distance < 0.15
         return (
             self._observe(),
@@ -56,10 +56,12 @@ class PointMass:
         )
 
     def save(self) -> dict[str, NDArray[Any]]:
-        return {"place": self.place.copy(), "time": np.array(self.time)}
+        return {"position": self.position.copy(), "time": np.array(self.time)}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        self.place, self.time = np.array(state["place"]), int(state["time"])
+        older = state.get("place")  # its name in snapshots of version 0.2
+        self.position = np.array(state["position"] if older is None else older)
+        self.time = int(state["time"])
 
 
 def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
@@ -69,11 +71,11 @@ def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
 
     def draw() -> Frame:
         frame = np.full((height, width, 3), 255, np.uint8)
-        for place, radius, colour in (
+        for centre, radius, colour in (
             (env.goal, 0.15, (0, 158, 115)),
-            (env.place, 0.05, (0, 114, 178)),
+            (env.position, 0.05, (0, 114, 178)),
         ):
-            frame[(x - place[0]) ** 2 + (y - place[1]) ** 2 < radius**2] = colour
+            frame[(x - centre[0]) ** 2 + (y - centre[1]) ** 2 < radius**2] = colour
         return frame
 
     return Filmed(env, draw)
