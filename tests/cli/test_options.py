@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
-from cwbench.cli import cli
+from cwbench.cli import cli, main
 
 
 def test_keyword_option_has_a_plain_flag() -> None:
@@ -17,3 +18,15 @@ def test_dry_run_accepts_both(tmp_path: Path) -> None:
     arguments = [*command.split(), "--unshared", "actor", "--results", str(tmp_path)]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
+
+
+def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--method", "recall", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    groups = [line.rstrip(":") for line in lines if line.endswith(":") and line[0] != " "]
+    assert groups == ["Options", "How to train", "Where to train", "Method", "SAC", "Networks",
+                      "Environment", "Schedule"]  # fmt: skip
+    own = lines[lines.index("Method:") : lines.index("SAC:")]
+    assert any("--lambda" in line for line in own) and not any("--lr" in line for line in own)
+    main(["run", "--help"])
+    assert "With --method NAME also the options of method" in capsys.readouterr().out

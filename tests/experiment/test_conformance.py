@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cwbench.cli import main
 from cwbench.experiment.conformance import CHECKS, Kit, bill, require_same
 from cwbench.experiment.conformance import Broken as BrokenContract
 from cwbench.rollout.pool import Pool
-from cwbench.spec.errors import UserError
 from cwbench.store.results import Store
 
 HEAD = """
@@ -112,24 +110,3 @@ def test_the_bill_of_known_methods() -> None:
     assert (plain.state_bytes, plain.retraining, plain.replay_rows) == (0, 0, "none")
     assert ewc.state_bytes > 4 * 8 * 8 and ewc.state_growth == 0  # importances and an anchor
     assert ewc.parameters == plain.parameters and replay.replay_rows == "all"
-
-
-def test_a_new_method_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["new-method", "my-pull", "--folder", str(tmp_path)])
-    assert f"next: cwbench check {tmp_path}/my_pull.py:MyPull" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as code:
-        main(["new-method", "my-pull", "--folder", str(tmp_path)])
-    assert code.value.code == 2 and "my_pull.py exists" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_skeleton_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["new-method", "pull", "--folder", str(tmp_path)])
-    main(["check", f"{tmp_path}/pull.py:Pull"])
-    shown = capsys.readouterr().out
-    assert "FAILED" not in shown and shown.count("\nok ") >= len(CHECKS) - 1
-    assert "bytes of state after one task" in shown
-    with pytest.raises(UserError, match="unknown method"):
-        from cwbench.experiment.conformance import check_method
-
-        check_method("pul")

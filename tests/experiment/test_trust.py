@@ -32,20 +32,6 @@ def evil(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_job_file_runs_code_only_with_trust(
-    evil: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job = tmp_path / "job.json"
-    segments = [{"env": {}, "method": "Pull"}]
-    record = {"schema": 1, "segments": segments, "protocol": "smoke", "command": "x"}
-    job.write_text(json.dumps(record | {"methods": {"Pull": f"{evil}:Pull"}}))
-    said = fails(["train", str(job)], capsys)
-    assert f"would run code that a record names: {evil}:Pull; give --trust" in said
-    assert said.count("\n") == 1 and not (tmp_path / "ran").exists()
-    said = fails(["train", str(job), "--trust"], capsys)
-    assert f"running code that a record names: {evil}:Pull" in said and (tmp_path / "ran").exists()
-
-
 def test_retry_never_runs_a_file_that_a_record_names(
     evil: Path, toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

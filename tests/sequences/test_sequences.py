@@ -1,11 +1,9 @@
 """The published lists, and every way to name a sequence."""
 
-from pathlib import Path
-
 import pytest
 
 from cwbench import sequences
-from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, Task
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
 
 def test_triplets_are_the_published_ones() -> None:
@@ -34,15 +32,6 @@ def test_pairs_of_any_sequence() -> None:
     assert sequences.get("pair-cw20-5-0") == sequences.get("pair-5-0")
 
 
-def test_lists_and_files(tmp_path: Path) -> None:
-    assert sequences.get("push, hammer").tasks == ("push", "hammer")
-    assert sequences.get("single-push").tasks == ("push",)
-    file = tmp_path / "mine.toml"
-    file.write_text('tasks = ["push", "push"]\n')
-    assert sequences.get(str(file)) == sequences.Sequence("mine", ("push", "push"))
-    assert sequences.get("basketball,push").tasks == ("basketball", "push")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -58,24 +47,6 @@ def test_lists_and_files(tmp_path: Path) -> None:
 def test_bad_names_say_what_is_near(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sequences.get(text)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('tasks = ["push"]\ntask = 3', r"unknown keys \['task'\]"),
-        ("tasks = []", "one or more task names"),
-        ("tasks = 3", "one or more task names"),
-        ('tasks = ["push"]\nname = "a/b"', "may hold"),
-        ('tasks = ["push"]\nname = "cw10"', "published sequence"),
-        ("tasks = [", "file"),
-    ],
-)
-def test_bad_files(tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "bad.toml"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        sequences.get(str(file))
 
 
 def test_a_star_stands_for_anything() -> None:
@@ -115,53 +86,3 @@ def test_tasks_of_one_sequence_belong_to_one_suite() -> None:
     assert sequences.get("single-reach-4-1").tasks == ("reach-4-1",)
     with pytest.raises(ValueError, match="all tasks must be of one suite"):
         sequences.get("reach-0-1,push")
-
-
-HEAVY = """
-suite = "gymnasium"
-[[task]]
-name = "heavy"
-id = "Pendulum-v1"
-kwargs = { g = 12.0 }
-wrappers = ["mine:Scale", { wrapper = "mine:Mask", kwargs = { keep = [1] } }]
-score = { return_from = -1200, return_to = 0.0 }
-horizon = 100
-[[task]]
-id = "Pendulum-v1"
-score = { threshold = -200 }
-"""
-
-
-def test_a_file_defines_gymnasium_tasks(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(HEAVY)
-    sequence = sequences.get(str(file))
-    assert (sequence.suite, sequence.tasks) == ("gymnasium", ("heavy", "Pendulum-v1"))
-    heavy, plain = sequence.definitions
-    assert (heavy.env, heavy.kwargs, heavy.horizon) == ("Pendulum-v1", {"g": 12.0}, 100)
-    assert heavy.score.of(-300.0, False) == pytest.approx(0.75)
-    assert [plain.score.of(total, False) for total in (-201.0, -200.0)] == [0.0, 1.0]
-    assert hash(heavy) != hash(plain) and Task.from_record(heavy.record()) == heavy
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('id = "Pendulum-v1"\nkwargs', "kwargs", "task heavy: `id` must name"),
-        ("score = { threshold = -200 }", "", "task Pendulum-v1: `score` is missing"),
-        (", return_to = 0.0", "", "task heavy: score .* is not a rule"),
-        ("return_to = 0.0", "return_to = -1200", "are equal"),
-        ("return_to = 0.0", "return_to = inf", "not finite"),
-        ("horizon = 100", "horizon = 0", "task heavy: `horizon`"),
-        ("horizon = 100", "steps = 100", r"unknown keys \['steps'\]"),
-        ('"mine:Scale"', '"Scale"', "wrapper 'Scale'"),
-        ('name = "heavy"', 'name = "Pendulum-v1"', "two different tasks"),
-        ('suite = "gymnasium"', 'suite = "gym"', "unknown suite 'gym'"),
-    ],
-)
-def test_bad_task_definitions(tmp_path: Path, old: str, new: str, message: str) -> None:
-    file = tmp_path / "bad.toml"
-    assert old in HEAVY
-    file.write_text(HEAVY.replace(old, new, 1))
-    with pytest.raises(ValueError, match=message):
-        sequences.get(str(file))

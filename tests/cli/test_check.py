@@ -1,0 +1,40 @@
+"""What cwbench check says, and its exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cwbench.cli import main
+from cwbench.experiment import conformance
+from cwbench.experiment.conformance import CHECKS
+from cwbench.spec.errors import UserError
+
+
+@pytest.mark.slow
+def test_the_skeleton_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["new-method", "pull", "--folder", str(tmp_path)])
+    main(["check", f"{tmp_path}/pull.py:Pull"])
+    shown = capsys.readouterr().out
+    assert "FAILED" not in shown and shown.count("\nok ") >= len(CHECKS) - 1
+    assert "bytes of state after one task" in shown
+    with pytest.raises(UserError, match="unknown method"):
+        from cwbench.experiment.conformance import check_method
+
+        check_method("pul")
+
+
+@pytest.mark.parametrize(("problem", "code"), [("", 0), ("seed 1 differs", 1)])
+def test_verdicts_as_json(
+    problem: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = conformance.Verdict("alone = in a fleet", problem)
+    monkeypatch.setattr(conformance, "run_checks", lambda name: iter([verdict]))
+    try:
+        main(["check", "finetuning", "--json"])
+        ended = 0
+    except SystemExit as error:
+        ended = int(error.code or 0)
+    said = json.loads(capsys.readouterr().out)
+    assert ended == code and said["checks"] == [{"check": "alone = in a fleet", "problem": problem}]
+    assert (said["bill"] is None) == bool(problem)  # nobody asks what a wrong method costs

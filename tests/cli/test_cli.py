@@ -1,0 +1,48 @@
+"""Typos are answered in one line, before anything heavy is imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from cwbench.cli import COMMANDS, cli
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+TYPOS = [
+    ["run", "--method", "finetunning", "--seq", "cw3-1"],
+    ["run", "--method", "l2", "--seq", "cw3-11"],
+    ["run", "--method", "l2", "--seq=push,hamer"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--seeds", "x"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--protocol", "papr"],
+    ["experiment", "cw4"],
+    ["pairwise", "--tasks", "99"],
+]
+
+
+CODE = f"""
+import sys
+from cwbench.cli import main
+for args in {TYPOS!r}:
+    try:
+        main(args)
+    except SystemExit as error:
+        print(error.code, "torch" in sys.modules)
+"""
+
+
+def test_typos_are_answered_before_torch_is_imported() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert made.stdout.splitlines() == ["2 False"] * len(TYPOS), made.stderr
+    assert len(made.stderr.splitlines()) == len(TYPOS)
+
+
+def test_every_command_is_where_the_table_says() -> None:
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None and command.name == name and command.help

@@ -1,0 +1,63 @@
+"""Padded sizes, scaled actions, ends of episodes and saved states."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from countdown import COUNTDOWN, PENDULUM, configured, lane, rows
+from numpy.testing import assert_array_equal
+
+from cwbench import envs
+from cwbench.spec.tasks import Score, Task
+from cwbench.spec.transition import Dims
+
+CHEETAH = Task("cheetah", "HalfCheetah-v5", score=Score(threshold=0.0), horizon=40)
+
+
+def test_sizes_are_padded_and_actions_scaled() -> None:
+    config = configured(COUNTDOWN, PENDULUM)
+    assert envs.dims(config) == Dims(3, 2, terminates=True) and config.horizon == 50
+    env: Any = envs.make("countdown", config)
+    assert_array_equal(env.reset(np.random.default_rng(0)), [1, 0, 0])
+    for action in ([-1, 1], [0, 0], [1, -1]):
+        env.step(np.array(action, np.float32))
+    assert np.array(env.env.seen) == pytest.approx(np.array([[0, 4], [5, 0], [10, -4]]))
+
+
+def test_terminal_states_scores_and_limits() -> None:
+    env = envs.make("countdown", configured(COUNTDOWN))
+    env.reset(np.random.default_rng(0))
+    steps = [env.step(np.zeros(2, np.float32)) for _ in range(4)]
+    assert [step[2:] for step in steps] == [(0, False, False)] * 3 + [(1, True, False)]
+    with pytest.raises(RuntimeError, match="reset it first"):
+        env.step(np.zeros(2, np.float32))
+    cut = envs.make("countdown", configured(replace(COUNTDOWN, horizon=2, score=Score(0.0, 8.0))))
+    cut.reset(np.random.default_rng(0))
+    assert cut.step(np.zeros(2, np.float32))[2:] == (0, False, False)
+    assert cut.step(np.zeros(2, np.float32))[2:] == (0.5, False, True)
+
+
+@pytest.mark.parametrize("task", [PENDULUM, CHEETAH, replace(CHEETAH, env="Ant-v5")])
+def test_a_resumed_lane_equals_an_uninterrupted_one(task: Task) -> None:
+    config = configured(task)
+    assert config.record()["tasks"][0]["resume"] == "exact"
+    first, second = lane(config, task.name), lane(config, task.name)
+    first.collect(rows(config, 53))
+    second.load(first.save())
+    one, other = rows(config, 60), rows(config, 60)
+    ends = [
+        [(episode.score, episode.total) for episode in part.collect(out)]
+        for part, out in ((first, one), (second, other))
+    ]
+    assert ends[0] == ends[1]
+    assert_array_equal(one, other)
+
+
+def test_where_no_state_can_be_saved_a_new_episode_begins() -> None:
+    config = configured(COUNTDOWN)
+    assert config.record()["tasks"][0]["resume"] == "episode"
+    first, second = lane(config, "countdown"), lane(config, "countdown")
+    first.collect(rows(config, 6))
+    second.load(first.save())
+    assert (second.step, second.time, second.episode) == (6, 0, first.episode + 1)

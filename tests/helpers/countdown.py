@@ -1,0 +1,71 @@
+"""A gymnasium environment that terminates, and lanes of tasks made of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from cwbench import envs
+from cwbench.rollout.episodes import Envs, Lane, LaneSpec
+from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.config import EnvConfig, GymnasiumConfig
+from cwbench.spec.tasks import Score, Task
+
+
+class Countdown(gymnasium.Env):  # type: ignore[misc]
+    """Ends in a terminal state after four steps; its state is of a kind that cannot be saved."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+    action_space = gymnasium.spaces.Box(
+        np.array([0, -4], np.float32), np.array([10, 4], np.float32)
+    )
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.broken, self.seen = broken, list[Any]()
+        self.left: Iterator[int] = iter(())
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.left = iter((3, 2, 1, 0))
+        return np.ones(1), {}
+
+    def step(self, action: Any) -> Any:
+        self.seen.append(action)
+        left = next(self.left)
+        obs = np.array([np.nan if self.broken else left])
+        return obs, 2.0, left == 0, False, {"success": left == 2}
+
+
+class Seen(Countdown):
+    """With observations in a dictionary."""
+
+    observation_space = gymnasium.spaces.Dict({"left": Countdown.observation_space})
+
+
+class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
+    def __init__(self, env: Any) -> None:
+        raise RuntimeError("needs a licence")
+
+
+def configured(*tasks: Task) -> EnvConfig:
+    return envs.configure(GymnasiumConfig(), tasks)
+
+
+COUNTDOWN = Task("countdown", Countdown, horizon=10)
+
+
+PENDULUM = Task("pendulum", "Pendulum-v1", score=Score(-1200.0, 0.0), horizon=50)
+
+
+def lane(config: EnvConfig, *names: str) -> Lane:
+    dims = envs.dims(config)
+    shapes = {"actor.0.bias": (2 * dims.action,)}
+    actor = Actor(ActorLayout(shapes, 0, 0), np.zeros(2 * dims.action, np.float32))
+    cycle = tuple(enumerate(names))
+    return Lane(LaneSpec(0, 3, 0, 0, cycle, 10_000, ()), Envs(config), actor)
+
+
+def rows(config: EnvConfig, steps: int) -> Any:
+    return np.zeros((steps, envs.dims(config).width), np.float32)
