@@ -1,5 +1,6 @@
 """A results folder becomes a report: tables, figures and one page."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -187,12 +188,17 @@ def _begin(study: Study) -> None:
     _drawn_scores.cache_clear()
 
 
+def _begin_process(study: Study) -> None:
+    gc.freeze()  # the study stays: collections need not search it each time
+    _begin(study)
+
+
 def _drawers(processes: int, study: Study) -> Executor:
     """Processes that draw; where CUDA is in use, which no forked process survives, a thread."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         return ThreadPoolExecutor(1, initializer=_begin, initargs=(study,))
-    return ProcessPoolExecutor(processes, initializer=_begin, initargs=(study,))
+    return ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
 
 
 def _draw(protocol: int, name: str, file: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from cwbench.reports.analysis.comparison import iqm
 from cwbench.reports.analysis.intervals import LEVEL, Estimate, estimate_of_picks
@@ -49,23 +48,22 @@ def aggregate(scores: Array, name: str, level: float = LEVEL) -> Estimate:
     return _estimate(statistic, scores.shape[1], level, (0, 1))
 
 
-def mean_ranks(scores: Array) -> Array:
-    """[..., M, S, R] -> [..., M]: rank of each method among the others, 1 for the best score.
-
-    Methods are ranked for each sequence and seed, ties share their ranks, then ranks are averaged.
-    """
-    return np.asarray(rankdata(-scores, axis=-3).mean((-1, -2)))
+def ranks(scores: Array) -> Array:
+    """[M, S, R] -> [M, S, R]: rank among the methods, 1 for the best score; ties share ranks."""
+    better = (scores[:, None] < scores).sum(1)  # methods above each
+    equal = (scores[:, None] == scores).sum(1)  # itself included
+    return np.asarray(better + (equal + 1) / 2)
 
 
 def rank_estimates(scores: Array, level: float = LEVEL) -> list[Estimate]:
     """Mean rank of each method from [M, S, R] without NaN."""
-    ranks = rankdata(-scores, axis=0)  # [M, S, R]: a seed's ranks do not depend on other seeds
-    return [_rank_mean(own, level, (1, len(scores))) for own in ranks]
+    # A seed's ranks do not depend on other seeds, so they are taken before resampling.
+    return [_rank_mean(own, level, (1, len(scores))) for own in ranks(scores)]
 
 
-def _rank_mean(ranks: Array, level: float, bounds: tuple[float, float]) -> Estimate:
+def _rank_mean(ranked: Array, level: float, bounds: tuple[float, float]) -> Estimate:
     """Mean of [S, R] over sequences and seeds."""
-    per_seed = ranks.mean(0)
+    per_seed = ranked.mean(0)
     return _estimate(lambda picks: per_seed[picks].mean(1), len(per_seed), level, bounds)
 
 
@@ -75,13 +73,13 @@ def cliques(scores: Array, level: float = LEVEL) -> list[tuple[int, ...]]:
     Two methods are told apart if the interval of the difference of their mean ranks does not hold
     0. A clique is a stretch of the ranking with no such pair; stretches within others are left out.
     """
-    ranks = rankdata(-scores, axis=0)
-    order = [int(i) for i in np.argsort(ranks.mean((1, 2)), kind="stable")]
-    last = len(ranks) - 1
+    ranked = ranks(scores)
+    order = [int(i) for i in np.argsort(ranked.mean((1, 2)), kind="stable")]
+    last = len(ranked) - 1
     widest = (-np.inf, np.inf)
 
     def apart(first: int, second: int) -> bool:
-        gap = _rank_mean(ranks[second] - ranks[first], level, widest)
+        gap = _rank_mean(ranked[second] - ranked[first], level, widest)
         return bool(gap.low > 0 or gap.high < 0)
 
     found: list[tuple[int, int]] = []

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from cwbench.reports.analysis.intervals import LEVEL, RESAMPLES, Estimate, estimate_of_picks
 
@@ -116,9 +116,10 @@ def profile_band(
 def power(difference: float, spread: float, seeds: int, level: float = LEVEL) -> float:
     """Chance that a paired two-sided t test at 1 - level sees a true difference."""
     freedom = seeds - 1
-    critical = stats.t.ppf((1 + level) / 2, freedom)
+    critical = special.stdtrit(freedom, (1 + level) / 2)
     shift = difference / spread * np.sqrt(seeds)
-    return float(stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift))
+    above = 1 - special.nctdtr(freedom, shift, critical)
+    return float(above + special.nctdtr(freedom, shift, -critical))
 
 
 def seeds_needed(

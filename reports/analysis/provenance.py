@@ -44,7 +44,6 @@ def _git(folder: Path, *arguments: str) -> str:
 def versions_of(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Versions that produced the segments: one value each, or all that occur."""
     found: dict[str, set[str]] = {}
-    for record in records:
-        for name, version in (record.get("versions") or {}).items():
-            found.setdefault(name, set()).add(str(version))
+    for name, version in set().union(*((r.get("versions") or {}).items() for r in records)):
+        found.setdefault(name, set()).add(str(version))
     return {name: ", ".join(sorted(values)) for name, values in sorted(found.items())}

@@ -17,6 +17,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import standings
+from cwbench.reports.figures.fonts import families
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.style import (
     COLUMN_WIDTH,
@@ -33,6 +34,7 @@ from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
 
 Array = NDArray[np.float64]
+TICKS = 4  # steps of an axis at most: ticks take a third of the drawing
 FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 
@@ -83,9 +85,11 @@ def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
     axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, below, 0.15, 0.3))
     for index, (axis, group) in enumerate(zip(axes, groups.values(), strict=True)):
         unit, name = step_unit(group)
-        for boundary in range(1, len(group.tasks)):
-            axis.axvline(boundary * group.protocol.steps / unit, color="0.75", lw=0.6, ls="--")
-        axis.set_xlim(0, len(group.tasks) * group.protocol.steps / unit)
+        ends = np.arange(1, len(group.tasks) + 1) * group.protocol.steps / unit
+        whole = axis.get_xaxis_transform()
+        axis.vlines(ends[:-1], 0, 1, color="0.75", lw=0.6, ls="--", transform=whole)
+        axis.set_xlim(0, ends[-1])
+        axis.locator_params(axis="x", nbins=TICKS)
         # An explicit y spares matplotlib the search for one, which takes a fifth of the drawing.
         axis.set_title(names.sequence_title(group.sequence), y=1.0, pad=3)
         if index >= len(groups) - 3:
@@ -112,8 +116,10 @@ def curves(
             draw_curve(axes[group.sequence], steps(group), curve, slot)
     for number, axis in enumerate(axes.values()):
         if bounds == (0, 1):
+            axis.set_yticks((0, 0.5, 1))
             axis.set_ylim(-0.02, 1.02)
         else:
+            axis.locator_params(axis="y", nbins=TICKS)
             axis.ticklabel_format(axis="y", scilimits=(-2, 3))
         if number % 3 == 0:
             axis.set_ylabel(label)
@@ -269,7 +275,7 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
 
 def draw(scores: Scores, name: str, file: Path) -> None:
     """One figure as PDF and PNG; `file` has no suffix."""
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE | {"font.family": families()}):
         figure = dict(plan(scores))[name]()
         for suffix in (".pdf", ".png"):
             figure.savefig(file.with_name(file.name + suffix))

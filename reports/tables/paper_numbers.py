@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from scipy import stats
+from scipy import special
 
 from cwbench.reports.analysis.intervals import LEVEL, t_quantile
 from cwbench.reports.analysis.scores import Score
@@ -65,7 +65,7 @@ class Published:
 
         A percentile bootstrap of n seeds has the spread of s * sqrt((n - 1) / n) / sqrt(n).
         """
-        width = (self.high - self.low) / (2 * stats.norm.ppf((1 + LEVEL) / 2))
+        width = (self.high - self.low) / (2 * special.ndtri((1 + LEVEL) / 2))
         return float(
             math.hypot(width * math.sqrt(self.seeds / (self.seeds - 1)), ROUNDING / math.sqrt(3))
         )

@@ -22,7 +22,7 @@ def test_scores_above_one_do_not_fill_the_gap_of_others():
 
 def test_ranks_of_three_methods_with_a_tie():
     scores = np.array([[[0.9, 0.9]], [[0.5, 0.9]], [[0.1, 0.1]]])  # [M, S, R]
-    assert aggregates.mean_ranks(scores).tolist() == [1.25, 1.75, 3.0]
+    assert aggregates.ranks(scores)[:, 0].tolist() == [[1.0, 1.5], [2.0, 1.5], [3.0, 3.0]]
     assert [e.value for e in aggregates.rank_estimates(scores)] == [1.25, 1.75, 3.0]
 
 
