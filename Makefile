@@ -42,7 +42,7 @@ test-cluster: $(STAMP)
 
 # Films, trackers and other formats with the packages they are for.
 test-sharing: $(STAMP)
-	$(BIN)/pip install -q -e '.[video,track,share]'
+	$(BIN)/pip install -q -e '.[video,track,share]' trackio
 	$(BIN)/python -m pytest -q -rs tests/sharing
 
 # The wheel in an environment of its own, used from another directory.

@@ -63,6 +63,7 @@ class WandB:
             dir=str(self.folder),
             resume="allow",
             reinit="finish_previous",
+            settings={"x_disable_stats": True},  # of this machine, which need not have trained
         )
         for step, values in rows.items():
             session.log(dict(values), step=step)
@@ -77,7 +78,12 @@ class Trackio:
 
     def send(self, run: Run, rows: Rows) -> None:
         self.trackio.init(
-            project=self.project, name=_name(run), config=_config(run), resume="allow"
+            project=self.project,
+            name=_name(run),
+            config=_config(run),
+            resume="allow",
+            auto_log_cpu=False,  # this machine's, which need not have trained
+            auto_log_gpu=False,
         )
         for step, values in rows.items():
             self.trackio.log(dict(values), step=step)

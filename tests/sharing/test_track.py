@@ -140,3 +140,22 @@ def test_wandb_offline_keeps_files_to_sync(
     assert rows_sent(results, "wandb") == 12
     files = list((results / "tracking" / "wandb").glob("offline-run-*/*.wandb"))
     assert len(files) == 2 and all(file.stat().st_size > 1000 for file in files)
+
+
+def test_trackio_keeps_the_values(
+    shared_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    storage = pytest.importorskip("trackio.sqlite_storage").SQLiteStorage
+    import shutil
+
+    results = Path(shutil.copytree(shared_results, tmp_path / "results"))
+    assert [rows_sent(results, "trackio") for _ in range(2)] == [12, 0]
+    runs = cwbench.load_runs(results)
+    names = storage.get_runs("cwbench")
+    assert len(names) == 2
+    for name in names:
+        [run] = [one for one in runs if name.endswith(one.segments[-1])]
+        table = runs.filter(run=run.run).training
+        kept = {row["step"]: row["train/alpha"] for row in storage.get_logs("cwbench", name)}
+        assert kept == dict(zip(table["step"], table["alpha"], strict=True))
