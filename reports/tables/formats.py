@@ -190,16 +190,17 @@ CSV_COLUMNS = (
 
 
 def inert(text: str) -> str:
-    """A name that a spreadsheet does not take for a formula; numbers stay as they are.
+    """A name in one line that a spreadsheet does not take for a formula; numbers stay.
 
     So do `published / ours [low, high] verdict`: they have no sign that a formula needs.
     """
+    text = " ".join(text.split())
     if re.fullmatch(r"-[\d.]+ / [-\d., \[\]a-z]+", text):
         return text
     try:
         float(text)
     except ValueError:
-        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
     return text
 
 

@@ -1,5 +1,7 @@
-"""A table in LaTeX, Markdown and CSV, down to the byte."""
+"""A table in LaTeX, Markdown and CSV, down to the byte; names stay names."""
 
+import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,39 @@ def test_every_table_has_the_same_cells_in_every_format(triplets: Path):
         cells = sum(len(row) for block in table.blocks for _, row in block.rows)
         for format in formats.FORMATS:
             assert len(READERS[format](sign(scores, table, format, "t"))) == cells, (name, format)
+
+
+SIGNS = ["=", "+", "-", "@"]
+
+
+def named(name: str) -> Table:
+    """A table that has a name in every place where names of others can be."""
+    number = Cell(Score(Estimate(-0.5, *[-0.7, -0.3] * 3), 3), asked=3)
+    rows = ((name, (number, Cell(text=name))),)
+    block = Block(name, "", (name, "text"), rows)
+    return Table("t", name, (block,), footer={"runs": name})
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("before", ["", "\t", "\r", "\n "])
+def test_no_name_becomes_a_formula(sign: str, before: str) -> None:
+    name = f"{sign}HYPERLINK(A1)"
+    text = formats.csv_text(named(before + name))
+    *rows, footer = csv.reader(io.StringIO(text, newline=""))
+    cells = [cell for row in rows for cell in row if "HYPERLINK" in cell]
+    assert cells == [f"'{name}"] * 6  # title, row and column of two cells, and a text
+    assert footer[0].startswith("# ")
+    assert not any(cell.startswith(tuple(SIGNS)) for row in rows for cell in row[:3])
+    assert rows[1][3:6] == ["-0.5", "-0.7", "-0.3"]  # numbers stay numbers
+
+
+@pytest.mark.parametrize("text", ["-0.5", "-1e-05", "-0.20 / -0.25 [-0.3, -0.2] below", "- 1 x"])
+def test_numbers_and_comparisons_stay(text: str) -> None:
+    guarded = formats.inert(text) != text
+    assert guarded == (text == "- 1 x")
+
+
+def test_markdown_footers_and_captions_are_text() -> None:
+    written = formats.markdown(named("a|b <script>alert(1)</script>\n# heading"))
+    assert "<script>" not in written and "\n# heading" not in written
+    assert all(line.count(" | ") <= 4 for line in written.splitlines())
