@@ -242,15 +242,19 @@ class SideBySide:
             for training in trainings:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
-            record = failure.describe(error, self.runner.methods.values())
-            self._abandon(trainings, "failed", record["message"], error=record)
-            for training in trainings:
-                for segment in training.segments:
-                    self.outcome.failed[segment.folder] = record["message"]
-            traceback.print_exc()
+            self._fail(trainings, error)
         for training in trainings:
             if not training.active:
                 self._end(training)
+
+    def _fail(self, trainings: Sequence[Training], error: Exception) -> None:
+        record = failure.describe(error, self.runner.methods.values())
+        self._abandon(trainings, "failed", record["message"], error=record)
+        for training in trainings:
+            for segment in training.segments:
+                self.outcome.failed[segment.folder] = record["message"]
+        if not failure.of_the_disk(error):
+            traceback.print_exception(error)
 
     def _split(self, trainings: Sequence[Training], reason: str) -> None:
         """Halves of fleets that ran out of memory wait for their turn; a single run fails."""

@@ -1,5 +1,6 @@
 """What went wrong, in a form that can be stored and shown."""
 
+import errno
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -8,6 +9,8 @@ from types import FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
+
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
 def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, Any]:
@@ -32,7 +35,15 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
     }
 
 
+def of_the_disk(error: BaseException) -> bool:
+    """Whether a disk is full or broken: nothing is wrong with any code."""
+    return isinstance(error, OSError) and error.errno in DISK_ERRORS
+
+
 def last_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and of_the_disk(error):
+        advice = "once it can be written, the same command continues"
+        return f"{error.filename}: {error.strerror}; {advice}"
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 

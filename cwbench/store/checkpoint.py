@@ -1,6 +1,8 @@
 """Files of tensors with a record and a checksum: replaced in one step, never pickle."""
 
+import errno
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +32,11 @@ def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -
     # One entry: the order of several would differ from file to file.
     text = json.dumps({**record, "checksum": _sum(content, record)})
     with files.replacing(path) as temporary:
-        save_file(content, temporary, metadata={"record": text})
+        try:
+            save_file(content, temporary, metadata={"record": text})
+        except SafetensorError as error:
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
         load(temporary)
 
 

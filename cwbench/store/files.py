@@ -46,9 +46,17 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         sync(temporary)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise naming(path, error) from error
         raise
+
+
+def naming(path: Path, error: OSError) -> OSError:
+    """The same error with the file that could not be written."""
+    number = error.errno or errno.ENOSPC  # numpy says only that fewer bytes were written
+    return OSError(number, os.strerror(number), str(path))
 
 
 def sync(path: Path) -> None:

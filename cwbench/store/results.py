@@ -185,10 +185,10 @@ class SegmentFolder:
         try:
             with file.open("a", newline="", encoding="utf-8") as stream:
                 stream.write(text.getvalue())
-        except OSError:  # a full disk: no half a line stays
+        except OSError as error:  # a full disk: no half a line stays
             with contextlib.suppress(OSError):
                 os.truncate(file, before)
-            raise
+            raise files.naming(file, error) from error
 
     def truncate(self, name: str, length: int) -> None:
         """Cut a file back to what it held when a snapshot was taken."""

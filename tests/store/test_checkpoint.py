@@ -1,11 +1,14 @@
 """Files of tensors: what was saved is what is read, or an error names the file."""
 
+import errno
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from cwbench.spec import failure
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 
@@ -60,3 +63,18 @@ def test_a_file_that_cannot_be_read_back_does_not_replace_the_old_one(
     with pytest.raises(Damaged):
         checkpoint.save(file, TENSORS, {"step": 2})
     assert checkpoint.load(file)[1] == {"step": 1} and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_full_disk_is_an_error_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    file = tmp_path / "end.safetensors"
+    with pytest.raises(OSError, match="No space left") as caught:
+        checkpoint.save(file, TENSORS, {})
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(file))
+    assert failure.of_the_disk(caught.value)
+    assert failure.last_line(caught.value).startswith(f"{file}: No space left on device; once")

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cwbench.store.files import Damaged
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "status.json"
     files.write_json(file, {"state": "done"})
-    with pytest.raises(OSError, match="disk full"), files.replacing(file) as temporary:
+    with pytest.raises(OSError, match="No space left"), files.replacing(file) as temporary:
         temporary.write_text("half")
         raise OSError("disk full")
     assert files.read_json(file) == {"state": "done"}
@@ -86,3 +87,17 @@ def test_links_that_lead_out_are_refused(tmp_path: Path) -> None:
     files.check_inside(root, root / "in" / "x")
     with pytest.raises(UserError, match="leads out of"):
         files.check_inside(root, root / "out" / "x")
+
+
+def test_an_array_that_does_not_fit_names_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numpy's error has neither a number nor a name."""
+
+    def short(*args: Any, **kwargs: Any) -> None:
+        raise OSError("100 requested and 20 written")
+
+    monkeypatch.setattr(np, "save", short)
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}/a.npy'"):
+        files.write_array(tmp_path / "a.npy", np.zeros(3))
+    assert not list(tmp_path.iterdir())
