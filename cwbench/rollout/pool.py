@@ -122,10 +122,6 @@ class Pool:
         self._queued[known.worker] -= 1
         return known
 
-    def finish_evaluations(self) -> None:
-        while self._evaluations:
-            self.receive()
-
     def send(self, worker: int, request: Request) -> None:
         self.workers[worker].send(request)
 

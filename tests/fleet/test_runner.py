@@ -14,9 +14,8 @@ from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.learner.trainer import Trainer
-from cwbench.rollout.episodes import EvalJob, LaneSpec
-from cwbench.rollout.pool import Collector, Pool, WorkerError
-from cwbench.rollout.shared_memory import SharedArray
+from cwbench.rollout.episodes import LaneSpec
+from cwbench.rollout.pool import Collector, Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
@@ -92,30 +91,6 @@ def test_bad_lines_are_named_not_guessed(toy_run: Any, tmp_path: Path) -> None:
     assert "repeated" in " ".join(found.problems)
     assert any("line 7" in p and "truncated" in p for p in found.problems)
     assert len(found.evals) == 3
-
-
-def test_a_failed_evaluation_raises_and_leaves_the_worker_usable() -> None:
-    shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
-    layout = ActorLayout(shapes, 0, 0)
-    weights = SharedArray((1, layout.size))
-    job = EvalJob(
-        seed=0,
-        purpose="evaluate",
-        rng_key=(0,),
-        task="reach-x-1",
-        head=0,
-        episodes=1,
-        env=PointMassConfig(),
-        layout=layout,
-        weights=weights.ref,
-        row=0,
-    )
-    with Pool(1) as pool:
-        pool.evaluate(job, lambda result: None)
-        with pytest.raises(WorkerError, match="invalid literal"):
-            pool.finish_evaluations()
-        pool.finish_evaluations()  # nothing is left waiting
-    weights.close()
 
 
 def test_failed_segments_are_reported_and_their_children_wait(

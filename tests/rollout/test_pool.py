@@ -2,126 +2,33 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from point_fleets import CPU, ENV, LAYOUT, finish_evaluations, heading, job, open_fleet
 from torch import Tensor
 
 from cwbench import methods
 from cwbench.envs import pointmass
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.weight_sync import WeightPublisher
-from cwbench.learner.policy import make_policy
-from cwbench.rollout.episodes import Envs, EvalJob, EvalResult, Evaluation, LaneSpec, generator
+from cwbench.rollout.episodes import Envs, EvalResult, Evaluation, generator
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Collector, Pool
-from cwbench.rollout.shared_memory import ArrayRef, SharedArray
+from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
     MethodConfig,
     NetworkConfig,
-    PointMassConfig,
     SACConfig,
     ScheduleConfig,
 )
 from cwbench.spec.segment import Segment, Setup
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
-
-LAYOUT = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(1)
-ENV = PointMassConfig(horizon=20)
-CPU = torch.device("cpu")
-
-
-def heading(way: float) -> Floats:
-    """Weights of a policy that always goes the same way, 1 or -1, along every axis."""
-    flat = np.zeros(LAYOUT.size, np.float32)
-    mean_and_log_std = LAYOUT.views(flat)["actor.2.bias"]
-    mean_and_log_std[..., :4], mean_and_log_std[..., 4:] = 20 * way, -20
-    return flat
-
-
-def actions(chunk: Floats) -> Floats:
-    return chunk[..., 12:16]
-
-
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    """One worker, so that whatever it does has an order."""
-    with Pool(1) as pool:
-        yield pool
-
-
-def open_fleet(pool: Pool) -> Collector:
-    lanes = [LaneSpec(0, 0, 0, 0, ((0, "reach-0-1"),), 0, ())]
-    return Collector(pool, lanes, LAYOUT, ENV, runs=1, longest=5, width=29, states={})
-
-
-@pytest.fixture
-def shared() -> Iterator[Callable[..., ArrayRef]]:
-    """Puts policies where workers can read them."""
-    made: list[SharedArray] = []
-
-    def share(*rows: Floats) -> ArrayRef:
-        made.append(SharedArray((len(rows), LAYOUT.size)))
-        made[-1].array[:] = rows
-        return made[-1].ref
-
-    yield share
-    for memory in made:
-        memory.close()
-
-
-def job(weights: ArrayRef, row: int = 0) -> EvalJob:
-    return EvalJob(
-        seed=0,
-        purpose="evaluate",
-        rng_key=(0, 0, 0),
-        task="reach-0-1",
-        head=0,
-        episodes=3,
-        env=ENV,
-        layout=LAYOUT,
-        weights=weights,
-        row=row,
-    )
-
-
-def test_a_worker_evaluates_until_the_weights_are_there(
-    pool: Pool, shared: Callable[..., ArrayRef]
-) -> None:
-    fleet = open_fleet(pool)
-    publisher = WeightPublisher(fleet.weights.array, fleet.version.array, CPU)
-    publisher.start(torch.from_numpy(heading(-1))[None])
-    fleet.request(5, publisher.version + 1)
-    results: list[EvalResult] = []
-    pool.evaluate(job(shared(heading(1))), results.append)
-    pool.finish_evaluations()
-    # Collecting goes first, so it would have come before the evaluation.
-    assert len(results) == 1 and not fleet.episodes
-    publisher.start(torch.from_numpy(heading(1))[None])
-    chunk, _ = fleet.receive()
-    assert (actions(chunk) == 1).all()
-    fleet.close()
-
-
-def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
-    late, ready = open_fleet(pool), open_fleet(pool)
-    ready.weights.array[:] = heading(-1)
-    late.request(5, 1)
-    ready.request(5, 0)
-    chunk, _ = ready.receive()
-    assert (actions(chunk) == -1).all() and not late.episodes
-    late.weights.array[:] = heading(1)
-    late.version.array[:] = 1
-    chunk, _ = late.receive()
-    assert (actions(chunk) == 1).all()
-    for fleet in (late, ready):
-        fleet.close()
 
 
 def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
@@ -271,7 +178,7 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
         assert len(pool._evaluations) == 2  # one for each run
     second.learn()  # what was collected for it meanwhile has been kept
     second.evaluator.start(second.step)
-    pool.finish_evaluations()
+    finish_evaluations(pool)
     assert second.step == 1
     for folder in first.folders:
         rows = (folder.path / "evals.csv").read_text().splitlines()[1:]
@@ -284,7 +191,7 @@ def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., Array
     memory, results = shared(heading(-1), heading(1), heading(-1)), list[EvalResult]()
     for row in range(3):
         pool.evaluate(job(memory, row), results.append)
-    pool.finish_evaluations()
+    finish_evaluations(pool)
     returns = [result.mean_return for result in results]  # one worker: in order
     assert returns[0] == returns[2] != returns[1]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from point_fleets import finish_evaluations
 
 from cwbench.learner.policy import make_policy
 from cwbench.rollout.episodes import EvalJob, EvalResult
@@ -139,9 +140,9 @@ def test_a_worker_that_dies_three_times_in_a_row_fails_the_run() -> None:
         pool.evaluate(job(weights), lambda result: None)
         message = "worker 0 failed 3 times in a row; it ended with exit code -9"
         with pytest.raises(WorkerError, match=message):
-            pool.finish_evaluations()
+            finish_evaluations(pool)
         pool.reset()
-        pool.finish_evaluations()  # nothing is left to do
+        finish_evaluations(pool)  # nothing is left to do
     weights.close()
 
 
@@ -152,7 +153,7 @@ def test_failures_count_until_the_work_is_done() -> None:
         for count in range(4):
             pool.evaluate(job(weights), found.append)
             kill(pool, 0)
-            pool.finish_evaluations()
+            finish_evaluations(pool)
             assert len(found) == count + 1
     assert len({(result.successes, result.mean_return) for result in found}) == 1
     weights.close()
@@ -173,7 +174,7 @@ def test_the_watchdog_ends_a_stopped_worker() -> None:
         pid = pool.workers[0].pid
         os.kill(pid, signal.SIGSTOP)
         pool.evaluate(job(weights), found.append)
-        pool.finish_evaluations()
+        finish_evaluations(pool)
         assert len(found) == 1 and pool.workers[0].pid != pid
     weights.close()
 

@@ -1,0 +1,44 @@
+"""What a worker does while weights are on their way."""
+
+from collections.abc import Callable
+
+import torch
+from point_fleets import CPU, actions, finish_evaluations, heading, job, open_fleet
+
+from cwbench.fleet.weight_sync import WeightPublisher
+from cwbench.rollout.episodes import EvalResult
+from cwbench.rollout.pool import Pool
+from cwbench.rollout.shared_memory import ArrayRef
+
+
+def test_a_worker_evaluates_until_the_weights_are_there(
+    pool: Pool, shared: Callable[..., ArrayRef]
+) -> None:
+    fleet = open_fleet(pool)
+    publisher = WeightPublisher(fleet.weights.array, fleet.version.array, CPU)
+    publisher.start(torch.from_numpy(heading(-1))[None])
+    fleet.request(5, publisher.version + 1)
+    results: list[EvalResult] = []
+    pool.evaluate(job(shared(heading(1))), results.append)
+    finish_evaluations(pool)
+    # Collecting goes first, so it would have come before the evaluation.
+    assert len(results) == 1 and not fleet.episodes
+    publisher.start(torch.from_numpy(heading(1))[None])
+    chunk, _ = fleet.receive()
+    assert (actions(chunk) == 1).all()
+    fleet.close()
+
+
+def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
+    late, ready = open_fleet(pool), open_fleet(pool)
+    ready.weights.array[:] = heading(-1)
+    late.request(5, 1)
+    ready.request(5, 0)
+    chunk, _ = ready.receive()
+    assert (actions(chunk) == -1).all() and not late.episodes
+    late.weights.array[:] = heading(1)
+    late.version.array[:] = 1
+    chunk, _ = late.receive()
+    assert (actions(chunk) == 1).all()
+    for fleet in (late, ready):
+        fleet.close()
