@@ -38,7 +38,7 @@ test-slow: $(STAMP)
 # On a real Ray and a real Slurm of this machine; each skips, and says why, where it cannot start.
 test-cluster: $(STAMP)
 	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
-	$(BIN)/python -m pytest -q -rs -m cluster tests/cluster
+	$(BIN)/python -m pytest -q -rs -m cluster tests/launch
 
 # Films, trackers and other formats with the packages they are for.
 test-sharing: $(STAMP)

@@ -25,18 +25,6 @@ def states(root: Path) -> list[str]:
     return [segment.state for segment in experiment.segments]
 
 
-def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:
-    toy_run(tmp_path, seeds=(0, 1), stop_after=12)  # in the second of three tasks
-    assert states(tmp_path) == ["done", "stopped", "waiting"] * 2
-    [experiment], _ = read_status(tmp_path)
-    last = experiment.segments[2]
-    assert last.waits_for == experiment.segments[1].id and last.task == TASKS[2]
-    assert experiment.counts["stopped"] == 2 and experiment.steps == 2 * 3 * 60
-    assert 60 < experiment.step / 2 < 120
-    toy_run(tmp_path, seeds=(0, 1))
-    assert states(tmp_path) == ["done"] * 6
-
-
 def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
     toy_run(tmp_path, tasks=("reach-0-1", "reach-2-x", "reach-4-1"))
     capsys.readouterr()

@@ -211,10 +211,3 @@ def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
     """That it writes one, the notebook's test checks."""
     with pytest.raises(cwbench.UserError, match="no results folder at"):
         cwbench.report(tmp_path / "nowhere")
-
-
-def test_every_public_name_loads() -> None:
-    for name in cwbench.__all__:
-        assert getattr(cwbench, name) is not None and name in dir(cwbench)
-    with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        getattr(cwbench, "trian")  # noqa: B009

@@ -65,40 +65,6 @@ def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
     assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
 
 
-def test_hidden_stands_for_width_and_layers() -> None:
-    """Equal networks have equal records, so equal ids, however they were asked for."""
-    plain = setup_of("pm", {"width": 64, "layers": 3})
-    assert setup_of("pm", {"hidden": "64,64,64"}) == plain
-    other = setup_of("pm", {"hidden": "64,32"}).network
-    assert (other.units, other.layers, other.hidden) == ((64, 32), 2, "64,32")
-
-
-def test_network_options_are_recorded_unless_they_have_their_defaults() -> None:
-    options = {"hidden": "64,32", "activation": "relu", "layer_norm": "off", "init": "torch",
-               "log_std": "tanh", "log_std_range": "-5,2"}  # fmt: skip
-    setup, plain = setup_of("pm", options), setup_of("pm", {})
-    assert not options.keys() & plain.record()["network"].keys()
-    assert options.items() <= setup.record()["network"].items()
-    assert Setup.from_record(setup.record(), load_method("pm")[1].method.config_class) == setup
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"hidden": "64,x"}, "--hidden 64,x: not a list of numbers; write 256,256"),
-        ({"hidden": "64,0"}, "--hidden 64,0: layers have 1 to 65,536 units"),
-        ({"hidden": "64,64", "width": 32}, "--hidden stands for --width and --layers"),
-        ({"log_std_range": "2,-20"}, "--log-std-range 2,-20: these are no bounds; write -20,2"),
-        ({"log_std_range": "nan,2"}, "these are no bounds"),
-        ({"log_std_range": "2"}, "--log-std-range 2: two numbers are needed"),
-        ({"activation": "elu"}, "'elu' is not one of 'leaky-relu', 'relu', 'tanh'"),
-    ],
-)
-def test_unsuitable_network_options_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        setup_of("pm", given)
-
-
 @pytest.mark.parametrize(("layers", "own"), [(5, 3), (4, 3), (2, 1), (1, 0)])
 def test_deep_heads_of_a_method_leave_a_layer_shared(layers: int, own: int) -> None:
     assert setup_of("recall", {"layers": layers}).network.critic_head_layers == own

@@ -1,4 +1,4 @@
-"""Launchers: the order of jobs, what is refused. On real clusters: tests/cluster."""
+"""Fleets on devices of one machine, printed commands, and what is refused."""
 
 import json
 import subprocess
@@ -10,53 +10,15 @@ import pytest
 
 from cwbench.cli import main
 from cwbench.launch import Task
-from cwbench.launch.jobs import Job, levels, read_job, read_segments
+from cwbench.launch.jobs import Job, read_job, read_segments
 from cwbench.launch.local import Local
-from cwbench.launch.order import drive
 from cwbench.methods.recall import RecallConfig
-from cwbench.spec.segment import Segment
 from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.commands
 
 ROOT = Path(__file__).parent.parent.parent
 PAIR = ["pairwise", "--tasks", "2,5", "--method", "recall", "--protocol", "smoke", "--yes"]
-
-
-class Recorder:
-    """A place that can run two jobs and ends the older one whenever it is asked."""
-
-    def __init__(self) -> None:
-        self.running: list[Task] = []
-        self.ended: list[Path] = []
-
-    @property
-    def room(self) -> bool:
-        return len(self.running) < 2
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.running)
-
-    def start(self, task: Task) -> None:
-        assert set(task.job.after) <= set(self.ended), "started before its parents had ended"
-        self.running.append(task)
-
-    def collect(self) -> list[Task]:
-        task = self.running.pop(0)
-        self.ended.append(task.job.file)
-        return [task]
-
-    def stop(self) -> None: ...
-
-
-def test_jobs_start_after_those_of_their_parents() -> None:
-    a, b, c, d = (Path(name) for name in "abcd")
-    jobs = [Job(a, (), 0, ()), Job(b, (), 0, ()), Job(c, (), 1, (b,)), Job(d, (), 2, (a, c))]
-    place = Recorder()
-    drive([Task(job, []) for job in reversed(jobs)], place)  # even if they come in no order
-    assert sorted(place.ended) == [a, b, c, d]
-    assert [[job.file for job in level] for level in levels(jobs)] == [[a, b], [c], [d]]
 
 
 def test_printed_commands_train_the_plan(
@@ -78,13 +40,6 @@ def test_printed_commands_train_the_plan(
     capsys.readouterr()
     main(args)
     assert not capsys.readouterr().out  # nothing is left to print
-
-
-def test_a_record_gives_back_its_segment(tmp_path: Path) -> None:
-    main([*PAIR, "--results", str(tmp_path), "--launcher", "print"])
-    records = [json.loads(file.read_text()) for file in sorted(tmp_path.glob("jobs/*.json"))]
-    for entry in [entry for record in records for entry in record["segments"]]:
-        assert Segment.from_record(entry, RecallConfig).record() == entry
 
 
 @pytest.mark.parametrize(

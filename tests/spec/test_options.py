@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import (
     check_all,
-    checked,
     flag_name,
     from_record,
     option,
@@ -75,22 +73,3 @@ def test_values_are_held_to_type_and_range(values: dict[str, float]) -> None:
 
 def test_keywords_of_python_have_plain_flags() -> None:
     assert flag_name("lambda_") == "lambda" and flag_name("steps_per_task") == "steps-per-task"
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("none", "none"),
-        ("critic,actor", "actor,critic"),
-        ("critic, alpha,replay,optimizer", "critic"),
-        ("alpha", "none"),
-    ],
-)
-def test_parts_are_named_in_one_order_without_those_implied(text: str, value: str) -> None:
-    assert checked(MethodConfig, "reset", text) == value
-
-
-@pytest.mark.parametrize("text", ["policy", "none,actor", "actor,", ""])
-def test_unknown_parts_are_refused(text: str) -> None:
-    with pytest.raises(UserError, match="is not one of actor, critic, heads, alpha"):
-        checked(MethodConfig, "reset", text)

@@ -1,0 +1,96 @@
+"""A fleet continued from a snapshot equals one that was never interrupted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.fleet import snapshot
+from cwbench.fleet.state import FleetState, RunState
+from cwbench.learner import Method, Trainer
+from cwbench.store import checkpoint
+from cwbench.store.files import Damaged
+from cwbench.store.results import SegmentFolder
+
+Make = Callable[..., Trainer]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[SegmentFolder]:
+    made = [SegmentFolder(tmp_path / str(run)) for run in range(2)]
+    for folder in made:
+        folder.path.mkdir()
+    return made
+
+
+def method_of(trainer: Trainer) -> Method[Any]:
+    assert isinstance(trainer.method, Method)
+    return trainer.method
+
+
+def save(state: FleetState, trainer: Trainer, folders: list[SegmentFolder]) -> None:
+    lanes = {(run, 0): {"time": torch.tensor(run).numpy()} for run in range(2)}
+    snapshot.save(state, trainer, method_of(trainer), folders=folders, lanes=lanes)
+
+
+def new_state() -> FleetState:
+    return FleetState([RunState(), RunState()])
+
+
+def test_updates_after_it_are_the_same(make_trainer: Make, folders: list[SegmentFolder]) -> None:
+    first, state = make_trainer([0, 1]), new_state()
+    first.train(3)
+    state.step, state.runs[1].counts.episodes = 30, 7
+    save(state, first, folders)
+    other, found = make_trainer([0, 1]), new_state()
+    other.train(5)  # whatever it has done is replaced, its transitions too
+    other.replay.add(0, torch.zeros(2, 200, 29))
+    lanes = snapshot.restore(found, other, method_of(other), folders=folders, lanes=1)
+    assert (found.step, found.runs[1].counts.episodes, other.updates) == (30, 7, 3)
+    assert [int(lanes[run, 0]["time"]) for run in range(2)] == [0, 1]
+    for trainer in (first, other):
+        trainer.train(2)
+    for name, x in first.state().items():
+        assert torch.equal(x, other.state()[name]), name
+
+
+def test_only_new_transitions_are_written(make_trainer: Make, folders: list[SegmentFolder]) -> None:
+    trainer, state = make_trainer([0, 1], rows=50), new_state()
+    trainer.replay.capacity = 50
+    save(state, trainer, folders)
+    whole = set(state.runs[0].snapshot_files)
+    save(state, trainer, folders)
+    assert set(state.runs[0].snapshot_files) == whole == {"replay-0-0.npy"}
+    trainer.replay.add(0, torch.ones(2, 5, 29))
+    save(state, trainer, folders)
+    assert set(state.runs[0].snapshot_files) - whole == {"replay-0-50.npy"}
+
+
+def test_rows_written_after_it_are_cut_off(
+    make_trainer: Make, folders: list[SegmentFolder]
+) -> None:
+    trainer, state = make_trainer([0, 1]), new_state()
+    table = folders[0].path / "evals.csv"
+    table.write_text("step\n10\n")
+    save(state, trainer, folders)
+    table.write_text("step\n10\n20\n")
+    snapshot.restore(new_state(), trainer, method_of(trainer), folders=folders, lanes=1)
+    assert table.read_text() == "step\n10\n"
+
+
+def test_runs_continue_together_from_the_same_step(
+    make_trainer: Make, folders: list[SegmentFolder]
+) -> None:
+    trainer, state = make_trainer([0, 1]), new_state()
+    file = folders[0].snapshot
+    assert snapshot.step_of(file) == 0
+    state.step = 40
+    save(state, trainer, folders)
+    assert snapshot.step_of(file) == 40
+    checkpoint.save(file, {}, {"step": "x"})
+    with pytest.raises(Damaged, match="step is 'x'"):
+        snapshot.step_of(file)
+    snapshot.discard(file)
+    assert snapshot.step_of(file) == 0 and not file.parent.exists()

@@ -1,0 +1,71 @@
+"""Which files can go."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.cli import main
+from cwbench.store import checkpoint
+from cwbench.store.cleanup import leftovers
+from cwbench.store.status import read_status
+
+TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
+
+
+def states(root: Path) -> list[str]:
+    [experiment], problems = read_status(root)
+    assert not problems
+    return [segment.state for segment in experiment.segments]
+
+
+def old(file: Path, content: str = "x") -> Path:
+    file.write_text(content)
+    moment = time.time() - 2 * 86_400  # old for a claim, too
+    os.utime(file, (moment, moment))
+    return file
+
+
+@pytest.mark.parametrize("name", ["recall", "perfect-memory"])
+def test_an_unfinished_run_continues_after_clean(name: str, toy_run: Any, tmp_path: Path) -> None:
+    """Stopped in the last task, so that it needs two replay memories and a snapshot."""
+    whole, plan, _ = toy_run(tmp_path / "whole", name)
+    parts, _, outcome = toy_run(tmp_path / "parts", name, stop_after=22, snapshot_seconds=0)
+    assert outcome.interrupted and states(tmp_path / "parts") == ["done", "done", "stopped"]
+    first, last = (parts.folder(plan.segments[index]) for index in (0, -1))
+    rubbish = {
+        old(first.path / ".status.json.99999"),
+        old(last.snapshot.parent / ".state.safetensors.99999"),
+        old(last.snapshot.parent / "replay-2-999999.npy"),
+        old(last.path / "claim.json", json.dumps({"token": "", "host": "gone", "pid": 1})),
+        old(tmp_path / "parts" / "experiments" / ".x.json.99999"),
+    }
+    shutil.copytree(last.snapshot.parent, first.snapshot.parent)  # died just before removing it
+    found, _ = leftovers(tmp_path / "parts")
+    assert {item.path for item in found} == rubbish | {first.snapshot.parent}
+    main(["clean", str(tmp_path / "parts"), "--yes"])
+    assert not any(path.exists() for path in rubbish)
+    toy_run(tmp_path / "parts", name)
+    for folders in ([store.folder(s) for store in (whole, parts)] for s in plan.segments):
+        one, other = (checkpoint.load(folder.end)[0] for folder in folders)
+        assert all(torch.equal(one[key], other[key]) for key in one)
+        one, other = ((folder.path / "evals.csv").read_text() for folder in folders)
+        assert one == other
+    # Now that nothing is left to train, the memories may go.
+    found, _ = leftovers(tmp_path / "parts")
+    assert {item.path.name for item in found} == {"replay"} and len(found) == 3
+
+
+def test_clean_leaves_a_working_process_alone(toy_run: Any, tmp_path: Path) -> None:
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", tasks=TASKS[:1])
+    folder = store.folder(plan.segments[0])
+    assert len(leftovers(tmp_path)[0]) == 1
+    (folder.path / "claim.json").write_text(
+        json.dumps({"token": "x", "host": "elsewhere", "pid": 1})
+    )
+    assert leftovers(tmp_path) == ([], [])
