@@ -18,12 +18,12 @@ from cwbench.cli.options import Number
 )
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust: bool) -> None:
-    """Film the policies of a finished segment on every task learned by then: mp4 and gif.
+    """Film the policies of a finished segment on every task learned by then: mp4, gif, stills.
 
     RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
     screen: Meta-World is drawn through EGL or OSMesa. mp4 needs the extra cwbench[video].
     """
-    from cwbench.sharing.video import find_run, make_films, tile, write
+    from cwbench.sharing.video import find_run, make_films, tile, write, write_strip
     from cwbench.store.files import checked_name
 
     found, position = find_run(run)
@@ -31,7 +31,8 @@ def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust:
     films = []
     for film in make_films(run, tasks, seed=seed, trust=trust):
         films.append(film)
-        for file in write(folder / checked_name(film.task, "task"), film.frames):
+        name = folder / checked_name(film.task, "task")
+        for file in (*write(name, film.frames), write_strip(name, film)):
             click.echo(f"{file}{'' if film.success else '  (no success)'}")
     if len(films) > 1:
         for file in write(folder / "all", tile(films)):

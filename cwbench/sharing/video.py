@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SIZE = (320, 240)
 GIF_STEP = 4  # every fourth frame
+STILLS = 5  # in a strip
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,11 @@ class Film:
 
     task: str
     frames: NDArray[np.uint8]  # [T, H, W, 3]
-    success: bool
+    solved: int | None = None  # the frame before the first step with success
+
+    @property
+    def success(self) -> bool:
+        return self.solved is not None
 
 
 def find_run(path: Path) -> tuple[Run, int]:
@@ -68,18 +73,19 @@ def record(policy: Policy, *, seed: int = 0) -> Film:
     config = policy.segment.setup.env
     filmed = envs.film(policy.task, config, SIZE)
     frames: list[Frame] = []
-    best = 0.0
+    solved = None
     try:
         obs = filmed.env.reset(np.random.default_rng(seed))
         for _ in range(config.horizon):
             frames.append(filmed.draw())
             obs, _, score, *ends = filmed.env.step(policy.act(obs, deterministic=True))
-            best = max(best, score)
+            if solved is None and score >= 1:
+                solved = len(frames) - 1
             if any(ends):
                 break
     finally:
         filmed.close()
-    return Film(policy.task, np.stack(frames), best >= 1)
+    return Film(policy.task, np.stack(frames), solved)
 
 
 def tile(films: Sequence[Film]) -> NDArray[np.uint8]:
@@ -90,6 +96,13 @@ def tile(films: Sequence[Film]) -> NDArray[np.uint8]:
     cells += [np.zeros_like(cells[0])] * (-len(cells) % columns)
     rows = [np.concatenate(cells[i : i + columns], 2) for i in range(0, len(cells), columns)]
     return np.concatenate(rows, 1)
+
+
+def strip(film: Film) -> NDArray[np.uint8]:
+    """Stills side by side, from the start to success, or to the end: [H, STILLS * W, 3]."""
+    last = len(film.frames) - 1 if film.solved is None else film.solved
+    chosen = np.linspace(0, last, STILLS).round().astype(int)
+    return np.concatenate(list(film.frames[chosen]), 1)
 
 
 def _held(frames: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
@@ -109,6 +122,15 @@ def labelled(film: Film) -> NDArray[np.uint8]:
         draw.text((4, 2), text, fill=(255, 255, 255))
         frames.append(np.asarray(image))
     return np.stack(frames)
+
+
+def write_strip(file: Path, film: Film) -> Path:
+    """FILE.png, in 128 colours: small enough for a README."""
+    from PIL import Image
+
+    png = file.with_name(f"{file.name}.png")
+    Image.fromarray(strip(film)).quantize(128).save(png, optimize=True)
+    return png
 
 
 def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]:

@@ -8,7 +8,7 @@ from PIL import Image
 
 from cwbench import envs
 from cwbench.cli import main
-from cwbench.sharing.video import Film, find_run, tile, write
+from cwbench.sharing.video import STILLS, Film, find_run, strip, tile, write
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.errors import UserError
 
@@ -23,6 +23,8 @@ def test_a_segment_is_filmed_on_every_task(
         with Image.open(tmp_path / "films" / f"{name}.gif") as image:
             assert getattr(image, "n_frames") == 20 // 4  # noqa: B009
         assert f"{name}.gif" in shown
+    with Image.open(tmp_path / "films" / "reach-2-1.png") as image:
+        assert image.size == (STILLS * 320, 240)
     with Image.open(tmp_path / "films" / "all.gif") as image:
         assert image.size == (640, 240)
 
@@ -38,10 +40,16 @@ def test_the_point_is_drawn_where_it_is() -> None:
 
 
 def test_tiles_hold_the_last_frame_of_shorter_films() -> None:
-    long, short = (Film("a", np.full((n, 40, 60, 3), n, np.uint8), success=True) for n in (5, 2))
+    long, short = (Film("a", np.full((n, 40, 60, 3), n, np.uint8)) for n in (5, 2))
     tiled = tile([long, short, short])
     assert tiled.shape == (5, 80, 120, 3)
     assert tiled[4, 39, 119].tolist() == [2, 2, 2] and not tiled[:, 40:, 60:].any()
+
+
+def test_a_strip_ends_with_success() -> None:
+    frames = np.zeros((21, 4, 6, 3), np.uint8) + np.arange(21, dtype=np.uint8)[:, None, None, None]
+    shown = [strip(Film("a", frames, solved))[0, ::6, 0].tolist() for solved in (8, None)]
+    assert STILLS == 5 and shown == [[0, 2, 4, 6, 8], [0, 5, 10, 15, 20]]
 
 
 def test_an_mp4_has_every_frame(tmp_path: Path) -> None:

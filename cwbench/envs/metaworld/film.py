@@ -5,14 +5,13 @@ import subprocess
 import sys
 from functools import cache
 
-import numpy as np
-
 from cwbench.envs.metaworld.env import MetaWorldEnv
 from cwbench.envs.suite import Filmed, Frame
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
 
-CAMERA = "corner2"
+# Nearer than Meta-World's own cameras.
+LOOK_AT, DISTANCE, AZIMUTH, ELEVATION = (0, 0.65, 0.15), 1.6, 130, -25  # metres, degrees
 PROBE = "import mujoco; mujoco.GLContext(8, 8).make_current()"
 
 
@@ -31,10 +30,13 @@ def film(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Filmed:
     model.vis.quality.shadowsize, model.vis.quality.offsamples = 0, 0
     renderer = mujoco.Renderer(model, height, width)
 
+    camera = mujoco.MjvCamera()
+    camera.lookat[:], camera.distance = LOOK_AT, DISTANCE
+    camera.azimuth, camera.elevation = AZIMUTH, ELEVATION
+
     def draw() -> Frame:
-        renderer.update_scene(data, CAMERA)
-        # Meta-World's camera hangs upside down.
-        frame: Frame = np.flip(renderer.render(), (0, 1)).copy()
+        renderer.update_scene(data, camera)
+        frame: Frame = renderer.render().copy()
         return frame
 
     return Filmed(env, draw, renderer.close)
