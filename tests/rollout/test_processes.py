@@ -3,11 +3,11 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lost_workers import Fault, hang, kill, lose
 from point_fleets import finish_evaluations
 
 from cwbench.learner.policy import make_policy
@@ -26,39 +26,6 @@ def results(root: Path) -> dict[str, bytes]:
     return {str(file.relative_to(root)): file.read_bytes() for file in files}
 
 
-def kill(pool: Pool, number: int) -> None:
-    os.kill(pool.workers[number].pid, signal.SIGKILL)
-
-
-def hang(pool: Pool, number: int) -> None:
-    """Stop a worker and let the watchdog look twice, as if a long time had passed."""
-    worker = pool.workers[number]
-    os.kill(worker.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)
-    for _ in range(2):
-        worker.look(1e9, 1e9)
-
-
-def with_faults(
-    monkeypatch: pytest.MonkeyPatch, fault: Callable[[Pool, int], None], moment: str
-) -> list[int]:
-    """Lose worker 0 at the fourth chunk and worker 1 at the eleventh; returns the chunks' steps."""
-    request, chunks = Collector.request, list[int]()
-
-    def faulty(self: Collector, steps: int, version: int) -> None:
-        chunks.append(steps)
-        workers = {4: [0], 11: [1]}.get(len(chunks), [])
-        if moment == "after":
-            request(self, steps, version)
-        for worker in workers:
-            fault(self.pool, worker)
-        if moment == "before":
-            request(self, steps, version)
-
-    monkeypatch.setattr(Collector, "request", faulty)
-    return chunks
-
-
 @pytest.mark.parametrize(
     ("name", "fault", "moment"),
     [
@@ -69,7 +36,7 @@ def with_faults(
 )
 def test_a_lost_worker_changes_no_number(
     name: str,
-    fault: Callable[[Pool, int], None],
+    fault: Fault,
     moment: str,
     toy_run: Any,
     tmp_path: Path,
@@ -81,7 +48,7 @@ def test_a_lost_worker_changes_no_number(
     """
     options: dict[str, Any] = {"seeds": (0, 1), "tasks": ("reach-0-1", "reach-2-1000")}
     toy_run(tmp_path / "whole", name, **options)
-    chunks = with_faults(monkeypatch, fault, moment)
+    chunks = lose(monkeypatch, {4: (fault, 0), 11: (fault, 1)}, after=moment == "after")
     _, _, outcome = toy_run(tmp_path / "faulty", name, **options, snapshot_seconds=0)
     assert outcome.good and len(chunks) > 11
     assert results(tmp_path / "faulty") == results(tmp_path / "whole")
