@@ -7,6 +7,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import report_commit, versions_of
 from cwbench.reports.analysis.study import Protocol, Study
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.text import counted
 
 
 def checklist(study: Study) -> str:
@@ -62,7 +63,7 @@ def _compute(records: Iterable[Mapping[str, Any]]) -> list[str]:
     seconds = sum(float(s.get("seconds", 0)) for s in statuses)
     devices = dict.fromkeys(_device(record) for record in records)
     return [
-        f"{len(records)} segments, {count_text(steps, 'count')} training steps, "
+        f"{counted(len(records), 'segment')}, {count_text(steps, 'count')} training steps, "
         f"{count_text(seconds, 'hours')} of wall time summed over segments; segments of one fleet "
         "train together, so the machine was in use for less.",
         f"Devices: {', '.join(devices) or 'not recorded'}.",

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from cwbench.cli.console import show
+from cwbench.cli.folders import PATH
 from cwbench.cli.options import Number
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 
 SECONDS = Number(float, minimum=0.01, maximum=3600)
 LENGTH = Number(int, minimum=1, maximum=10)
@@ -242,7 +244,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     default=True,
     help="Measure plasticity at evaluations.  [default: on]",
 )
-@click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last chunks: FILE.svg.")
+@click.option("--timeline", type=PATH, help="Draw the last chunks: FILE.svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def bench_fleet(
     names: tuple[str, ...],
@@ -308,7 +310,7 @@ def _show_fleets(rows: list[dict[str, Any]]) -> None:
     """A column for each size."""
     flat = [_flattened(row) for row in rows]
     lines = [(key, *(_cell(row.get(key, "")) for row in flat)) for key in flat[0]]
-    show(lines, "what", *(f"{row['runs']} runs" for row in rows))
+    show(lines, "what", *(counted(row["runs"], "run") for row in rows))
 
 
 def _cell(value: Any) -> str:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.status import FOLDER
+from cwbench.cli.folders import PATH
 from cwbench.reports import build
 from cwbench.reports.board import check, site
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 from cwbench.store.merge import opened
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -17,7 +18,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @click.command()
 @click.argument("contributions", nargs=-1, required=True, metavar="[NAME=]RESULTS...")
-@click.option("--out", type=FOLDER, metavar="SITE", help="Write the site into this folder.")
+@click.option("--out", type=PATH, metavar="SITE", help="Write the site into this folder.")
 @click.option("--check", "only_check", is_flag=True, help="Only say what is wrong.")
 def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) -> None:
     """Check contributed results and show them on one site.
@@ -38,7 +39,7 @@ def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) ->
         for (name, contributor, _), folder in zip(named, folders, strict=True):
             study = build.read(folder)
             faults = check.faults(study, folder)
-            click.echo(f"{name}: {f'{len(faults)} faults' if faults else 'accepted'}")
+            click.echo(f"{name}: {counted(len(faults), 'fault') if faults else 'accepted'}")
             for fault in faults:
                 click.echo(f"  {fault}")
             refused += bool(faults)

@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show
-from cwbench.cli.status import FOLDER, existing
-from cwbench.experiment.session import open_store
+from cwbench.cli.folders import PATH, existing
+from cwbench.experiment.results_folder import open_store
+from cwbench.spec.text import counted
 
 
 @click.command()
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.option("--dry-run", is_flag=True, help="List and stop.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean(results: Path, dry_run: bool, yes: bool) -> None:
@@ -34,13 +35,14 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
         return
     rows = [(str(item.path.relative_to(results)), item.kind, size(item.bytes)) for item in found]
     show(rows, "what", "why", "size")
-    total = size(sum(item.bytes for item in found))
+    total, items = size(sum(item.bytes for item in found)), counted(len(found), "item")
     if dry_run:
-        click.echo(f"{total} in {len(found)} places; nothing is removed")
+        click.echo(f"{total} in {items}; nothing is removed")
         return
     if not yes:
-        click.confirm(f"remove {total} in {len(found)} places?", abort=True)
+        click.confirm(f"remove {total} in {items}?", abort=True)
     gone = remove(results, found)  # looks again: another process may have come since
     click.echo(f"removed {size(sum(item.bytes for item in gone))}")
     if len(gone) < len(found):
-        click.echo(f"{len(found) - len(gone)} places are in use by now and stay")
+        used = counted(len(found) - len(gone), "item is", "items are")
+        click.echo(f"{used} in use by now and not removed")

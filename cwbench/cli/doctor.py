@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import json_option, show
-from cwbench.cli.status import FOLDER, existing
+from cwbench.cli.folders import PATH, existing
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 from cwbench.spec.version import __version__
 
 
 @click.command()
-@click.argument("results", required=False, type=FOLDER)
+@click.argument("results", required=False, type=PATH)
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, results: Path | None, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
         show(rows, "file", "damage", "segment", as_json=as_json)
     if not as_json:
         hint = f"; `cwbench repair {results}` sets them aside" if found else ""
-        click.echo(f"{len(found)} damaged files in {results}{hint}")
+        click.echo(f"{counted(len(found), 'damaged file')} in {results}{hint}")
     return len(found)
 
 

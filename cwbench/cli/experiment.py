@@ -12,6 +12,7 @@ from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.definition import Experiment, names, path_of, read
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -70,7 +71,7 @@ def train(chosen: list[Experiment], training: Training) -> bool:
         parts[one.name] = parts.get(one.name, []) + runs
         methods = {**methods, **own}
         if len(chosen) > 1:
-            training.terminal.say(f"{one.name}: {len(runs)} runs")
+            training.terminal.say(f"{one.name}: {counted(len(runs), 'run')}")
     return execute(parts, methods, training)
 
 

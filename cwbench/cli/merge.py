@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.status import FOLDER
+from cwbench.cli.folders import PATH
+from cwbench.spec.text import counted
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, type=FOLDER, metavar="RESULTS...")
-@click.option("--into", required=True, type=FOLDER, metavar="TARGET",
+@click.argument("sources", nargs=-1, required=True, type=PATH, metavar="RESULTS...")
+@click.option("--into", required=True, type=PATH, metavar="TARGET",
               help="Folder or .tar.gz, new or to be added to.")  # fmt: skip
 @click.option("--weights", is_flag=True, help="Copy weights and replay, too.")
 def merge(sources: tuple[Path, ...], into: Path, weights: bool) -> None:
@@ -23,7 +24,7 @@ def merge(sources: tuple[Path, ...], into: Path, weights: bool) -> None:
     from cwbench.store.merge import merge as merge_folders
 
     merged = merge_folders(sources, into, weights=weights)
-    click.echo(f"{merged.added} segments added to {into}, {merged.present} were there")
+    click.echo(f"{counted(merged.added, 'segment')} added to {into}, {merged.present} were there")
     if merged.unfinished:
         click.echo(f"{len(merged.unfinished)} unfinished segments left out")
     for problem in merged.problems:

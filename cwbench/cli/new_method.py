@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.folders import PATH
 from cwbench.spec.errors import UserError
 
 METHOD = '''"""NAME: say in one line what it does.
@@ -64,9 +65,7 @@ def test_contract() -> None:
 
 @click.command("new-method")
 @click.argument("name")
-@click.option(
-    "--folder", default=".", show_default=True, type=click.Path(path_type=Path), help="Where to."
-)
+@click.option("--folder", default=".", show_default=True, type=PATH, help="Where to.")
 def new_method(name: str, folder: Path) -> None:
     """Write NAME.py, a small commented method that works, and test_NAME.py."""
     stem = name.replace("-", "_").lower()

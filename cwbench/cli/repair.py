@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show
-from cwbench.cli.status import FOLDER, existing
-from cwbench.experiment.session import open_store
+from cwbench.cli.folders import PATH, existing
+from cwbench.experiment.results_folder import open_store
 
 
 @click.command()
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.option("--dry-run", is_flag=True, help="List and stop.")
 def repair(results: Path, dry_run: bool) -> None:
     """Move damaged segments to RESULTS/damaged. Nothing is deleted.

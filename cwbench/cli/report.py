@@ -7,6 +7,7 @@ import click
 
 from cwbench.cli.console import json_option
 from cwbench.cli.doctor import list_damages
+from cwbench.cli.folders import PATH, PathName
 from cwbench.cli.options import Number
 from cwbench.reports import build
 from cwbench.reports.analysis import names
@@ -20,6 +21,7 @@ from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.spec.text import counted
 from cwbench.store.results import Store
 
 
@@ -39,7 +41,7 @@ def read_study(results: Path, options: Options) -> Study:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, metavar="[RESULTS] [OUT]")
-@click.option("--results", type=click.Path(path_type=Path), help="Another way to give RESULTS.")
+@click.option("--results", type=PATH, help="Another way to give RESULTS.")
 @click.option(
     "--window",
     type=Number(int, minimum=1, maximum=10**6),
@@ -130,7 +132,10 @@ def write_report_into(results: Path, *, quiet: bool) -> None:
 def announce(made: build.Made, *, quiet: bool = False) -> None:
     """What was written, and what is wrong with the results."""
     if not quiet:
-        click.echo(f"{made.tables} tables, {made.figures} figures, {len(made.problems)} problems")
+        problems = counted(len(made.problems), "problem")
+        click.echo(
+            f"{counted(made.tables, 'table')}, {counted(made.figures, 'figure')}, {problems}"
+        )
     for problem in made.problems[:10]:
         click.echo(f"problem: {problem}", err=True)
     if len(made.problems) > 10:
@@ -144,7 +149,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
     tables = [(scores, table) for _, scores, table in build.tables_of(study, name)]
     if not tables:
         known = build.table_names(study)
-        advice = f"These results have: {', '.join(known) or 'no runs'}"
+        advice = f"these results have: {', '.join(known) or 'no runs'}"
         raise unknown("table", name, known, advice)
     text = "\n".join(sign(scores, table, format, interval) for scores, table in tables)
     if out in (None, "-"):
@@ -155,10 +160,10 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("table", metavar="TABLE|RESULTS", type=click.Path(exists=True, path_type=Path))
+@click.argument("table", metavar="TABLE|RESULTS", type=PathName(exists=True, path_type=Path))
 @click.option(
     "--results",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("results"),
     show_default=True,
     help="The results folder the table was made from.",

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.folders import PATH, existing
 from cwbench.cli.options import GroupedCommand
-from cwbench.cli.status import FOLDER, existing
 from cwbench.cli.training_options import Training, execute, retry_options
 from cwbench.experiment.build import load_method, load_recorded
-from cwbench.experiment.session import open_store
+from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @retry_options
 @click.command(cls=GroupedCommand)
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
 @click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")
 @click.option(
@@ -126,7 +127,8 @@ def _rebuild(
         again = f"to train them: {experiment.get('command', 'see experiments/')}"
         own = [run for run in experiment["runs"] if only is None or _holds(run, only)]
         if absent := [run for run in own if run["setup"] not in setups]:
-            click.echo(f"{len(absent)} runs of {experiment['name']} have not begun; {again}")
+            waiting = counted(len(absent), "run has", "runs have")
+            click.echo(f"{experiment['name']}: {waiting} not begun; {again}")
         for run in (run for run in own if run["setup"] in setups):
             with located(run["label"], again):
                 made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]], own_methods)

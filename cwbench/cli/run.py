@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench import sequences
+from cwbench.cli.folders import PATH
 from cwbench.cli.options import GroupedCommand, click_options
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
@@ -148,7 +149,7 @@ def _complete_sequence(ctx: object, param: object, incomplete: str) -> list[str]
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )
 @click.option(
-    "--tuned", type=click.Path(path_type=Path), metavar="FILE",
+    "--tuned", type=PATH, metavar="FILE",
     help="Method and options that `cwbench tune` chose. Reports mark where they were chosen.",
 )  # fmt: skip
 @click.pass_context

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.folders import PATH, existing
 from cwbench.cli.options import Number
-from cwbench.cli.status import FOLDER, existing
+from cwbench.spec.text import counted
 
 
 @click.command()
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.option(
     "--to", required=True, type=click.Choice(["tensorboard", "wandb", "trackio"]), help="Tracker."
 )
@@ -38,20 +39,20 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
         sent = send(results, to, project=project)
     count = 0
     for run, rows in sent:
-        click.echo(f"{run.label} on {run.sequence}, seed {run.seed}: {rows} rows")
+        click.echo(f"{run.label} on {run.sequence}, seed {run.seed}: {counted(rows, 'row')}")
         count += rows
-    click.echo(f"{count} rows sent")
+    click.echo(f"{counted(count, 'row')} sent")
 
 
 @click.command()
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.option(
     "--to",
     required=True,
     type=click.Choice(["parquet", "minari", "rliable", "weights"]),
     help="Format.",
 )
-@click.option("--out", type=FOLDER, help="Folder.  [default: RESULTS/export/FORMAT]")
+@click.option("--out", type=PATH, help="Folder.  [default: RESULTS/export/FORMAT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 def export(results: Path, to: str, out: Path | None, trust: bool) -> None:
     """Write results for other programs.
@@ -71,7 +72,7 @@ def export(results: Path, to: str, out: Path | None, trust: bool) -> None:
 
 
 @click.command()
-@click.argument("results", type=FOLDER)
+@click.argument("results", type=PATH)
 @click.argument("target", metavar="hf:USER/NAME|FOLDER")
 def push(results: Path, target: str) -> None:
     """Copy records, tables and weights of a results folder to the Hugging Face Hub or a folder."""
@@ -82,7 +83,7 @@ def push(results: Path, target: str) -> None:
 
 @click.command()
 @click.argument("source", metavar="hf:USER/NAME|FOLDER")
-@click.argument("results", type=FOLDER)
+@click.argument("results", type=PATH)
 def pull(source: str, results: Path) -> None:
     """Fetch a results folder that someone has pushed; `cwbench report` reads it."""
     from cwbench.sharing.hub import pull as fetch

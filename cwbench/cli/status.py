@@ -10,20 +10,12 @@ from typing import Any
 import click
 
 from cwbench.cli.console import show
-from cwbench.spec.errors import UserError
+from cwbench.cli.folders import PATH, existing
 from cwbench.spec.failure import located
-
-FOLDER = click.Path(path_type=Path)
-
-
-def existing(results: Path) -> Path:
-    if not results.is_dir():
-        raise UserError(f"{results}: no such folder", "`cwbench run` makes one")
-    return results
 
 
 @click.command()
-@click.argument("results", default="results", type=FOLDER)
+@click.argument("results", default="results", type=PATH)
 @click.option("--all", "everything", is_flag=True, help="List every segment, also done ones.")
 @click.option("--runs", "by_run", is_flag=True, help="List runs with their success instead.")
 @click.option("--errors", is_flag=True, help="Also the tracebacks of failed segments.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.folders import PATH
 from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import execution_options, take_execution
 from cwbench.experiment.build import load_method
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @execution_options
 @click.command(cls=GroupedCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--trust", is_flag=True, help="Run code that the file names: methods, environments.")
 @click.option("--tethered", is_flag=True, hidden=True, help="Pause when standard input ends.")
 @click.pass_context

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.folders import PATH
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Terminal
@@ -29,7 +30,7 @@ LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 
 Decorator = Callable[[Any], Any]
 RESULTS = click.Option(
-    ["--results"], default="results", show_default=True, type=click.Path(path_type=Path),
+    ["--results"], default="results", show_default=True, type=PATH,
     help="Folder.",
 )  # fmt: skip
 QUIET = click.Option(["--quiet"], is_flag=True, help="Show nothing but problems.")

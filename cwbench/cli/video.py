@@ -4,18 +4,17 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.folders import PATH
 from cwbench.cli.options import Number
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
 @click.option(
     "--seed", type=Number(int, minimum=0), default=0, help="Of the episode.  [default: 0]"
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder.  [default: RESULTS/videos/SEGMENT]"
-)
+@click.option("--out", type=PATH, help="Folder.  [default: RESULTS/videos/SEGMENT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust: bool) -> None:
     """Film the policies of a finished segment on every task learned by then: mp4, gif, stills.

@@ -30,10 +30,12 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
+from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import check_all
+from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -109,7 +111,7 @@ def plan(
         setup = make_setup(recorded, entry, protocol, chosen, one)
         runs += make_runs(entry, label, setup, protocol, one, numbers)
     session = open_session(
-        Path(results),
+        folder_named(results),
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
@@ -178,7 +180,8 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
             failures.append(f"{segment.folder} {status['state']}: {status['message']}")
     if not failures:
         raise KeyboardInterrupt("training is paused; the same call continues")
-    raise TrainingError("\n".join([f"{len(failures)} segments are not done", *failures]), runs)
+    unfinished = counted(len(failures), "segment is", "segments are")
+    raise TrainingError("\n".join([f"{unfinished} not done", *failures]), runs)
 
 
 def report(results: str | Path, out: str | Path | None = None) -> Path:

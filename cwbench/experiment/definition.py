@@ -137,7 +137,7 @@ def _table(value: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"expected a table, found {value!r}")
     if extra := [key for key in value if key not in keys]:
-        raise unknown("key", extra[0], keys, f"Allowed: {', '.join(keys)}")
+        raise unknown("key", extra[0], keys, f"allowed: {', '.join(keys)}")
     return value
 
 

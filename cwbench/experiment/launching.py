@@ -1,7 +1,8 @@
-"""The launcher that the options describe."""
+"""The launcher that the options describe, and how other processes find the methods."""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from cwbench.spec.options import flag_name
 if TYPE_CHECKING:
     import torch
 
+    from cwbench.experiment.build import Methods
     from cwbench.launch import Launcher
 
 
@@ -85,3 +87,16 @@ def _slurm(launching: Launching, results: Path, gpu: bool) -> Launcher:
         further=further,
         signal_seconds=launching.slurm_signal,
     )
+
+
+def method_names(methods: Methods) -> dict[str, str]:
+    """Recorded name -> a name under which another process finds the method."""
+    from cwbench.methods import known
+
+    names = known()
+    return {
+        name: name
+        if name in names
+        else f"{Path(inspect.getfile(method)).resolve()}:{method.__name__}"
+        for name, method in methods.items()
+    }

@@ -159,7 +159,7 @@ def _position(tasks: tuple[str, ...], task: str | int | None) -> int:
             raise UserError(f"no task at position {task}", f"there are {len(tasks)}, from 0")
         return task
     if task not in tasks:
-        raise unknown("task", task, tasks, f"Learned so far: {', '.join(dict.fromkeys(tasks))}")
+        raise unknown("task", task, tasks, f"learned so far: {', '.join(dict.fromkeys(tasks))}")
     return max(position for position, name in enumerate(tasks) if name == task)
 
 

@@ -10,6 +10,7 @@ from typing import Any, overload
 import pandas as pd
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 from cwbench.store import runs as stored
 
 KEYS = ("run", "sequence", "method", "label", "setup", "protocol", "seed")
@@ -74,7 +75,7 @@ class Runs(SequenceOf[Run]):
         if not self._runs:
             return "no runs"
         columns = ["sequence", "label", "protocol", "seed", "state", "step", "steps"]
-        return f"{len(self)} runs\n{self.summary[columns].to_string(index=False)}"
+        return f"{counted(len(self), 'run')}\n{self.summary[columns].to_string(index=False)}"
 
     def _repr_html_(self) -> str:
         return str(self.summary.to_html(index=False))

@@ -8,8 +8,6 @@ session.train(plan)
 
 from __future__ import annotations
 
-import inspect
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -20,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from cwbench.experiment import provenance
 from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
-from cwbench.experiment.launching import check_launching, make_launcher
+from cwbench.experiment.launching import check_launching, make_launcher, method_names
 from cwbench.experiment.listener import Listener, Silent
+from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.summary import describe, tell_outcome, tell_states
-from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.store.files import Damaged
@@ -77,6 +75,7 @@ class Session:
         Another machine's memory is known to that machine: it splits what does not fit.
         """
         from cwbench.fleet import snapshot
+        from cwbench.planning.limits import check_weights, does_not_fit
         from cwbench.planning.plan import TooLarge, make_plan, with_experts
 
         def snapshot_step(segment: Segment) -> int:
@@ -102,7 +101,7 @@ class Session:
                     devices=self._devices,
                 )
         except TooLarge as error:
-            raise _does_not_fit(error.segment, memory) from None
+            raise does_not_fit(error.segment, memory) from None
 
     def estimate(self, plan: Plan) -> Estimate:
         """What a plan needs; its time only if it trains on this machine."""
@@ -337,66 +336,4 @@ def open_session(
         launching,
         listener or Silent(),
         command,
-    )
-
-
-def open_store(folder: Path) -> Store:
-    """A results folder that can be written to."""
-    parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
-    if not parent.is_dir():
-        raise UserError(f"--results {folder}: {parent} is a file, not a folder")
-    try:  # permissions alone say nothing about /proc, or of root
-        Path(tempfile.mkdtemp(prefix=".cwbench-", dir=parent)).rmdir()
-    except OSError as error:
-        message = f"--results {folder}: {parent} is not writable ({error.strerror})"
-        raise UserError(message, "use another folder") from None
-    store = Store(folder)
-    if newer := store.newer_schema():
-        raise UserError(
-            f"--results {folder}: {newer} was written by a newer cwbench",
-            "upgrade, or use another folder",
-        )
-    return store
-
-
-def method_names(methods: Methods) -> dict[str, str]:
-    """Recorded name -> a name under which another process finds the method."""
-    from cwbench.methods import known
-
-    names = known()
-    return {
-        name: name
-        if name in names
-        else f"{Path(inspect.getfile(method)).resolve()}:{method.__name__}"
-        for name, method in methods.items()
-    }
-
-
-def check_weights(segments: Sequence[Segment], free: int) -> None:
-    """UserError if weights alone are larger than memory: the rehearsals would try to hold them."""
-    from cwbench import envs
-    from cwbench.planning.machine import size
-    from cwbench.planning.sizes import parameter_counts
-
-    for segment in {segment.setup: segment for segment in segments}.values():
-        setup = segment.setup
-        actor, critic = parameter_counts(segment, envs.dims(setup.env))
-        # Weights, gradients and Adam's two moments; for the critics a target. Then activations.
-        numbers = 4 * actor + 5 * critic
-        numbers += 3 * setup.sac.batch_size * sum(setup.network.units)
-        if 4 * numbers > free:
-            raise UserError(
-                f"one run of {setup.method} needs at least {size(4 * numbers)} of memory and "
-                f"{size(free)} are free",
-                "try a smaller --width, --layers or --batch-size",
-            )
-
-
-def _does_not_fit(segment: Segment, memory: Memory) -> UserError:
-    from cwbench.planning.machine import size
-
-    return UserError(
-        f"{segment.folder}: one run needs {size(memory.needed([segment]))} of memory and "
-        f"{size(memory.free)} are free",
-        "try a smaller --buffer-size",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from cwbench.spec.text import counted
+
 if TYPE_CHECKING:
     from cwbench.experiment.listener import Listener
     from cwbench.fleet.sharing import Outcome
@@ -20,8 +22,9 @@ def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: in
 
     total, missing = len(plan.segments), plan.missing
     lines = [
-        f"{len(plan.runs)} runs = {total} segments, {total - missing} done, {missing} to train in "
-        f"{len(plan.fleets)} fleets on {device}, {workers} workers"
+        f"{counted(len(plan.runs), 'run')} = {counted(total, 'segment')}, {total - missing} done, "
+        f"{missing} to train in {counted(len(plan.fleets), 'fleet')} on {device}, "
+        f"{counted(workers, 'worker')}"
     ]
     if missing:
         lines += resumed(plan, store)
@@ -47,7 +50,7 @@ def resumed(plan: Plan, store: Store) -> list[str]:
         if step := step_of(store.folder(segment).snapshot):
             counts[step, segment.steps] += 1
     return [
-        f"{number} segments go on at step {step:,} of {steps:,}"
+        f"{counted(number, 'segment goes', 'segments go')} on at step {step:,} of {steps:,}"
         for (step, steps), number in sorted(counts.items())
     ]
 
@@ -60,12 +63,14 @@ def tell_outcome(outcome: Outcome, listener: Listener, store: Store, command: st
     for folder in outcome.diverged:
         warn(f"diverged: {folder}")
     if outcome.elsewhere:
-        say(f"{outcome.elsewhere} segments were trained by other processes")
+        others = counted(outcome.elsewhere, "segment was", "segments were")
+        say(f"{others} trained by other processes")
     if outcome.skipped:
-        warn(f"{outcome.skipped} segments wait for one that is not done")
+        waiting = counted(outcome.skipped, "segment waits", "segments wait")
+        warn(f"{waiting} for one that is not done")
     if outcome.interrupted:
         warn(f"stopped; to continue: {command}")
-    say(f"{outcome.trained} segments trained; results are in {store.root}")
+    say(f"{counted(outcome.trained, 'segment')} trained; results are in {store.root}")
 
 
 def tell_states(plan: Plan, store: Store, listener: Listener) -> bool:
@@ -76,6 +81,7 @@ def tell_states(plan: Plan, store: Store, listener: Listener) -> bool:
             listener.warn(f"{status['state']}: {folder}: {status['message']}")
     done = sum(status["state"] == "done" for status in states.values())
     if left := len(states) - done:
-        listener.warn(f"{left} segments are not done; the same command continues")
-    listener.say(f"{done} segments trained; results are in {store.root}")
+        unfinished = counted(left, "segment is", "segments are")
+        listener.warn(f"{unfinished} not done; the same command continues")
+    listener.say(f"{counted(done, 'segment')} trained; results are in {store.root}")
     return not left

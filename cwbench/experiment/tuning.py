@@ -19,6 +19,7 @@ from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.text import counted
 from cwbench.store import tuning as store
 from cwbench.store.runs import load_runs
 
@@ -244,7 +245,8 @@ def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]
     spread = settings[0].score - settings[-1].score
     lines = [
         f"chosen by {record['rule']}: {chosen}",
-        f"{len(settings)} settings, {record['runs']} runs, {record['steps']:,} environment steps; "
+        f"{counted(len(settings), 'setting')}, {counted(record['runs'], 'run')}, "
+        f"{record['steps']:,} environment steps; "
         f"best minus worst setting: {spread:.3f}",
     ]
     for name, values in sensitivity(settings).items():

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.fleet import Fleet
+from cwbench.spec.text import counted
 
 LINE_SECONDS = 30.0
 MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
@@ -142,7 +143,9 @@ class Progress(Quiet):
         self.total -= steps
 
     def wait(self, segments: int) -> None:
-        self.caption = f"waiting for {segments} segments that other processes are training"
+        self.caption = (
+            f"waiting for {counted(segments, 'segment')} that other processes are training"
+        )
 
     def watch(self, look: Callable[[], list[Row]]) -> None:
         """Show fleets that other processes train."""
@@ -222,8 +225,8 @@ class Lines(Progress):
     def _print_row(self, row: Row) -> None:
         success = f"success {row.success}" if row.successes else "no evaluation yet"
         self._print(
-            f"{row.method} task {row.task}: step {row.step}/{row.steps}, {row.runs} runs, "
-            f"{success}; {self.summary(self.rows())}"
+            f"{row.method} task {row.task}: step {row.step}/{row.steps}, "
+            f"{counted(row.runs, 'run')}, {success}; {self.summary(self.rows())}"
         )
 
     def _print(self, text: str) -> None:

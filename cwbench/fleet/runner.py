@@ -262,7 +262,8 @@ class SideBySide:
             if len(training.segments) > 1:
                 self.waiting[:0] = split_evenly(training.segments, 2)
                 self.untried.update(segment.id for segment in training.segments)
-                warnings.warn(f"{reason}: {len(training.segments)} runs are split", stacklevel=2)
+                runs = len(training.segments)
+                warnings.warn(f"{reason}: a fleet of {runs} runs is split", stacklevel=2)
                 continue
             self.runner.mark(training.segments, "failed", reason)
             self.outcome.failed[training.segments[0].folder] = reason

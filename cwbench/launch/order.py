@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cwbench.launch import Task
+from cwbench.spec.text import counted
 
 
 class Executor(Protocol):
@@ -38,4 +39,4 @@ def describe(task: Task) -> str:
     """A job in a few words."""
     segments = task.job.segments
     names = sorted({segment.setup.method for segment in segments})
-    return f"{', '.join(names)} task {segments[0].position + 1}, {len(segments)} runs"
+    return f"{', '.join(names)} task {segments[0].position + 1}, {counted(len(segments), 'run')}"

@@ -12,6 +12,7 @@ from cwbench.launch import Task, Tell
 from cwbench.launch.command import start
 from cwbench.launch.order import describe, drive
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 
 RETRIES = 20  # of a job whose node or process died; each goes on from the last snapshot
 
@@ -56,7 +57,9 @@ class Ray:
     def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
         ray = _ray()
         cpus = self._cores(ray)
-        tell(f"Ray: {len(_nodes(ray))} nodes; a fleet takes {cpus} CPUs and {self.gpus} GPUs")
+        nodes = counted(len(_nodes(ray)), "node")
+        means = f"{counted(cpus, 'CPU')} and {counted(self.gpus, 'GPU')}"
+        tell(f"Ray: {nodes}; a fleet takes {means}")
         remote = ray.remote(train).options(
             num_cpus=cpus,
             num_gpus=self.gpus,

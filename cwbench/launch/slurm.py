@@ -18,6 +18,7 @@ from cwbench.launch import Task, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.jobs import levels
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import counted
 
 SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
 TIMEOUTS = 10_000  # a job is put back as often as it takes
@@ -72,7 +73,7 @@ class Slurm:
         by_file = {task.job.file: task for task in tasks}
         for number, level in enumerate(levels([task.job for task in tasks])):
             job = self._submit(executor, [by_file[job.file] for job in level])
-            tell(f"level {number + 1}: {len(level)} fleets as Slurm job {job}")
+            tell(f"level {number + 1}: {counted(len(level), 'fleet')} as Slurm job {job}")
             # After any end: where some parents failed, the others' children can be trained.
             executor.update_parameters(dependency=f"afterany:{job}")
         tell(

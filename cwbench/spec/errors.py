@@ -21,9 +21,9 @@ class UserError(ValueError):
 
 def unknown(what: str, word: str, known: Collection[str], advice: str = "") -> UserError:
     """An unknown name: the closest known one, if any, and advice on where to find all."""
-    match = difflib.get_close_matches(word, list(known), n=1)
-    hints = [f"did you mean {match[0]!r}?"] if match else []
-    return UserError(f"unknown {what} {word!r}", " ".join([*hints, *([advice] if advice else [])]))
+    if match := difflib.get_close_matches(word, list(known), n=1):
+        advice = f"did you mean {match[0]!r}? {advice[:1].upper()}{advice[1:]}".rstrip()
+    return UserError(f"unknown {what} {word!r}", advice)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import numpy as np
 
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
+from cwbench.spec.text import counted
 from cwbench.store.runs import Runs
 
 LOSSES = ("actor_loss", "critic_loss", "q")
@@ -78,7 +79,8 @@ def not_numbers(loaded: Runs) -> Iterator[str]:
                 .items()
             ):
                 file = "train.csv" if column in LOSSES else "evals.csv"
-                yield f"{folders[str(segment)]}/{file}: {column} is not a number in {count} rows"
+                where = f"{folders[str(segment)]}/{file}"
+                yield f"{where}: {column} is not a number in {counted(int(count), 'row')}"
 
 
 def wrong_tasks(loaded: Runs) -> Iterator[str]:
@@ -126,7 +128,7 @@ def orphans(study: Study) -> Iterator[str]:
     lost = [record["folder"] for key, record in study.segments.items() if key not in used]
     if lost:
         shown = ", ".join(lost[:3]) + (", ..." if len(lost) > 3 else "")
-        yield f"{len(lost)} segments belong to no experiment and are not used: {shown}"
+        yield f"{counted(len(lost), 'segment')} of no experiment, not used: {shown}"
 
 
 def name(group: Group) -> str:

@@ -27,6 +27,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.metrics import own_window
 from cwbench.reports.analysis.study import SHIPPED, Group, Protocol, Study
 from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
 FOLDER = "this folder"
@@ -161,7 +162,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
             settings.setdefault(group.setup, (options, {}))[1][group.tasks[0]] = Curves(
                 own_window(group.complete)[done, 0],
                 tuple(run.seed for run in runs),
-                f"{len(runs)} runs of {FOLDER}",
+                f"{counted(len(runs), 'run')} of {FOLDER}",
                 frozenset(run.segments[0] for run in runs),
             )
     for options, curves in settings.values():

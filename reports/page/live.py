@@ -11,6 +11,7 @@ import numpy as np
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.study import Study
+from cwbench.spec.text import counted
 from cwbench.store.claims import owner
 from cwbench.store.results import SegmentFolder
 
@@ -48,8 +49,8 @@ def _stopped(records: Sequence[Record]) -> str:
     names = ", ".join(str(record["folder"]) for record in records[:3])
     more = f" and {len(records) - 3} more" if len(records) > 3 else ""
     return (
-        f'<p class="problems">{len(records)} segments began and are in the hands of no process '
-        f"that is alive ({escape(names)}{more}): the same command continues them.</p>"
+        f'<p class="problems">{counted(len(records), "segment")} began, but the processes '
+        f"that trained them have ended ({escape(names)}{more}): the same command continues.</p>"
     )
 
 

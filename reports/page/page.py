@@ -23,6 +23,7 @@ from cwbench.reports.page.videos import videos_section
 from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.text import counted
 
 Tables = Sequence[tuple[str, Scores, Table]]
 SCRIPTS = ("charts.js", "tables.js", "page.js")
@@ -60,7 +61,7 @@ def render(
     if files:
         items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in files)
         sections["Files"] = (
-            f"<details><summary>{len(files)} files</summary><ul>{items}</ul></details>"
+            f"<details><summary>{counted(len(files), 'file')}</summary><ul>{items}</ul></details>"
         )
     sections = {title: content for title, content in sections.items() if content}
     anchors = {title: title.lower().replace(" ", "-") for title in sections}

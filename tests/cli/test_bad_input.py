@@ -83,7 +83,7 @@ WORDS = [
     ([*RUN[:-1], "pipe.toml"], "pipe.toml: not a file"),
     ([*RUN[:-1], "folder.toml"], "folder.toml: not a file"),
     ([*RUN, "--protocol", "papper"], "unknown protocol 'papper'; did you mean 'paper'?"),
-    ([*RUN, "--protocol", "zzz"], "unknown protocol 'zzz'; Known: paper"),
+    ([*RUN, "--protocol", "zzz"], "unknown protocol 'zzz'; known: paper"),
     ([*RUN, "--unshared", "policy"], "'policy' is neither actor nor critic"),
     ([*RECALL, "--unshared", "critic", "--critic-head-layers", "2"], "give only one"),
     # Seeds
@@ -288,6 +288,9 @@ WORDS = [
     (["pull", "nowhere", "new"], "nowhere: no such folder; write hf:USER/NAME or a folder"),
     (["pull", "hf:me", "new"], "'hf:me' names nothing on the Hub; write hf:USER/NAME"),
     (["doctor", "extra"], "extra: no such folder"),
+    (["status", ""], "a path is empty; write . for the current folder"),
+    (["run", "--method", "l2", "--seq", "cw3-1", "--results", ""], "--results is empty; write ."),
+    (["report", "--results", ""], "--results is empty"),
     (["doctor", "folder.toml"], "folder.toml: not a results folder"),
     (["repair", "nowhere"], "nowhere: no such folder"),
     (["methods", "--all"], "No such option"),

@@ -95,7 +95,7 @@ def test_clean_looks_again_before_it_removes(
 
     monkeypatch.setattr("click.confirm", confirm)
     main(["clean", str(tmp_path)])
-    assert folder.replay.exists() and "1 places are in use" in capsys.readouterr().out
+    assert folder.replay.exists() and "1 item is in use" in capsys.readouterr().out
 
 
 def test_clean_follows_no_links(tmp_path: Path, capsys: Any) -> None:

@@ -46,7 +46,7 @@ RECALL = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
         (BASE.replace("cw3-1", "cw3-11"), "my.toml: sequences: unknown sequence 'cw3-11'"),
         (BASE.replace("cw3-1", "cw4-*"), "my.toml: sequences: no sequence has a name like 'cw4-*'"),
         (BASE.replace("recall", "recal"), "my.toml: methods, number 1: name: unknown method"),
-        (RECALL + "coef = 3", "number 1: unknown key 'coef'; Allowed: name, options, unshared"),
+        (RECALL + "coef = 3", "number 1: unknown key 'coef'; allowed: name, options, unshared"),
         (RECALL + "options.lamda = 3", "options: recall has no option 'lamda'; did you mean 'lam"),
         (RECALL + 'options.lambda = "3"', "options: lambda: '3' is not a number"),
         (RECALL + "options.lambda = [1, -1]", "options: lambda: -1 is too small"),
@@ -111,7 +111,7 @@ def test_two_experiments_are_trained_and_recorded_apart(
     args = ["experiment", str(first), str(second), "--results", str(results), "--threads", "1"]
     main([*args, "--no-live"])
     shown = capsys.readouterr().out
-    assert "first: 4 runs" in shown and "second: 1 runs" in shown
+    assert "first: 4 runs" in shown and "second: 1 run" in shown
     assert "5 runs = 8 segments, 0 done, 8 to train in 2 fleets" in shown
     found = load_runs(results)
     assert sorted(found.runs["label"]) == ["l2"] * 2 + ["l2 (coef=1.0)"] * 2

@@ -43,7 +43,7 @@ def test_retry_trains_what_failed_and_what_waits_for_it(
             main(["retry", str(root), wrong])
         assert exit_code.value.code == 2 and message in capsys.readouterr().err
     main(["retry", str(root), broken.name, "--dry-run"])
-    assert "1 runs = 3 segments, 1 done, 2 to train" in capsys.readouterr().out
+    assert "1 run = 3 segments, 1 done, 2 to train" in capsys.readouterr().out
     main(["retry", str(root), "--dry-run"])
     assert "2 runs = 6 segments, 3 done, 3 to train" in capsys.readouterr().out
     assert states(root) == ["done", "failed", "waiting", "done", "done", "waiting"]

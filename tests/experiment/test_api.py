@@ -102,7 +102,7 @@ def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
     with pytest.raises(cwbench.TrainingError, match="broken on purpose") as error:
         cwbench.train(plan, quiet=True)
     first, *others = str(error.value).splitlines()
-    assert first == "1 segments are not done"
+    assert first == "1 segment is not done"
     assert len(others) == 1 and others[0].startswith("Broken-2-reach-2-1-s0-")
     assert [(run.done, run.state) for run in error.value.runs] == [(1, "failed")]
     assert cwbench.load_policy(error.value.runs[0]).task == "reach-0-1"  # knows its own class
@@ -186,6 +186,7 @@ def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
         ({"sequence": "point33"}, "unknown sequence 'point33'; did you mean 'point3'?"),
         ({"sequence": ["push", "reach-0-1"]}, "all tasks must be of one suite"),
         ({"seeds": []}, "seeds is empty; give at least one"),
+        ({"results": ""}, "the results folder's name is empty"),
         ({"seeds": [0, 0]}, "names seed 0 twice"),
         ({"seeds": -1}, "'-1' is not a list of seeds"),
         ({"protocol": "papper"}, "unknown protocol 'papper'; did you mean 'paper'?"),

@@ -45,7 +45,7 @@ def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:
     assert listener.lines == [
         f"! failed: {fleet[1].folder}: no memory",
         "! 2 segments are not done; the same command continues",
-        f"1 segments trained; results are in {tmp_path}",
+        f"1 segment trained; results are in {tmp_path}",
     ]
 
 

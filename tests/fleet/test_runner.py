@@ -197,6 +197,6 @@ def test_a_fleet_that_runs_out_of_memory_is_split(
         learn(fleet, **how)
 
     monkeypatch.setattr(Fleet, "learn", full)
-    with pytest.warns(UserWarning, match="out of memory: 2 runs are split"):
+    with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
     assert outcome.good and outcome.trained == 4

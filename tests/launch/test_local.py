@@ -33,7 +33,7 @@ def test_printed_commands_train_the_plan(
     with pytest.raises(SystemExit) as exit_code:
         main(child)
     assert exit_code.value.code == 1
-    assert "1 segments wait for one that is not done" in capsys.readouterr().out
+    assert "1 segment waits for one that is not done" in capsys.readouterr().out
     for command in (parent, child):
         main(command)
     assert (load_runs(tmp_path / "results").runs["state"] == "done").all()
@@ -63,7 +63,7 @@ def test_devices_of_one_machine_work_side_by_side(
             job = Job(file, (segment,), 0, ())
             tasks.append(Task(job, ["train", str(file), "--device=cpu", "--threads=1"]))
     Local(devices, cores=2).launch(tasks, said.append)
-    assert said == [f"device {device}: recall task 1, 1 runs" for device in devices]
+    assert said == [f"device {device}: recall task 1, 1 run" for device in devices]
     states = [json.loads(f.read_text())["state"] for f in results.glob("segments/*/status.json")]
     assert states == ["done", "done"]
 

@@ -85,7 +85,7 @@ def test_nan(folder: Path):
     evals = segment(folder, "ewc-3-hammer-s0") / "evals.csv"
     lines = evals.read_text().splitlines()
     evals.write_text("\n".join([*lines[:-1], lines[-1].rsplit(",", 1)[0] + ",nan"]) + "\n")
-    only(build.read(folder).problems, "evals.csv", "mean_return is not a number in 1 rows")
+    only(build.read(folder).problems, "evals.csv", "mean_return is not a number in 1 row")
     lines[-1] = ",".join([*lines[-1].split(",")[:4], "nan", "0.0"])
     evals.write_text("\n".join(lines) + "\n")
     problems = build.read(folder).problems
@@ -99,7 +99,7 @@ def test_a_missing_seed(folder: Path):
     file.write_text(json.dumps(content))
     problems = build.read(folder).problems
     assert problems[0] == "cw3-1, EWC: seed 1 is missing; other methods have it"
-    assert "3 segments belong to no experiment" in problems[1]
+    assert "3 segments of no experiment" in problems[1]
 
 
 def test_an_unregistered_method_is_no_problem(tmp_path: Path):

@@ -50,7 +50,7 @@ def test_mixed_origins_and_unequal_numbers_are_problems(tmp_path: Path, shipped:
     one = singles([TASKS[0]])
     write_results(results, sequence_names=one, settings=[small("finetuning")], name="r", seeds=[0])
     scores = read(results)
-    assert sources(scores)[TASKS[0]] == "1 runs of this folder"
+    assert sources(scores)[TASKS[0]] == "1 run of this folder"
     counts, origins = scores.study.problems
     assert "reference runs differ in number" in counts and "push 1" in counts
     assert "mixes references of several origins" in origins

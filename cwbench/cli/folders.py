@@ -1,0 +1,27 @@
+"""Folders and files that commands are given."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cwbench.spec.errors import UserError
+
+
+class PathName(click.Path):
+    """A path that has a name: `--results "$UNSET"` would otherwise mean the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            name = param.opts[0] if isinstance(param, click.Option) else "a path"
+            raise UserError(f"{name} is empty", "write . for the current folder")
+        return super().convert(value, param, ctx)
+
+
+PATH = PathName(path_type=Path)
+
+
+def existing(results: Path) -> Path:
+    if not results.is_dir():
+        raise UserError(f"{results}: no such folder", "`cwbench run` makes one")
+    return results

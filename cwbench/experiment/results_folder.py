@@ -1,0 +1,33 @@
+"""Opening a results folder to write to it."""
+
+import tempfile
+from pathlib import Path
+
+from cwbench.spec.errors import UserError
+from cwbench.store.results import Store
+
+
+def open_store(folder: Path) -> Store:
+    """A results folder that can be written to."""
+    parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
+    if not parent.is_dir():
+        raise UserError(f"--results {folder}: {parent} is a file, not a folder")
+    try:  # permissions alone say nothing about /proc, or of root
+        Path(tempfile.mkdtemp(prefix=".cwbench-", dir=parent)).rmdir()
+    except OSError as error:
+        message = f"--results {folder}: {parent} is not writable ({error.strerror})"
+        raise UserError(message, "use another folder") from None
+    store = Store(folder)
+    if newer := store.newer_schema():
+        raise UserError(
+            f"--results {folder}: {newer} was written by a newer cwbench",
+            "upgrade, or use another folder",
+        )
+    return store
+
+
+def folder_named(text: str | Path) -> Path:
+    """A folder by name. An empty one is a mistake, though `Path("")` is the current folder."""
+    if text == "":
+        raise UserError("the results folder's name is empty", 'write "." for the current folder')
+    return Path(text)
