@@ -1,4 +1,4 @@
-"""Who may import whom, and that everything is packaged.
+"""Who may import whom, that every module has its test, and that everything is packaged.
 
 ALLOWED is the picture of the house: each folder and the folders below it that it may import.
 """
@@ -145,6 +145,27 @@ def test_no_module_imports_itself_through_others() -> None:
             del below[name]
         below = {name: others & below.keys() for name, others in below.items()}
     assert not below
+
+
+# Modules of this many lines or more have a test of the same path.
+TESTED_FROM = 60
+UNTESTED = {
+    "cwbench/rollout/messages.py": "plain data; the pool and its workers exchange all of it",
+}
+
+
+def mirror(file: Path) -> Path:
+    """`cwbench/learner/rng.py` -> `tests/learner/test_rng.py`; of a package, its folder's name."""
+    folders = file.relative_to(ROOT).parts[:-1]
+    name = folders[-1] if file.stem == "__init__" else file.stem.lstrip("_")
+    inner = folders[1:] if folders[0] == "cwbench" else folders
+    return ROOT.joinpath("tests", *inner, f"test_{name}.py")
+
+
+def test_tests_mirror_modules() -> None:
+    long = [f for f in MODULES.values() if len(f.read_text().splitlines()) >= TESTED_FROM]
+    lacking = {str(f.relative_to(ROOT)) for f in long if not mirror(f).is_file()}
+    assert lacking == UNTESTED.keys()
 
 
 def test_every_folder_is_packaged() -> None:

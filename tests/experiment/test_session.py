@@ -1,0 +1,102 @@
+"""A session without training: fleets, workers, what is recorded, what other processes are told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cwbench.experiment import build, session
+from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.session import Session
+from cwbench.launch import Task
+from cwbench.planning.plan import Run
+from cwbench.sequences import get
+from cwbench.store.files import read_json
+from cwbench.store.results import Store
+
+
+def make_runs(seeds: int, **options: Any) -> list[Run]:
+    sequence = get("point3")
+    recorded, entry = build.load_method("finetuning")
+    setup = build.make_setup(recorded, entry, "demo", options, sequence)
+    return build.make_runs(entry, "finetuning", setup, "demo", sequence, range(seeds))
+
+
+def make_session(root: Path, **given: Any) -> Session:
+    _, entry = build.load_method("finetuning")
+    given = {"execution": Execution(threads=1), "fits": lambda fleet: True, **given}
+    return Session(Store(root), {"finetuning": entry.method}, device=torch.device("cpu"), **given)
+
+
+def test_fleets_are_as_large_as_a_cpu_likes_or_as_asked(tmp_path: Path) -> None:
+    runs = make_runs(10)
+    plan = make_session(tmp_path).plan(runs)
+    assert [len(fleet) for fleet in plan.fleets] == [5, 5] * 3  # at most eight
+    asked = make_session(tmp_path, execution=Execution(fleet_size=4))
+    assert max(map(len, asked.plan(runs).fleets)) <= 4
+    assert not list(tmp_path.iterdir())
+
+
+def test_workers_are_two_per_run_and_no_more_than_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cwbench.planning.machine.cores", lambda: 16)
+    one = make_session(tmp_path)
+    assert one.workers(one.plan(make_runs(3))) == 6
+    assert one.workers(one.plan(make_runs(8))) == 16
+    asked = make_session(tmp_path, execution=Execution(workers=5))
+    assert asked.workers(asked.plan(make_runs(8))) == 5
+
+
+def test_experiments_are_recorded_under_their_names(tmp_path: Path) -> None:
+    runs = make_runs(2)
+    make_session(tmp_path, command="cwbench run x").record({"mine": runs})
+    [file] = tmp_path.glob("experiments/*.json")
+    record = read_json(file)
+    assert (record["name"], record["command"]) == ("mine", "cwbench run x")
+    assert [run["seed"] for run in record["runs"]] == [0, 1]
+    assert record["runs"][0]["segments"] == [segment.id for segment in runs[0].segments]
+
+
+class Noted:
+    """A launcher that starts nothing."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    def check(self) -> None: ...
+
+    def launch(self, tasks: Any, tell: Any) -> None:
+        self.tasks += tasks
+
+
+def test_other_processes_get_the_same_execution(tmp_path: Path) -> None:
+    launcher = Noted()
+    one = make_session(
+        tmp_path,
+        execution=Execution(workers=3, fleet_size=2),
+        launching=Launching(launcher="print"),
+    )
+    assert one.launch(one.plan(make_runs(2)), launcher, "demo")
+    assert [task.job.level for task in launcher.tasks] == [0, 1, 2]
+    for task in launcher.tasks:
+        assert task.arguments[:2] == ["train", str(task.job.file)] and task.job.file.is_file()
+        assert "--workers=3" in task.arguments and "--trust" not in task.arguments
+
+
+def test_a_session_sets_nothing_up_for_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--launcher print --device cuda` plans for a GPU that is not here."""
+    monkeypatch.setattr(session, "set_up_torch", lambda execution: pytest.fail("set up"))
+    runs = make_runs(1)
+    segments = [segment for run in runs for segment in run.segments]
+    made = session.open_session(
+        tmp_path,
+        {},
+        segments,
+        execution=Execution(device="cuda"),
+        launching=Launching(launcher="slurm"),
+    )
+    assert made.device.type == "cuda" and not made.here
