@@ -127,6 +127,23 @@ document.addEventListener("mousemove", event => {
   else tip.hidden = true;
 });
 
+// Paper ----------------------------------------------------------------------------------------
+
+// What is folded is opened while the page is printed; the list of files is of no use on paper.
+addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("main details:not([open])")) {
+    if (fold.closest("#files")) continue;
+    fold.open = true;
+    fold.dataset.folded = "";
+  }
+});
+addEventListener("afterprint", () => {
+  for (const fold of document.querySelectorAll("[data-folded]")) {
+    fold.open = false;
+    delete fold.dataset.folded;
+  }
+});
+
 // While runs are going on ----------------------------------------------------------------------
 
 const store = "cwbench:" + location.pathname;

@@ -316,6 +316,19 @@ def test_paper_has_a_legend_and_whole_tables_on_a_light_ground(page: Any):
     page.emulate_media(media="screen", color_scheme="light")
 
 
+def test_folded_parts_are_open_on_paper_only(page: Any):
+    folds = page.locator("main details:not([open])")
+    before = folds.count()
+    assert before > 0
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = "
+        "document.querySelectorAll('main details:not([open])').length }, {once: true})"
+    )
+    page.pdf()
+    assert page.evaluate("window.printed") == 0
+    expect(folds).to_have_count(before)
+
+
 def brightness(page: Any, name: str) -> float:
     text = page.evaluate(f"getComputedStyle(document.body).{name}")
     return sum(float(part) for part in text.strip("rgba()").split(",")[:3])
