@@ -17,6 +17,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.objects import find_sequences
 from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.intervals import t_quantile
+from cwbench.reports.analysis.tuned import sensitivity
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.text import counted
@@ -227,18 +228,6 @@ def tune(
     return Tuned(settings[0].options, tuple(settings), record, store.write(Path(results), record))
 
 
-def sensitivity(settings: Sequence[Setting]) -> dict[str, dict[Any, float]]:
-    """Option -> value -> mean score of the settings that have it."""
-    names = settings[0].options
-    return {
-        name: {
-            value: float(np.mean([s.score for s in settings if s.options[name] == value]))
-            for value in dict.fromkeys(s.options[name] for s in settings)
-        }
-        for name in names
-    }
-
-
 def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]:
     """What a reader must know about the choice, in a few lines."""
     chosen = ", ".join(f"{options.flag_name(k)}={v}" for k, v in record["options"].items())
@@ -249,7 +238,7 @@ def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]
         f"{record['steps']:,} environment steps; "
         f"best minus worst setting: {spread:.3f}",
     ]
-    for name, values in sensitivity(settings).items():
+    for name, values in sensitivity([(s.options, s.score) for s in settings]).items():
         text = ", ".join(f"{value}: {score:.3f}" for value, score in values.items())
         lines.append(f"mean area by {options.flag_name(name)}: {text}")
     return lines

@@ -11,6 +11,8 @@ from cwbench.spec.segment import SCHEMA, digest
 from cwbench.store.files import write_json
 
 KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
+NUMBER = (int, float)
+SETTING_KEYS = {"options": dict, "score": NUMBER, "low": NUMBER, "high": NUMBER, "runs": int}
 
 
 def write(root: Path, record: Mapping[str, Any]) -> Path:
@@ -26,16 +28,20 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
 def read(file: Path) -> dict[str, Any]:
     """A record, checked; UserError if the file is something else."""
     try:
-        record = json.loads(read_text(file))
+        record: Any = json.loads(read_text(file))
     except (json.JSONDecodeError, RecursionError):
         record = None
-    if not isinstance(record, dict) or not all(
-        isinstance(record.get(key), kind) for key, kind in KEYS.items()
-    ):
+    if not _has(record, KEYS) or not all(_has(one, SETTING_KEYS) for one in record["settings"]):
         raise UserError("not a file of `cwbench tune`")
     if record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")
-    return record
+    return dict(record)
+
+
+def _has(content: Any, kinds: Mapping[str, Any]) -> bool:
+    return isinstance(content, dict) and all(
+        isinstance(content.get(key), kind) for key, kind in kinds.items()
+    )
 
 
 def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:

@@ -47,6 +47,11 @@ class Estimate:
         }[interval]
 
 
+def known_interval(value: float, low: float, high: float) -> Estimate:
+    """One interval, whichever kind is shown."""
+    return Estimate(value, low, high, low, high, low, high)
+
+
 def seed_means(scores: Array, weights: Array) -> Array:
     """Weighted means over seeds: scores [S, R], weights [B, R] -> [B, S].
 

@@ -87,9 +87,9 @@ class Reference:
         chosen = [self.curves[task] for task in tasks]
         return [(c.success[:count, start:].mean(1), list(c.seeds[:count])) for c in chosen]
 
-    def areas(self, tasks: Sequence[str]) -> Array:
-        """[N]: mean over seeds of the area under each position's reference curve."""
-        return np.array([values.mean() for values, _ in self.rows(tasks)])
+    def means(self, tasks: Sequence[str], last: int | None = None) -> Array:
+        """[N]: mean over seeds of the area, or of the last evaluations, of each position."""
+        return np.array([values.mean() for values, _ in self.rows(tasks, last)])
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,11 @@ class Scores:
         reference = self.reference_of(group)
         if reference.missing(group.tasks):
             return np.full(len(group.runs), np.nan)
-        base = reference.areas(group.tasks)
-        return TRANSFER[metric].combine(metrics.area(group.complete), base)  # ... but to show one
+        kind = TRANSFER[metric]
+        last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
+        base = reference.means(group.tasks, last)[start:]
+        own = group.own_windows[:, start:, 0 if last is None else -last :].mean(2)
+        return kind.combine(own, base)  # ... but to show one
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one."""

@@ -72,6 +72,16 @@ def recoveries(success: Array, window: int) -> Array:
     return np.where(after < fallen.shape[1], after + 1.0, np.inf)
 
 
+def after_switch(success: Array, window: int) -> Array:
+    """[R, E]: success on old tasks minus their value before the switch, at each evaluation after
+    it; mean over switches and old tasks."""
+    change = smooth(success) - before_switch(success, window)[:, :, None, :]
+    pairs = np.moveaxis(change, 2, 3)[:, old(success.shape[1])]  # [R, pairs, E]
+    if not pairs.shape[1]:
+        return np.full((len(success), success.shape[2]), np.nan)
+    return np.asarray(pairs.mean(1))
+
+
 def _mean_over_old(values: Array) -> Array:
     """Values [R, N, N] averaged over the pairs of a switch and an old task, [R]."""
     pairs = values[:, old(values.shape[1])]

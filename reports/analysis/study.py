@@ -1,6 +1,6 @@
 """What a report is made of: protocols, groups of seeds with their arrays, the whole study."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
@@ -178,6 +178,7 @@ class Study:
     segments: dict[str, dict[str, Any]]  # id -> record and status
     problems: list[str]
     options: Options = DEFAULTS
+    tuning: Sequence[Mapping[str, Any]] = ()  # records of `cwbench tune`
 
     @property
     def success(self) -> str:

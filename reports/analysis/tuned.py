@@ -2,14 +2,28 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.store.tuning import matches
 
 
+def sensitivity(scored: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, dict[Any, float]]:
+    """Settings with their scores -> option -> value -> mean score of the settings that have it."""
+    found: dict[str, dict[Any, list[float]]] = {}
+    for options, score in scored:
+        for name, value in options.items():
+            found.setdefault(name, {}).setdefault(value, []).append(score)
+    return {
+        name: {value: fmean(scores) for value, scores in values.items()}
+        for name, values in found.items()
+    }
+
+
 def mark(study: Study, records: Sequence[Mapping[str, Any]]) -> None:
-    """Name in the title of each chosen setting the sequences it was chosen on."""
+    """Keep the records, and name in the title of each chosen setting where it was chosen."""
+    study.tuning = records
     study.groups = [
         replace(group, tuned_on=_tuned_on(study, group, records)) for group in study.groups
     ]

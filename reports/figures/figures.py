@@ -11,18 +11,22 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names, plasticity
-from cwbench.reports.analysis.bands import Curve, seed_curve
+from cwbench.reports.analysis.bands import seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import standings
+from cwbench.reports.figures.differences import differences
 from cwbench.reports.figures.fonts import families
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
+from cwbench.reports.figures.orders import orders
+from cwbench.reports.figures.stability import after_switch
 from cwbench.reports.figures.style import (
     COLUMN_WIDTH,
     STYLE,
     TEXT_WIDTH,
+    draw_curve,
     figure_of,
     grid,
     legend,
@@ -30,6 +34,9 @@ from cwbench.reports.figures.style import (
     panel_width,
     room_below,
 )
+from cwbench.reports.figures.tuning import tuning
+from cwbench.reports.tables import orders as order_table
+from cwbench.reports.tables import tuning as tuning_table
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
 
@@ -50,16 +57,6 @@ def steps(group: Group) -> Array:
     inside = np.minimum(every, protocol.steps)
     whole = inside + protocol.steps * np.arange(len(group.tasks))[:, None]
     return np.asarray(whole.ravel() / step_unit(group)[0])
-
-
-def draw_curve(axis: Axes, x: Array, curve: Curve, index: int) -> None:
-    """Mean over seeds with its band; both end where the data end."""
-    known = ~np.isnan(curve.mean)
-    style = line_style(index)
-    for run in curve.runs:
-        axis.plot(x, run, **(style | {"lw": 0.5, "alpha": 0.4}))
-    axis.plot(x[known], curve.mean[known], **style)
-    axis.fill_between(x, curve.low, curve.high, color=str(style["color"]), alpha=0.13, lw=0)
 
 
 def average_runs(group: Group) -> Array:
@@ -268,9 +265,16 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
                 yield name, partial(drawn, settings, average_runs, "average success")
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
+        yield "negative-transfer", partial(bars, scores, present, "negative_transfer")
+        yield "differences", partial(differences, scores, present)
+        yield "after-switch", partial(after_switch, scores, present)
         yield "seeds", partial(strips, scores, present)
         yield "profiles", partial(profiles, scores, present)
         yield from standings.plan(scores, present).items()
+    if order_table.present(scores):
+        yield "orders", partial(orders, scores)
+    for number, record in enumerate(tuning_table.records(scores), start=1):
+        yield f"tuning-{names.file_name(record['method'])}-{number}", partial(tuning, record)
 
 
 def draw(scores: Scores, name: str, file: Path) -> None:

@@ -10,17 +10,26 @@ from matplotlib.figure import Figure
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.aggregates import AGGREGATES
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.figures.style import COLOURS, figure_of, grid, line_style, panel_width
+from cwbench.reports.figures.style import (
+    COLOURS,
+    figure_of,
+    grid,
+    line_style,
+    nothing,
+    panel_width,
+)
 from cwbench.reports.tables import standings
 from cwbench.reports.tables.standings import Place, Standing
 
 ROW = 0.16  # inches
 
 
-def _rows(axis: Axes, found: Sequence[Standing]) -> None:
-    """Names down, values across with their intervals."""
+def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
+    """Names down, values across with their intervals; what they are means of as small dots."""
     for height, row in enumerate(found):
         style, got = line_style(row.setting.slot), row.estimate
+        for dot in row.runs:
+            axis.plot(dot, height + 0.25, "o", ms=1.8, color=style["color"], alpha=0.6, mew=0)
         if not isnan(got.low):
             axis.hlines(height, got.low, got.high, color=style["color"], lw=2.5, alpha=0.45)
         axis.plot(got.value, height, "o", ms=3.5, color=style["color"])
@@ -28,14 +37,6 @@ def _rows(axis: Axes, found: Sequence[Standing]) -> None:
     axis.set_ylim(max(len(found), 1) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", lw=0.4, color="0.9")
-
-
-def nothing(why: str) -> Figure:
-    """A figure that says why it is empty."""
-    [axis] = grid(1, size=(2.8, 0.4))
-    axis.set_axis_off()
-    axis.text(0.5, 0.5, why, ha="center", va="center")
-    return figure_of([axis])
 
 
 def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
@@ -52,7 +53,7 @@ def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
             families[index // columns],
             list(AGGREGATES.items())[index % columns],
         )
-        _rows(axis, standings.aggregate_standings(scores, family, name))
+        draw_rows(axis, standings.aggregate_standings(scores, family, name))
         axis.set_xlim(-0.02, 1.02)
         axis.set_title(f"{names.FAMILIES[family]}: {title}" if not index % columns else title)
         if index % columns:
@@ -70,7 +71,7 @@ def ranks(scores: Scores, families: Sequence[str]) -> Figure:
     size = (panel_width(min(2, len(found)), left=0.9, gap=1.0), ROW * max(most, 3))
     axes = grid(len(found), columns=2, size=size, gap=(1.0, 0.7), margin=(0.9, 0.45, 0.3, 0.3))
     for axis, (family, (rows, joined)) in zip(axes, found.items(), strict=True):
-        _rows(axis, rows)
+        draw_rows(axis, rows)
         places = {row.setting.title: height for height, row in enumerate(rows)}
         for index, group in enumerate(joined):
             heights = [places[title] for title in group]

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
+from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.analysis.setups import Setups, slots, titles
 
+Array = NDArray[np.float64]
 # Okabe and Ito's colours, told apart by colour-blind readers; dashes tell them apart in grey.
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 DASHES = ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 2, 1, 2)), "-", "--", ":")
@@ -32,6 +36,16 @@ STYLE: dict[Any, Any] = {
 def line_style(index: int) -> dict[str, Any]:
     index %= len(COLOURS)
     return {"color": COLOURS[index], "ls": DASHES[index], "lw": WIDTHS[index]}
+
+
+def draw_curve(axis: Axes, x: Array, curve: Curve, index: int) -> None:
+    """Mean over seeds with its band; both end where the data end."""
+    known = ~np.isnan(curve.mean)
+    style = line_style(index)
+    for run in curve.runs:
+        axis.plot(x, run, **(style | {"lw": 0.5, "alpha": 0.4}))
+    axis.plot(x[known], curve.mean[known], **style)
+    axis.fill_between(x, curve.low, curve.high, color=str(style["color"]), alpha=0.13, lw=0)
 
 
 def grid(
@@ -88,3 +102,11 @@ def room_below(entries: int, width: float) -> float:
     """Inches below the panels for the axis title and a legend of that many entries."""
     rows = -(-entries // legend_columns(entries, width))
     return 0.5 + 0.18 * rows
+
+
+def nothing(why: str) -> Figure:
+    """A figure that says why it is empty."""
+    [axis] = grid(1, size=(2.8, 0.4))
+    axis.set_axis_off()
+    axis.text(0.5, 0.5, why, ha="center", va="center")
+    return figure_of([axis])

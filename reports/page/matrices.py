@@ -11,7 +11,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, by_matrix, 
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.page.tables import link
-from cwbench.reports.tables import standings
+from cwbench.reports.tables import comparisons, standings
 from cwbench.reports.tables.formats import number
 
 Array = NDArray[np.float64]
@@ -89,6 +89,33 @@ def _pair_cell(found: PairMatrices, name: str, place: tuple[int, int], window: i
     bad = value / 0.3 if name == "forgetting" else 1 - value
     tip = f"{pair}\n{number(value)}; seeds: {seeds}"
     return _shaded(bad, link(f"g-{group.key}", number(value)), tip)
+
+
+# Methods against each other -------------------------------------------------------------------
+
+
+def differences(scores: Scores, family: str) -> str:
+    """Average performance of every two methods, row minus column, with Holm's p value."""
+    pairs = comparisons.pairs(scores, family, "average_performance")
+    found: dict[tuple[str, str], str] = {}
+    for pair, p_value in zip(pairs, comparisons.adjusted(pairs), strict=True):
+        value, tip = float(pair.differences.mean()), f"p (Holm) {p_value:.4f}"
+        found[pair.second, pair.first] = _difference(value, p_value, tip)
+        found[pair.first, pair.second] = _difference(-value, p_value, tip)
+    if not found:
+        return ""
+    titles = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    cells = [found.get((row, column), "<td></td>") for row in titles for column in titles]
+    caption = (
+        "<b>Differences in average performance</b>, row minus column; below: p value of the "
+        "sign-flip test, adjusted for the number of pairs (Holm). Darker is worse."
+    )
+    grid = _grid(caption, titles, titles, cells).replace('"matrix"', '"matrix wide"', 1)
+    return f'<div class="matrices">{grid}</div>'
+
+
+def _difference(value: float, p_value: float, tip: str) -> str:
+    return _shaded(-value, f"{value:+.2f}<br><small>p {p_value:.2f}</small>", tip)
 
 
 # All tasks after each -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 from cwbench.reports.analysis import aggregates, comparison, names
 from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.page.matrices import differences
 from cwbench.reports.page.plots import (
     Axes,
     Line,
@@ -19,7 +20,7 @@ from cwbench.reports.page.plots import (
     scatter_plot,
     span,
 )
-from cwbench.reports.tables import standings
+from cwbench.reports.tables import orders, standings, tuning
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.standings import Standing
 
@@ -47,17 +48,19 @@ def summary_charts(scores: Scores) -> str:
 
 
 def comparison_section(scores: Scores) -> str:
-    return "".join(_family(scores, family) for family in present(scores))
+    families = "".join(_family(scores, family) for family in present(scores))
+    return families + _orders(scores) + _tuning(scores)
 
 
 def _family(scores: Scores, family: str) -> str:
-    rows = [_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
-    plots = [_profile(scores, family), *_tradeoffs(scores, family)]
+    rows = [*_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
+    plots = [_after_switch(scores, family), _profile(scores, family), *_tradeoffs(scores, family)]
     if not any([*rows, *plots]):  # nothing has ended
         return ""
     return (
         f"<h3>{escape(names.FAMILIES[family])}</h3>"
-        f'<div class="forests">{"".join(rows)}</div><div class="charts">{"".join(plots)}</div>'
+        f'<div class="forests">{"".join(rows)}</div>{differences(scores, family)}'
+        f'<div class="charts">{"".join(plots)}</div>'
     )
 
 
@@ -74,16 +77,21 @@ def _rows(found: Sequence[Standing], title: str, bounds: Range | None = None) ->
             row.estimate.low,
             row.estimate.high,
             tuple(row.runs),
-            f"#s-{row.setting.setup}",
+            f"#s-{row.setting.setup}" if row.setting.setup else "",
         )
         for row in found
     ]
     return row_plot(rows, bounds or span(ends), title=title)
 
 
-def _transfer(scores: Scores, family: str) -> str:
-    found = standings.standings(scores, family, "forward_transfer")
-    return _rows(found, "Forward transfer")
+def _transfer(scores: Scores, family: str) -> list[str]:
+    return [
+        _rows(standings.standings(scores, family, metric), title)
+        for metric, title in (
+            ("forward_transfer", "Forward transfer"),
+            ("negative_transfer", "Negative transfer (0 or less is good)"),
+        )
+    ]
 
 
 def _aggregates(scores: Scores, family: str) -> list[str]:
@@ -101,6 +109,44 @@ def _ranks(scores: Scores, family: str) -> str:
     groups = "; ".join(", ".join(group) for group in joined)
     note = f"Not told apart by their ranks: {groups}." if groups else "All ranks are told apart."
     return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
+
+
+def _orders(scores: Scores) -> str:
+    """Means over orders and seeds; every order is a dot."""
+    charts = [
+        _rows(rows, f"Average performance on {family}, orders as dots", (0.0, 1.0))
+        for family, rows in orders.standings(scores).items()
+    ]
+    return f'<h3>Orders of tasks</h3><div class="forests">{"".join(charts)}</div>' if charts else ""
+
+
+def _tuning(scores: Scores) -> str:
+    """What each choice of options was made from."""
+    charts = [
+        f"<div>{_rows(tuning.standings(record), f'Mean area of {tuning.title(record)}')}"
+        f'<p class="note">{escape(tuning.cost(record))}</p></div>'
+        for record in tuning.records(scores)
+    ]
+    return f'<h3>Tuned options</h3><div class="forests">{"".join(charts)}</div>' if charts else ""
+
+
+def _after_switch(scores: Scores, family: str) -> str:
+    """What a switch of tasks does to the old ones."""
+    x = standings.switch_steps(scores)
+    lines = [
+        Line(setting.slot, setting.title, x, curve)
+        for setting in standings.settings_of(scores, family)
+        if not np.isnan((curve := standings.after_switch(scores, setting)).mean).all()
+    ]
+    if not lines:
+        return ""
+    label = "Old tasks after a switch: change of success"
+    axes = Axes(label, (0.0, float(x[-1])), span([line.curve.mean for line in lines]))
+    return (
+        f'<figure class="chart"><figcaption><b>{label}</b></figcaption>'
+        f"{line_plot(lines, axes, POINTS)}"
+        '<p class="axis">steps after the switch (across), change of success (up)</p></figure>'
+    )
 
 
 def _profile(scores: Scores, family: str) -> str:

@@ -9,12 +9,14 @@ from cwbench.reports.analysis.provenance import fingerprint, report_commit, vers
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import (
+    comparisons,
     details,
     orders,
     other_papers,
     paper_comparison,
     plasticity,
     standings,
+    tuning,
 )
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
@@ -40,6 +42,7 @@ class Entry:
     families: tuple[str, ...]
     caption: str
     blocks: Callable[[], tuple[Block, ...]]
+    brackets: str = ""  # as in Table
 
 
 def _brackets(scores: Scores) -> str:
@@ -69,6 +72,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
         if family in present:
             yield from _details(scores, family)
     yield from _orders(scores)
+    yield from _tuning(scores)
     if "single" in present:
         caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
         yield Entry(
@@ -94,7 +98,20 @@ def _orders(scores: Scores) -> Iterator[Entry]:
             "seeds. Share of the order: part of the variance between runs that is between orders. "
             "Only seeds that have ended in every order."
         )
-        yield Entry("orders", "details", ("other",), caption, partial(orders.orders, scores))
+        brackets = f"{100 * scores.level:g} % t (mean) and F (share), orders as a random effect"
+        blocks = partial(orders.orders, scores)
+        yield Entry("orders", "details", ("other",), caption, blocks, brackets)
+
+
+def _tuning(scores: Scores) -> Iterator[Entry]:
+    if tuning.records(scores):
+        caption = (
+            "Settings tried by `cwbench tune`, the chosen one first: mean area under the average "
+            "curve over the sequences named, in brackets 90 % t intervals over runs. On these "
+            "sequences the chosen setting is not tested."
+        )
+        families, blocks = tuple(names.FAMILIES), partial(tuning.tuning, scores)
+        yield Entry("tuning", "details", families, caption, blocks, "90 % Student t over runs")
 
 
 SOURCES = ("paper", *other_papers.PAPERS)  # of published numbers
@@ -227,8 +244,8 @@ def _pairwise(scores: Scores, family: str) -> Details:
             f"on {title}. The sign-flip test is exact; with {most} seeds it cannot go below "
             f"{2.0 ** (1 - most):.4g}. Holm: adjusted for the number of pairs in this table. "
             "P(better): chance that a run of the method named first beats one of the other. Last "
-            f"column: seeds for a power of 0.8 to see a difference of {details.DIFFERENCE:g}.",
-            partial(details.comparisons, scores, family, metric),
+            f"column: seeds for a power of 0.8 to see a difference of {comparisons.DIFFERENCE:g}.",
+            partial(comparisons.comparisons, scores, family, metric),
         )
     return found
 
@@ -237,7 +254,12 @@ def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
     groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
     table = Table(
-        entry.name, entry.caption, entry.blocks(), section=entry.section, level=scores.level
+        entry.name,
+        entry.caption,
+        entry.blocks(),
+        section=entry.section,
+        level=scores.level,
+        brackets=entry.brackets,
     )
     return replace(table, footer=footer(scores, table, groups))
 

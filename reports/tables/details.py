@@ -1,16 +1,15 @@
-"""Tables beyond the headline: tasks, pairs, single tasks, settings, comparisons."""
+"""Tables beyond the headline: tasks, pairs, single tasks, settings."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import comparison, metrics, names, stability
+from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices
-from cwbench.reports.analysis.scores import SEED, Score, Scores, align, one_seed
+from cwbench.reports.analysis.scores import Scores, align
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
@@ -18,7 +17,6 @@ from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, sco
 Array = NDArray[np.float64]
 THRESHOLD = 0.8  # "learned", for the time it takes
 FAILED = 0.5  # "not learned", for the count
-DIFFERENCE = 0.05  # the difference the power line asks about
 
 Places = list[tuple[Group, int]]
 
@@ -211,56 +209,6 @@ def _settings_block(
     )
 
 
-def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:
-    """Every two methods on the seeds and sequences they share."""
-    setups = main_setups(scores.study.of(scores.protocol, family))
-    named = dict(zip(titles(setups), setups.values(), strict=True))
-    found = {
-        f"{second} - {first}": versus
-        for first, second in _pairs_of(scores, named)
-        if (versus := _versus(scores, named[first], named[second], metric))
-    }
-    adjusted = comparison.holm(np.array([versus.p_value for versus in found.values()]))
-    rows = tuple(
-        (name, versus.cells(holm))
-        for (name, versus), holm in zip(found.items(), adjusted, strict=True)
-    )
-    tests = ("Difference", "p (sign flip)", "p (Holm)", "P(better)")
-    columns = (*tests, "Seeds", f"Seeds to see {DIFFERENCE:g}")
-    return (Block(names.METRICS[metric].title, "Pair", columns, rows),)
-
-
-def _pairs_of(scores: Scores, named: Mapping[str, list[Group]]) -> list[tuple[str, str]]:
-    """All pairs of settings, or those with the method that others are compared against."""
-    against = scores.study.options.against
-    if against is None:
-        return list(combinations(named, 2))
-    key = names.method_key(against)
-    base = [title for title, groups in named.items() if names.method_key(groups[0].method) == key]
-    return [(first, second) for first in base for second in named if second != first]
-
-
-@dataclass(frozen=True)
-class Versus:
-    """Two settings on the seeds and sequences they share."""
-
-    difference: Score
-    p_value: float
-    better: Score
-    seeds_needed: str
-    keys: tuple[str, ...]
-
-    def cells(self, holm: float) -> tuple[Cell, ...]:
-        return (
-            Cell(self.difference, keys=self.keys),
-            Cell(text=f"{self.p_value:.4f}"),
-            Cell(text=f"{holm:.4f}"),
-            Cell(self.better, keys=self.keys),
-            Cell(text=str(self.difference.seeds)),
-            Cell(text=self.seeds_needed),
-        )
-
-
 def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[Array, list[int]]:
     """[S, R] values of one setting with the seeds of its columns."""
     seeds = sorted({seed for group in groups for seed in group.seeds})
@@ -268,32 +216,3 @@ def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[A
     for row, group in enumerate(groups):
         values[row, [seeds.index(seed) for seed in group.seeds]] = scores.per_run(group, metric)
     return values, seeds
-
-
-def _versus(
-    scores: Scores, first: Sequence[Group], second: Sequence[Group], metric: str
-) -> Versus | None:
-    """Second minus first. None when they share no finished seed."""
-    if any(group.joint for group in (*first, *second)) and metric != "average_performance":
-        return None
-    common = {g.sequence for g in first} & {g.sequence for g in second}
-    first, second = ([g for g in side if g.sequence in common] for side in (first, second))
-    if not common:
-        return None
-    (a, a_seeds), (b, b_seeds) = (seed_matrix(scores, side, metric) for side in (first, second))
-    shared = [seed for seed in a_seeds if seed in b_seeds]
-    a, b = a[:, [a_seeds.index(s) for s in shared]], b[:, [b_seeds.index(s) for s in shared]]
-    whole = ~np.isnan(a + b).any(0)
-    a, b = a[:, whole], b[:, whole]
-    if not whole.any():
-        return None
-    differences = comparison.paired_differences(b, a)
-    sign = names.METRICS[metric].sign
-    rng = np.random.default_rng(SEED)
-    better = comparison.improvement_estimate(sign * b, sign * a, rng, 1000, scores.level)
-    count, keys = len(differences), empty_cell([*first, *second]).keys
-    flip = comparison.sign_flip_test(differences, np.random.default_rng(SEED))
-    spread = float(differences.std(ddof=1)) if count > 1 else np.nan
-    need = str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"
-    difference = scores.mean(differences[None], count)
-    return Versus(difference, flip, Score(better, count, one_seed(count)), need, keys)

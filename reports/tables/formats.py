@@ -238,7 +238,7 @@ def footer_text(table: Table, interval: str) -> str:
         "t": "Student t over seeds (jackknife error)",
         "percentile": "percentile bootstrap over seeds, as published",
     }
-    text = f"intervals: {100 * table.level:g} % {kinds[interval]}"
+    text = f"intervals: {table.brackets or f'{100 * table.level:g} % {kinds[interval]}'}"
     return "; ".join([*table.footer.values(), text]) + "."
 
 

@@ -72,6 +72,7 @@ class Table:
     footer: dict[str, str] = field(default_factory=dict)
     section: Section = "headline"
     level: float = LEVEL  # of its intervals
+    brackets: str = ""  # how its intervals are made, where they are of one kind only
 
     @property
     def empty(self) -> bool:
@@ -79,7 +80,9 @@ class Table:
 
     @property
     def scored(self) -> bool:
-        """Whether any cell has an interval."""
+        """Whether any cell has intervals of several kinds."""
+        if self.brackets:
+            return False
         cells = [cell for block in self.blocks for _, row in block.rows for cell in row]
         return any(cell.score and not np.isnan(cell.score.estimate.low) for cell in cells)
 

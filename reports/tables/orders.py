@@ -3,13 +3,14 @@
 import numpy as np
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.intervals import Estimate, known_interval
 from cwbench.reports.analysis.orders import Interval, by_family, complete, order_effect
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import Block, Cell, empty_cell
+from cwbench.reports.tables.standings import Standing, settings_of
 
 METRICS = ("average_performance", "forgetting", "anytime_performance")
 
@@ -56,6 +57,19 @@ def _cells(scores: Scores, groups: list[Group], metric: str) -> tuple[Cell, ...]
 
 
 def _estimate(value: float, interval: Interval, bounds: Interval) -> Estimate:
-    """One interval, whichever kind a table shows."""
     low, high = np.clip(interval, *bounds).tolist()
-    return Estimate(value, low, high, low, high, low, high)
+    return known_interval(value, low, high)
+
+
+def standings(scores: Scores, metric: str = METRICS[0]) -> dict[str, list[Standing]]:
+    """Family of orders -> means over orders and seeds, with the mean of each order."""
+    found: dict[str, list[Standing]] = {}
+    for setting in settings_of(scores, "other"):
+        for family, groups in by_family(setting.groups).items():
+            values = complete(seed_matrix(scores, groups, metric)[0])
+            if len(groups) > 1 and values.size:
+                mean = _cells(scores, groups, metric)[0].score
+                assert mean is not None
+                row = Standing(setting, mean.estimate, values.mean(1))
+                found.setdefault(family, []).append(row)
+    return found

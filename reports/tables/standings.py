@@ -10,7 +10,8 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import aggregates, names
+from cwbench.reports.analysis import aggregates, names, stability
+from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.scores import Score, Scores, one_seed
 from cwbench.reports.analysis.setups import main_setups, slots, titles
@@ -71,6 +72,26 @@ def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
         runs = values[~np.isnan(values)]
         found.append(Standing(setting, score.estimate if score else Estimate(nan), runs))
     return found
+
+
+def after_switch(scores: Scores, setting: Setting) -> Curve:
+    """Change of old tasks after a switch, one value per seed: the mean over its sequences."""
+    groups = [group for group in setting.groups if not group.joint]
+    found = [(g.seeds, stability.after_switch(g.complete, scores.window)) for g in groups]
+    seeds = sorted({seed for own, _ in found for seed in own})
+    values = np.full((len(seeds), len(found), scores.protocol.evaluations), np.nan)
+    for index, (own, curves) in enumerate(found):
+        values[[seeds.index(seed) for seed in own], index] = curves
+    options = scores.study.options
+    runs = values.mean(1) if found else np.full((1, scores.protocol.evaluations), np.nan)
+    return seed_curve(runs, runs.shape[1], options.band, options.level, smooth=1, bounds=(-1, 1))
+
+
+def switch_steps(scores: Scores) -> Array:
+    """Steps since the switch of a window's evaluations."""
+    every = scores.protocol.schedule.get("eval_every", 1)
+    steps = np.arange(1.0, scores.protocol.evaluations + 1) * every
+    return np.asarray(np.minimum(steps, scores.protocol.steps))
 
 
 def verdict(scores: Scores, family: str) -> str:

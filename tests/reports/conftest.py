@@ -19,6 +19,7 @@ from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.scores import Scores
+from cwbench.store import tuning
 
 TRIPLETS = ("cw3-1", "cw3-2")
 
@@ -64,6 +65,33 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Scores:
     write_results(root, sequence_names=names, settings=[small("perfect_memory")], seeds=range(3))
     study = build.read(root)
     return Scores(study, study.protocols[0])
+
+
+TUNING = {
+    "method": "ewc",
+    "options": {"coef": 10.0, "layers": [64]},
+    "on": ["cw3-1"],
+    "rule": "highest mean area",
+    "protocol": "paper",
+    "runs": 8,
+    "steps": 240_000,
+    "settings": [
+        {"options": {"coef": coef, "layers": [width]}, "runs": 2}
+        | {"score": score, "low": score - 0.1, "high": score + 0.1}
+        for coef, width, score in ((10.0, 64, 0.6), (10.0, 8, 0.4), (1.0, 64, 0.3), (1.0, 8, 0.1))
+    ],
+}
+
+
+@pytest.fixture(scope="session")
+def with_orders(tmp_path_factory: pytest.TempPathFactory) -> Scores:
+    """EWC in three orders of ten tasks, two seeds, with a choice of options."""
+    root = tmp_path_factory.mktemp("orders")
+    names = ["orders-cw10-1", "orders-cw10-2", "orders-cw10-3"]
+    write_results(root, sequence_names=names, settings=[small("ewc")], seeds=range(2))
+    tuning.write(root, TUNING)
+    study = build.read(root)
+    return Scores(study, study.protocols[0], resamples=50)
 
 
 @pytest.fixture

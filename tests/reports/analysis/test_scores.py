@@ -17,6 +17,16 @@ def test_transfer_of_the_reference_method_is_zero_on_a_first_task(triplets: Path
     scores = Scores(study, study.protocols[0])
     assert scores.task_score([(group, 0)], "forward_transfer").value == pytest.approx(0)
     by_hand = metrics.area(group.complete).mean(0)
-    base = scores.reference_of(group).areas(group.tasks)
+    base = scores.reference_of(group).means(group.tasks)
     want = np.mean((by_hand - base) / (1 - base))
     assert scores.score([group], "forward_transfer").value == pytest.approx(want)
+
+
+@pytest.mark.parametrize("metric", ["negative_transfer", "area_gain", "later_transfer"])
+def test_values_of_runs_average_to_the_score_where_a_metric_is_linear(triplets: Path, metric: str):
+    """EWC shares no segment with the reference, so seeds are not paired."""
+    study = build.read(triplets)
+    [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
+    scores = Scores(study, study.protocols[0], resamples=50)
+    value = scores.score([group], metric).value
+    assert scores.per_run(group, metric).mean() == pytest.approx(value)

@@ -24,6 +24,13 @@ def test_depth_minimum_length_and_recovery():
     assert stability.recoveries(SUCCESS, 2).tolist() == [5]
 
 
+def test_the_curve_after_a_switch_starts_at_the_fall():
+    want = np.array([0, 0.15, 0.3, 0.6, 0.8, 0.9]) - 0.9
+    assert_allclose(stability.after_switch(SUCCESS, 2), [want], atol=1e-12)
+    alone = SUCCESS[:, :1, :, :1]
+    assert np.isnan(stability.after_switch(alone, 2)).all()  # no old task
+
+
 def test_a_task_that_does_not_fall_has_no_drop():
     still = SUCCESS.copy()
     still[0, 1, :, 0] = 0.95

@@ -8,7 +8,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.page import overview
-from cwbench.reports.tables import standings
+from cwbench.reports.tables import comparisons, standings
 from cwbench.reports.tables.formats import number
 
 
@@ -45,3 +45,22 @@ def test_nothing_is_drawn_before_a_run_has_ended(tmp_path: Path) -> None:
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.5)
     study = build.read(tmp_path)
     assert overview.comparison_section(Scores(study, study.protocols[0])) == ""
+
+
+def test_what_a_switch_does_and_who_beats_whom_are_drawn(scores: Scores) -> None:
+    section = overview.comparison_section(scores)
+    assert "Old tasks after a switch" in section and "Negative transfer" in section
+    matrix = section[section.index("Differences in average performance") :]
+    pair = comparisons.pairs(scores, "cw3", "average_performance")[0]
+    value = pair.differences.mean()
+    assert f"{value:+.2f}<br>" in matrix and f"{-value:+.2f}<br>" in matrix
+
+
+def test_orders_and_tried_settings_are_drawn_where_there_are_some(
+    scores: Scores, with_orders: Scores
+) -> None:
+    section = overview.comparison_section(with_orders)
+    assert "Average performance on orders-cw10, orders as dots" in section
+    assert "Mean area of EWC on cw3-1" in section and "coef = 10.0, layers = [64]" in section
+    plain = overview.comparison_section(scores)
+    assert "Orders of tasks" not in plain and "Tuned options" not in plain

@@ -263,7 +263,7 @@ def test_a_table_is_copied_as_latex(page: Any):
 
 
 def test_matrices_say_more_under_the_pointer(page: Any):
-    page.locator(".matrix").first.locator("td.v").first.hover()
+    page.locator("#matrices .matrix").first.locator("td.v").first.hover()
     expect(page.locator("#tip")).to_be_visible()
     expect(page.locator("#tip")).to_contain_text("hammer → push-wall")
     expect(page.locator(".matrix").first.locator("td.part")).to_have_count(2)

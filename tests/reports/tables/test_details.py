@@ -10,21 +10,8 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options
 from cwbench.reports.tables import catalog
 from cwbench.spec.config import MetaWorldConfig
-
-
-def test_comparisons_against_one_method(triplets: Path):
-    def rows(options: Options) -> list[str]:
-        [(_, _, table)] = build.tables_of(
-            build.read(triplets, options), "cw3-comparison-performance"
-        )
-        return [name for name, _ in table.blocks[0].rows]
-
-    assert len(rows(Options())) == 15
-    against = rows(Options(against="ewc"))
-    assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
 
 
 def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Path):

@@ -1,0 +1,47 @@
+"""Which method beats which: differences of all pairs with their adjusted p values."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.figures.style import figure_of, grid, nothing, panel_width
+from cwbench.reports.tables import comparisons
+
+METRIC = "average_performance"
+
+
+def differences(scores: Scores, families: Sequence[str]) -> Figure:
+    """A matrix per family: row minus column, and below it Holm's p value."""
+    every = {family: comparisons.pairs(scores, family, METRIC) for family in families}
+    found = {family: pairs for family, pairs in every.items() if pairs}
+    if not found:
+        return nothing("methods have no finished seed in common")
+    side = panel_width(min(2, len(found)), left=0.9, gap=1.0)
+    margin = (0.9, 0.9, 0.15, 0.45)
+    axes = grid(len(found), columns=2, size=(side, side), gap=(1.0, 1.2), margin=margin)
+    for axis, (family, pairs) in zip(axes, found.items(), strict=True):
+        _matrix(axis, pairs)
+        axis.set_title(f"{names.FAMILIES[family]}: average performance,\nrow minus column")
+    return figure_of(axes)
+
+
+def _matrix(axis: Axes, pairs: Sequence[comparisons.Pair]) -> None:
+    titles = list(dict.fromkeys(title for pair in pairs for title in (pair.first, pair.second)))
+    values = np.full((len(titles), len(titles)), np.nan)
+    for pair, p_value in zip(pairs, comparisons.adjusted(pairs), strict=True):
+        first, second = titles.index(pair.first), titles.index(pair.second)
+        difference = float(pair.differences.mean())
+        for row, column, value in ((second, first, difference), (first, second, -difference)):
+            values[row, column] = value
+            colour = "white" if abs(value) > 0.6 else "black"
+            text = f"{value:+.2f}\np {p_value:.2f}"
+            axis.text(column, row, text, ha="center", va="center", fontsize=5, color=colour)
+    axis.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
+    axis.set_xticks(range(len(titles)), titles, rotation=60, ha="right", fontsize=7)
+    axis.set_yticks(range(len(titles)), titles, fontsize=7)
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
