@@ -1,10 +1,9 @@
 """How often Meta-World's scripted policies solve the ten tasks, counted in four ways.
 
 python docs/success_table.py [EPISODES [TASK...]] prints the table of docs/success.md, and
-python docs/success_table.py RESULTS.tar.gz METHOD the one of policies trained with SAC.
+python docs/success_table.py RESULTS.tar.gz the one of policies trained with SAC.
 """
 
-import csv
 import sys
 import warnings
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from metaworld.policies import ENV_POLICY_MAP
 
+import cwbench
 from cwbench.envs.metaworld import make
 from cwbench.envs.metaworld.env import MetaWorldEnv
 from cwbench.spec.config import MetaWorldConfig
@@ -23,7 +23,7 @@ from cwbench.store.merge import opened
 warnings.filterwarnings("ignore", r"Constant\(s\) may be too high", UserWarning)
 NOISE = (0.0, 0.5)  # standard deviation of the normal noise added to actions
 COUNTS = ("v1-any", "v1-last", "v3-any", "v3-last")
-STAGES = {"50,000 to 100,000": (50_000, 100_000), "110,000 to 240,000": (110_000, 240_000)}
+STAGES = {"50,000 to 100,000": (50_000, 100_000), "210,000 to 250,000": (210_000, 250_000)}
 
 
 def episode(env: MetaWorldEnv, noise: float, seed: int) -> list[bool]:
@@ -52,26 +52,25 @@ def scripted(episodes: int, *tasks: str) -> None:
         row([task, *(f"{rate:.2f}" for rate in np.concatenate(rates))])
 
 
-def trained(archive: Path, method: str) -> None:
-    """First tasks of a method's runs: evaluations within each stage, all seeds together."""
+def trained(archive: Path) -> None:
+    """Evaluations of the task in training within each stage, all runs together."""
     with opened(archive) as results:
-        found = [
-            evaluation
-            for file in sorted(results.glob(f"segments/{method}-1-*/evals.csv"))
-            for evaluation in csv.DictReader(file.read_text().splitlines())
-        ]
+        found = cwbench.load_runs(results).evaluations
+    found = found[found["training_position"] == found["position"]].drop_duplicates(
+        ["segment", "segment_step"]
+    )
     row(["task", "steps", "episodes", *COUNTS])
     row("-" * 7)
-    for task in dict.fromkeys(evaluation["eval_task"] for evaluation in found):
+    for task, own in found.groupby("task"):
         for title, (first, last) in STAGES.items():
-            own = [e for e in found if e["eval_task"] == task and first <= int(e["step"]) <= last]
-            count = sum(int(e["episodes"]) for e in own)
-            solved = [sum(float(e[SUCCESS_COLUMNS[name]]) for e in own) for name in COUNTS]
-            row([task, title, str(count), *(f"{number / count:.2f}" for number in solved)])
+            inside = own[own["segment_step"].between(first, last)]
+            count = inside["episodes"].sum()
+            solved = [inside[SUCCESS_COLUMNS[name]].sum() / count for name in COUNTS]
+            row([str(task), title, str(count), *(f"{share:.2f}" for share in solved)])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2 and Path(sys.argv[1]).exists():
-        trained(Path(sys.argv[1]), sys.argv[2])
+    if len(sys.argv) == 2 and Path(sys.argv[1]).exists():
+        trained(Path(sys.argv[1]))
     else:
         scripted(int((*sys.argv, "100")[1]), *sys.argv[2:])

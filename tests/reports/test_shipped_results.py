@@ -47,11 +47,17 @@ def test_the_page_shows_the_tables() -> None:
     assert [cell for cell in cells if "[" in cell and " / " not in cell] == intervals
 
 
-def test_the_page_of_pairs_shows_what_its_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(RESULTS / "pairs_recall_1.py"), run_name="__main__")
+@pytest.mark.parametrize(
+    ("script", "page", "count"),
+    [("pairs_recall.py", "pairs-recall.md", 15), ("budget.py", "README.md", 8)],
+)
+def test_a_page_shows_what_its_script_prints(
+    script: str, page: str, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(RESULTS / script), run_name="__main__")
     rows = capsys.readouterr().out.splitlines()
-    page = (RESULTS / "pairs-recall-1.md").read_text().splitlines()
-    assert len(rows) == 15 and set(rows) <= set(page)
+    assert len(rows) == count
+    assert set(rows) <= set((RESULTS / page).read_text().splitlines())
 
 
 def test_the_readme_shows_the_same_intervals_as_the_table() -> None:

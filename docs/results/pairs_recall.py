@@ -1,4 +1,4 @@
-"""Tables of pairs-recall-1.md, from the runs in pairs-recall-1.tar.gz and the reference bank."""
+"""Tables of pairs-recall.md, from the runs in pairs-recall.tar.gz and the reference bank."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from scipy import stats
 import cwbench
 from cwbench.store.merge import opened
 
-ARCHIVE = Path(__file__).with_name("pairs-recall-1.tar.gz")
+ARCHIVE = Path(__file__).with_name("pairs-recall.tar.gz")
 REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
 WINDOW = 50_000  # steps that are averaged
 
