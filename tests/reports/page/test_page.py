@@ -266,7 +266,7 @@ def test_matrices_say_more_under_the_pointer(page: Any):
     page.locator("#matrices .matrix").first.locator("td.v").first.hover()
     expect(page.locator("#tip")).to_be_visible()
     expect(page.locator("#tip")).to_contain_text("hammer → push-wall")
-    expect(page.locator(".matrix").first.locator("td.part")).to_have_count(2)
+    expect(page.locator("#matrices .matrix").first.locator("td.part")).to_have_count(2)
 
 
 def test_a_phone_does_not_scroll_sideways(page: Any):
