@@ -20,8 +20,9 @@ from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup

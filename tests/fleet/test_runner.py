@@ -14,8 +14,9 @@ from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.learner.trainer import Trainer
+from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import LaneSpec
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.pool import Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates

@@ -11,7 +11,7 @@ import pytest
 
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
-from cwbench.rollout.pool import Collector
+from cwbench.rollout.collector import Collector
 from cwbench.store.runs import load_runs
 
 BLOCKED = """

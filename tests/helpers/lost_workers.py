@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.collector import Collector
+from cwbench.rollout.pool import Pool
 
 Fault = Callable[[Pool, int], None]
 

@@ -4,8 +4,9 @@ import numpy as np
 import torch
 
 from cwbench.learner.policy import make_policy
+from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import EvalJob, LaneSpec
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (

@@ -4,20 +4,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
-from point_fleets import CPU, ENV, LAYOUT, finish_evaluations, heading, job, open_fleet
-from torch import Tensor
+from point_fleets import CPU, ENV, LAYOUT, finish_evaluations, heading, job
 
 from cwbench import methods
 from cwbench.envs import pointmass
 from cwbench.fleet.fleet import Fleet
-from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.rollout.episodes import Envs, EvalResult, Evaluation, generator
 from cwbench.rollout.numpy_policy import Actor
-from cwbench.rollout.pool import Collector, Pool
+from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
@@ -28,58 +24,6 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.segment import Segment, Setup
 from cwbench.store.results import Store
-from cwbench.store.runs import load_runs
-
-
-def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
-    gone, other = open_fleet(pool), open_fleet(pool)
-    gone.request(5, 1)
-    other.request(5, 0)
-    other.receive()  # the worker has read what was sent before
-    gone.close()
-    gone.version.array[:] = 1
-    other.request(5, 0)
-    other.receive()
-    assert not gone.episodes
-    other.close()
-
-
-class Late(WeightPublisher):
-    """Weights on their way until somebody asks for them: meanwhile others lie there."""
-
-    on_its_way: Tensor | None = None
-
-    def start(self, x: Tensor) -> None:
-        self._weights.fill_(9.0)
-        self.on_its_way = x.clone()
-        self.version += 1
-
-    def check(self) -> None:
-        self.wait()
-
-    def wait(self) -> None:
-        if self.on_its_way is not None:
-            x, self.on_its_way, self.version = self.on_its_way, None, self.version - 1
-            super().start(x)
-
-
-def test_weights_that_arrive_late_change_no_number(
-    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    toy_run(tmp_path / "at once", seeds=(0, 1))
-    request, early = Collector.request, []
-
-    def watched(self: Collector, steps: int, version: int) -> None:
-        early.append(self.version.array[0] < version)
-        request(self, steps, version)
-
-    monkeypatch.setattr(Collector, "request", watched)
-    monkeypatch.setattr("cwbench.fleet.fleet.WeightPublisher", Late)
-    _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), groups=2, snapshot_seconds=0)
-    assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
-    at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
-    assert len(late) == 2 * 3 * (1 + 2 + 3)
-    assert late.equals(at_once)
 
 
 class Counted(pointmass.PointMass):

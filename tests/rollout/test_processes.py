@@ -11,8 +11,9 @@ from lost_workers import Fault, hang, kill, lose
 from point_fleets import finish_evaluations
 
 from cwbench.learner.policy import make_policy
+from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import EvalJob, EvalResult
-from cwbench.rollout.pool import Collector, Pool, WorkerError
+from cwbench.rollout.pool import Pool, WorkerError
 from cwbench.rollout.processes import WorkerProcess
 from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.config import NetworkConfig, PointMassConfig
