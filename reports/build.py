@@ -21,7 +21,7 @@ from cwbench.reports.tables.formats import FORMATS, tex
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
 from cwbench.store import tuning
-from cwbench.store.runs import load_runs
+from cwbench.store.runs import load_runs, together
 
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[utf8]{inputenc}
@@ -52,12 +52,14 @@ def report_folder(results: Path) -> Path:
     return results / "report"
 
 
-def read(results: Path, options: Options = DEFAULTS) -> Study:
-    """Load and arrange a results folder. ValueError if the window does not fit."""
-    loaded = load_runs(results)
+def read(results: Path, options: Options = DEFAULTS, *, more: Sequence[Path] = ()) -> Study:
+    """Load and arrange a results folder (and more). ValueError if the window does not fit."""
+    folders = [results, *more]
+    loaded = together([load_runs(folder) for folder in folders])
     study = arrange(loaded, options)
     plasticity.add(study, loaded.diagnostics)
-    tuned.mark(study, tuning.read_all(results, study.problems))
+    chosen = [record for f in folders for record in tuning.read_all(f, study.problems)]
+    tuned.mark(study, chosen)
     study.problems += [*tuned.problems(study)]
     study.problems += problems.find(study, loaded)
     if not study.groups:
@@ -136,13 +138,18 @@ def latex_figure(name: str) -> str:
 
 
 def write_page(
-    results: Path, out: Path, *, compare: str | None = None, linked: bool = True
+    results: Path,
+    out: Path,
+    *,
+    more: Sequence[Path] = (),
+    compare: str | None = None,
+    linked: bool = True,
 ) -> Path:
     """Only the page, e.g. every minute during a run. Unfinished runs are shown as such.
 
     Without `linked` the page names segment folders but does not link to them: to be published.
     """
-    study = read(results)
+    study = read(results, more=more)
     tables = list(tables_of(study, compare=compare))
     return _page(study, tables, results, out, linked=linked, lint=_lint(compare))
 

@@ -87,6 +87,36 @@ def load_runs(root: str | Path) -> Runs:
     )
 
 
+def together(loaded: Sequence[Runs]) -> Runs:
+    """Several folders as one study; of a run that is in several, the first counts.
+
+    Unlike a merge this allows a segment to be in two folders with different evaluations, as when
+    two GPUs trained it: every run keeps those of its own folder.
+    """
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
+    known: set[str] = set()
+    for part in loaded:
+        for name, parts in frames.items():
+            frame = getattr(part, name)
+            parts.append(frame[~frame["run"].isin(known)])
+        known.update(part.runs["run"])
+    segments = _joined([part.segments for part in loaded])
+    return Runs(
+        **{name: _joined(parts) for name, parts in frames.items()},
+        segments=segments if segments.empty else segments.drop_duplicates("id", ignore_index=True),
+        problems=[problem for part in loaded for problem in part.problems],
+    )
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Without empty ones, whose columns have no types."""
+    full = [frame for frame in frames if not frame.empty]
+    return pd.concat(full, ignore_index=True) if len(full) > 1 else [*full, frames[0]][0]
+
+
+_FRAMES = ("runs", "evals", "train", "diagnostics")  # keyed by run
+
+
 def _run(
     run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables on disk that another version of the program wrote."""
+"""Tables on disk, some of another version of the program, and several folders as one study."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sample_results import Setting, write_results
 
-from cwbench.store.runs import load_runs
+from cwbench.store.runs import load_runs, together
 
 
 @pytest.fixture
@@ -52,3 +52,32 @@ def test_files_without_their_key_are_problems(results: Path) -> None:
     loaded = load_runs(results)
     assert len(loaded.problems) == 3 and "unexpected header" in loaded.problems[0]
     assert not len(loaded.train) and len(loaded.evals)
+
+
+def test_each_run_keeps_the_evaluations_of_its_own_folder(results: Path, tmp_path: Path) -> None:
+    """pair-0-0 and pair-0-1 share their first segment, which two machines trained differently."""
+    folders = [
+        write_results(
+            tmp_path / name, sequence_names=[name], settings=[Setting("finetuning")], seeds=[0]
+        )
+        for name in ("pair-0-0", "pair-0-1")
+    ]
+    for file in folders[1].glob("segments/finetuning-1-*/evals.csv"):
+        rewrite(file, "mean_return", None)
+        rewrite(file, "mean_return", "-1.0")
+    first, second = map(load_runs, folders)
+    assert set(first.segments["id"]) & set(second.segments["id"])
+    both = together([first, second, first])
+    assert list(both.runs["run"]) == [*first.runs["run"], *second.runs["run"]]
+    assert both.segments["id"].is_unique and len(both.segments) == 3
+    assert len(both.evals) == len(first.evals) + len(second.evals)
+    own = both.evals[both.evals["segment"].isin(first.segments["id"])]
+    returns = own.groupby("run")["mean_return"].min()
+    assert returns[second.runs["run"][0]] == -1.0 < returns[first.runs["run"][0]]
+
+
+def test_an_empty_folder_adds_nothing(results: Path, tmp_path: Path) -> None:
+    alone = load_runs(results)
+    both = together([load_runs(tmp_path / "none"), alone])
+    assert both.evals.equals(alone.evals) and both.segments.equals(alone.segments)
+    assert list(both.evals.dtypes) == list(alone.evals.dtypes)
