@@ -52,11 +52,12 @@ def steps(clone: Path) -> list[tuple[str, str]]:
     activate = ". .venv/bin/activate && "
     found = [(line, line) for line in first]
     found += [(line, activate + smaller(line)) for line in rest]
+    # Before the tutorials, which add runs: a folder with one run needs no segment's name.
+    found.append(("a video", f"{activate}cwbench video results"))
     for page in sorted((clone / "docs" / "tutorials").glob("*.md")):
         script = clone / f"{page.stem}.py"
         script.write_text("\n".join(blocks(page.read_text(encoding="utf-8"), "python")))
         found.append((f"tutorial {page.stem}", f"{activate}python {script.name}"))
-    found.append(("a video", f"{activate}cwbench video results"))
     opened = clone / "open_page.py"
     opened.write_text(OPEN_PAGE.format(chromium=_browser()))
     found.append(("the page in a browser", f"{activate}python {opened.name}"))
