@@ -1,6 +1,5 @@
 """A fleet: R segments at the same position, trained together, each leaving its own folder."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from torch import Tensor
 from cwbench.fleet import experts, old_replay, snapshot
 from cwbench.fleet.diagnostics import Diagnostics
 from cwbench.fleet.evaluation import Evaluator
+from cwbench.fleet.records import Records
 from cwbench.fleet.state import FleetState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
@@ -26,11 +26,10 @@ from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
 from cwbench.spec.segment import Segment, Setup
-from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint, files
 from cwbench.store.integrity import TABLES
-from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, Store
+from cwbench.store.results import RETRAINING, Store
 
 
 class Fleet:
@@ -68,6 +67,7 @@ class Fleet:
         )
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
+        self.records = Records(self.segments, self.folders, self.state, self.trainer)
         self.lane_positions = self.method.lanes(self.position)
         self.layout = self.trainer.policy.layout(self.position + 1)
         self.evaluator = Evaluator(
@@ -114,42 +114,9 @@ class Fleet:
     # Beginning and continuing
 
     def _begin(self, check_stop: Callable[[], None]) -> None:
-        parents = [segment.parent for segment in self.segments]
-        inherited, method_state = None, {}
-        if parents[0] is not None:
-            ends = [checkpoint.load(self.store.folder(p).end)[0] for p in parents if p]
-            tensors = checkpoint.stack(ends)
-            inherited, method_state = (
-                checkpoint.under("trainer", tensors),
-                checkpoint.under("method", tensors),
-            )
-        self.trainer.begin(
-            self.method,
-            self._replay(),
-            inherited=inherited,
-            try_heads=self._try_heads,
-            log_retraining=self._log_retraining,
-            check_stop=check_stop,
-        )
-        self.method.load_state(method_state)
-        if self.method.experts:
-            self.method.use_expert(experts.actors(self.store, self.segments))
-        lane_states: snapshot.LaneStates = {}
-        if all(folder.snapshot.exists() for folder in self.folders):
-            lane_states = snapshot.restore(
-                self.state,
-                self.trainer,
-                self.method,
-                folders=self.folders,
-                lanes=len(self.lane_positions),
-            )
-        else:
-            for folder in self.folders:
-                for table in TABLES:
-                    folder.truncate(table, 0)
-            self._follow_experts()
-            self.method.begin_task(self.position)
-            self.trainer.reset_optimizer()
+        self._inherit(check_stop)
+        interrupted = all(folder.snapshot.exists() for folder in self.folders)
+        lane_states = self._restore() if interrupted else self._start()
         todo = milestones(self.setup.schedule, self.steps, self.method.expert_steps)
         self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
         self._next: Milestone | None = next(self._milestones)
@@ -168,12 +135,47 @@ class Fleet:
         )
         lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
         self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
-        began = {"started": time.time(), "started_step": self.step}  # of this session
+        self.records.begin_session()
+
+    def _inherit(self, check_stop: Callable[[], None]) -> None:
+        """Take over what the segments before this one ended with."""
+        parents = [segment.parent for segment in self.segments]
+        inherited, method_state = None, {}
+        if parents[0] is not None:
+            ends = [checkpoint.load(self.store.folder(p).end)[0] for p in parents if p]
+            tensors = checkpoint.stack(ends)
+            inherited = checkpoint.under("trainer", tensors)
+            method_state = checkpoint.under("method", tensors)
+        self.trainer.begin(
+            self.method,
+            self._replay(),
+            inherited=inherited,
+            try_heads=self._try_heads,
+            log_retraining=self._log_retraining,
+            check_stop=check_stop,
+        )
+        self.method.load_state(method_state)
+        if self.method.experts:
+            self.method.use_expert(experts.actors(self.store, self.segments))
+
+    def _restore(self) -> snapshot.LaneStates:
+        return snapshot.restore(
+            self.state,
+            self.trainer,
+            self.method,
+            folders=self.folders,
+            lanes=len(self.lane_positions),
+        )
+
+    def _start(self) -> snapshot.LaneStates:
+        """Begin the task; what an attempt without a snapshot wrote is cut off."""
         for folder in self.folders:
-            status = folder.status()
-            earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
-            now = {"step": self.step, "steps": self.steps, "sessions": [*earlier, self.step]}
-            folder.set_status("running", **now, **began)
+            for table in TABLES:
+                folder.truncate(table, 0)
+        self._follow_experts()
+        self.method.begin_task(self.position)
+        self.trainer.reset_optimizer()
+        return {}
 
     def _follow_experts(self) -> None:
         """Begin where experts have learned the task, if the method has them."""
@@ -285,7 +287,7 @@ class Fleet:
                 limit = self.method.rows_per_task(self.position + 1)
                 old_replay.keep(folder, self.trainer.replay, self.position, run, limit)
             checkpoint.save(folder.end, checkpoint.one_run(tensors, run), {"step": self.step})
-            self._set_status(run, "done", checksums=folder.seal())
+            self.records.set_status(run, "done", checksums=folder.seal())
             files.sync(folder.path)
             snapshot.discard(folder.snapshot)
 
@@ -328,7 +330,7 @@ class Fleet:
         """Start the evaluation of every task seen; results are written when all are there."""
         self._due = False
         if self.method.expert_steps is None:  # else it is the expert's table
-            self._write_training_row()
+            self.records.add_training_row()
         if self.diagnostics:
             self.diagnostics.write(self.step)
         finite = self.evaluator.start(self.step)
@@ -340,87 +342,16 @@ class Fleet:
 
     def _log_retraining(self, updates: int) -> None:
         """Evaluate every task after some of the updates that a method makes at a task's end."""
-        self.evaluator.start(self.step + updates, partial(self._retraining_evaluated, updates))
+        self.evaluator.start(self.step + updates, partial(self._retrained, updates))
         self.evaluator.wait()
 
-    def _retraining_evaluated(
-        self, updates: int, _: int, run: int, results: Sequence[EvalResult]
-    ) -> None:
-        episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
-        rows = [
-            (updates, position, tasks[position], episodes, result.successes, result.mean_return)
-            for position, result in enumerate(results)
-        ]
-        self.folders[run].append(RETRAINING, RETRAINING_COLUMNS, rows)
-        self.state.runs[run].counts.eval_steps += sum(result.steps for result in results)
+    def _retrained(self, updates: int, _: int, run: int, results: Sequence[EvalResult]) -> None:
+        self.records.add_retraining(updates, run, results)
 
     def _evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""
-        if self.abandoned:
-            return
-        episodes, tasks = self.setup.schedule.eval_episodes, self.segments[run].tasks
-        more = MORE_SUCCESSES if any(result.more_successes for result in results) else ()
-        rows = [
-            (
-                *(step, position, tasks[position], episodes, result.successes, result.mean_return),
-                *(result.more_successes.get(name, math.nan) for name in more),
-            )
-            for position, result in enumerate(results)
-        ]
-        self.folders[run].append("evals.csv", (*EVAL_COLUMNS, *more), rows)
-        state = self.state.runs[run]
-        state.counts.eval_steps += sum(result.steps for result in results)
-        state.last_success = results[self.position].successes / episodes
-        self._set_status(run, "diverged" if state.diverged else "running")
-
-    # Writing
-
-    def _write_training_row(self) -> None:
-        means = self.trainer.statistics.take()
-        alpha = self.trainer.params["log_alpha"][:, self.position].exp().tolist()
-        value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
-        for run, folder in enumerate(self.folders):
-            count = self.state.runs[run].counts
-            mean_return = count.returns / count.episodes if count.episodes else float("nan")
-            row = (
-                self.step,
-                self.trainer.updates,
-                count.episodes,
-                count.successes,
-                mean_return,
-                *(means[name][run] for name in means),
-                alpha[run],
-                value_mean[run],
-                value_std[run],
-                round(self.state.seconds, 3),
-            )
-            folder.append("train.csv", TRAIN_COLUMNS, [row])
-            count.episodes, count.successes, count.returns = 0, 0, 0.0
-
-    def _set_status(self, run: int, state: str, message: str = "", **further: Any) -> None:
-        count = self.state.runs[run].counts
-        if state == "diverged":
-            message = f"weights are not finite at step {self.step}"
-        self.folders[run].set_status(
-            state,
-            message=message,
-            step=self.step,
-            steps=self.steps,
-            seconds=self.state.seconds,
-            warm_up_seconds=self.trainer.warm_up_seconds,
-            success=self.state.runs[run].success,
-            resources={
-                "train_steps": count.train_steps,
-                "eval_steps": count.eval_steps,
-                "selection_steps": count.selection_steps,
-                "extra_steps": count.extra_steps,
-                "updates": self.trainer.updates - self.trainer.retrain_updates,
-                "retrain_updates": self.trainer.retrain_updates,
-                "replay_bytes": self.trainer.replay.bytes // self.runs,
-                "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
-            },
-            **further,
-        )
+        if not self.abandoned:
+            self.records.add_evaluation(step, run, results)
 
     # Pausing
 
@@ -442,7 +373,7 @@ class Fleet:
         self._close()
         for run in range(self.runs):
             state = "diverged" if self.state.runs[run].diverged else "pending"
-            self._set_status(run, state, f"interrupted at step {self.step}")
+            self.records.set_status(run, state, f"interrupted at step {self.step}")
 
     def abandon(self) -> None:
         """Let go of the workers without writing anything more."""
@@ -459,4 +390,4 @@ class Fleet:
     def free(self) -> None:
         """Let go of all tensors; what progress shows can still be asked."""
         self.diagnostics = None
-        del self.trainer, self.method
+        del self.trainer, self.method, self.records

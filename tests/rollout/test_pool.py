@@ -98,18 +98,6 @@ def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
     return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=(12, 4))
 
 
-def test_an_evaluation_is_written_with_the_counts_its_tasks_have(
-    pool: Pool, tmp_path: Path
-) -> None:
-    fleet = make_fleet(pool, tmp_path, 0)
-    fleet._evaluated(30, 0, [EvalResult(1, 0.5, 50, 0.1)])
-    fleet._evaluated(30, 1, [EvalResult(1, 0.5, 50, 0.1, {"v3_any": 1, "v3_last": 0, "v1_any": 2})])
-    plain, more = ((f.path / "evals.csv").read_text().splitlines() for f in fleet.folders)
-    header, row = "step,eval_position,eval_task,episodes,successes,mean_return", "30,0,reach-0-1,2"
-    assert plain == [header, f"{row},1,0.5"]
-    assert more == [f"{header},v3_last,v1_any,v1_last", f"{row},1,0.5,0,2,nan"]
-
-
 def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:
     """Nobody receives between these starts but the starts themselves."""
     fleets = [make_fleet(pool, tmp_path, seed) for seed in (0, 10)]

@@ -1,0 +1,110 @@
+"""What a fleet writes into its segments' folders: rows of tables, and how far it has come."""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cwbench.fleet.state import FleetState
+from cwbench.learner.trainer import Trainer
+from cwbench.rollout.episodes import EvalResult
+from cwbench.spec.segment import Segment
+from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, SegmentFolder
+
+
+class Records:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        folders: Sequence[SegmentFolder],
+        state: FleetState,
+        trainer: Trainer,
+    ) -> None:
+        self.segments, self.folders, self.state, self.trainer = segments, folders, state, trainer
+        self.episodes = segments[0].setup.schedule.eval_episodes
+
+    def begin_session(self) -> None:
+        """This process takes the segments over, at the step where they are."""
+        began = {"started": time.time(), "started_step": self.state.step}
+        for folder in self.folders:
+            status = folder.status()
+            earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
+            sessions = [*earlier, self.state.step]
+            steps = {"step": self.state.step, "steps": self.segments[0].steps}
+            folder.set_status("running", **steps, sessions=sessions, **began)
+
+    def add_evaluation(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
+        """All of a run's results at a step: one per position."""
+        episodes, tasks = self.episodes, self.segments[run].tasks
+        more = MORE_SUCCESSES if any(result.more_successes for result in results) else ()
+        rows = [
+            (
+                *(step, position, tasks[position], episodes, result.successes, result.mean_return),
+                *(result.more_successes.get(name, math.nan) for name in more),
+            )
+            for position, result in enumerate(results)
+        ]
+        self.folders[run].append("evals.csv", (*EVAL_COLUMNS, *more), rows)
+        state = self.state.runs[run]
+        state.counts.eval_steps += sum(result.steps for result in results)
+        state.last_success = results[self.segments[0].position].successes / episodes
+        self.set_status(run, "diverged" if state.diverged else "running")
+
+    def add_retraining(self, updates: int, run: int, results: Sequence[EvalResult]) -> None:
+        """A run's results after some of the updates that its method makes at a task's end."""
+        episodes, tasks = self.episodes, self.segments[run].tasks
+        rows = [
+            (updates, position, tasks[position], episodes, result.successes, result.mean_return)
+            for position, result in enumerate(results)
+        ]
+        self.folders[run].append(RETRAINING, RETRAINING_COLUMNS, rows)
+        self.state.runs[run].counts.eval_steps += sum(result.steps for result in results)
+
+    def add_training_row(self) -> None:
+        """What was logged since the last row, for every run."""
+        means = self.trainer.statistics.take()
+        alpha = self.trainer.params["log_alpha"][:, self.segments[0].position].exp().tolist()
+        value_mean, value_std = (self.trainer.current_value(name) for name in ("mean", "std"))
+        for run, folder in enumerate(self.folders):
+            count = self.state.runs[run].counts
+            mean_return = count.returns / count.episodes if count.episodes else float("nan")
+            row = (
+                self.state.step,
+                self.trainer.updates,
+                count.episodes,
+                count.successes,
+                mean_return,
+                *(means[name][run] for name in means),
+                alpha[run],
+                value_mean[run],
+                value_std[run],
+                round(self.state.seconds, 3),
+            )
+            folder.append("train.csv", TRAIN_COLUMNS, [row])
+            count.episodes, count.successes, count.returns = 0, 0, 0.0
+
+    def set_status(self, run: int, state: str, message: str = "", **further: Any) -> None:
+        count = self.state.runs[run].counts
+        if state == "diverged":
+            message = f"weights are not finite at step {self.state.step}"
+        self.folders[run].set_status(
+            state,
+            message=message,
+            step=self.state.step,
+            steps=self.segments[0].steps,
+            seconds=self.state.seconds,
+            warm_up_seconds=self.trainer.warm_up_seconds,
+            success=self.state.runs[run].success,
+            resources={
+                "train_steps": count.train_steps,
+                "eval_steps": count.eval_steps,
+                "selection_steps": count.selection_steps,
+                "extra_steps": count.extra_steps,
+                "updates": self.trainer.updates - self.trainer.retrain_updates,
+                "retrain_updates": self.trainer.retrain_updates,
+                "replay_bytes": self.trainer.replay.bytes // len(self.segments),
+                "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
+            },
+            **further,
+        )

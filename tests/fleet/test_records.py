@@ -1,0 +1,85 @@
+"""Rows and states that a fleet leaves in its segments' folders."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cwbench.fleet.records import Records
+from cwbench.fleet.state import FleetState, RunState
+from cwbench.learner import Trainer
+from cwbench.rollout.episodes import EvalResult
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.spec.segment import Segment, Setup
+from cwbench.store.files import read_json
+from cwbench.store.results import Store
+
+
+@pytest.fixture
+def records(make_trainer: Callable[..., Trainer], tmp_path: Path) -> Records:
+    schedule = ScheduleConfig(steps_per_task=60, eval_every=30, eval_episodes=2)
+    setup = Setup(
+        "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), PointMassConfig(), schedule
+    )
+    segments = [Segment(setup, seed, ("reach-0-1",)) for seed in range(2)]
+    store = Store(tmp_path)
+    for segment in segments:
+        store.folder(segment).create(segment, {})
+    folders = [store.folder(segment) for segment in segments]
+    state = FleetState([RunState(), RunState()], step=30)
+    return Records(segments, folders, state, make_trainer([0, 1]))
+
+
+def lines(records: Records, run: int, table: str) -> list[str]:
+    return (records.folders[run].path / table).read_text().splitlines()
+
+
+def test_an_evaluation_has_the_counts_that_its_tasks_have(records: Records) -> None:
+    records.add_evaluation(30, 0, [EvalResult(1, 0.5, 50, 0.1)])
+    tests = {"v3_any": 1, "v3_last": 0, "v1_any": 2}
+    records.add_evaluation(30, 1, [EvalResult(1, 0.5, 50, 0.1, tests)])
+    header, row = "step,eval_position,eval_task,episodes,successes,mean_return", "30,0,reach-0-1,2"
+    assert lines(records, 0, "evals.csv") == [header, f"{row},1,0.5"]
+    more = [f"{header},v3_last,v1_any,v1_last", f"{row},1,0.5,0,2,nan"]
+    assert lines(records, 1, "evals.csv") == more
+    assert [run.last_success for run in records.state.runs] == [0.5, 0.5]
+    assert [run.counts.eval_steps for run in records.state.runs] == [50, 50]
+
+
+def test_episodes_are_counted_from_row_to_row(records: Records) -> None:
+    counts = records.state.runs[1].counts
+    counts.episodes, counts.successes, counts.returns = 4, 3, 10.0
+    records.trainer.train(2)
+    records.add_training_row()
+    records.add_training_row()
+    first, second = csv.DictReader(lines(records, 1, "train.csv"))
+    assert (first["episodes"], first["successes"], first["mean_return"]) == ("4", "3", "2.5")
+    assert (second["episodes"], second["mean_return"]) == ("0", "nan")
+    assert float(first["alpha"]) == pytest.approx(
+        records.trainer.params["log_alpha"][1, 0].exp().item()
+    )
+
+
+def test_a_diverged_run_says_at_which_step(records: Records) -> None:
+    records.set_status(0, "diverged")
+    status = records.folders[0].status()
+    assert (status["state"], status["message"]) == ("diverged", "weights are not finite at step 30")
+    assert status["resources"]["updates"] == 0 and records.folders[1].state == "pending"
+
+
+def test_sessions_are_listed_by_their_first_steps(records: Records) -> None:
+    """Also after those of version 0.1, which had another name for them."""
+    folder = records.folders[0]
+    folder.set_status("running", step=10, sittings=[0])
+    records.begin_session()
+    records.state.step = 40
+    records.begin_session()
+    record = read_json(folder.path / "status.json")
+    assert record["sessions"] == [0, 30, 40] and record["started_step"] == 40
