@@ -54,7 +54,7 @@ def render(
     sections = {"Training now": live_section(study, results)} if live else {}
     sections |= dict(_sections(study, tables, way))
     if way is not None:
-        sections["Videos"] = videos_section(results, way)
+        sections["Videos"] = videos_section(study, results, way)
     if lint is not None:
         sections["Comparison with the published numbers"] = _paper(tables, lint)
     sections["Problems"] = _problems(study.problems)

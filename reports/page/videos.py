@@ -1,26 +1,46 @@
-"""Videos of a results folder, shown next to the runs."""
+"""Videos of a results folder, shown with the runs they are of."""
 
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
+from cwbench.reports.analysis import names
+from cwbench.reports.analysis.study import Study
+from cwbench.reports.page.tables import link
+
 KINDS = (".mp4", ".webm")
+MANY = 24  # from here on a video is read only when it is played
 
 
-def videos_section(results: Path, link: str) -> str:
-    """Every file in RESULTS/videos; `link` leads from the page to the results folder."""
+def videos_section(study: Study, results: Path, way: str) -> str:
+    """Every file in RESULTS/videos; `way` leads from the page to the results folder."""
     folder = results / "videos"
-    if not folder.is_dir():
-        return ""
     files = sorted(file for file in folder.rglob("*") if file.suffix in KINDS)
-    figures = "".join(_figure(file.relative_to(results), link) for file in files)
+    runs = _runs(study)
+    preload = "metadata" if len(files) < MANY else "none"
+    figures = "".join(_figure(file.relative_to(results), way, runs, preload) for file in files)
     return f'<div class="videos">{figures}</div>' if figures else ""
 
 
-def _figure(file: Path, link: str) -> str:
-    name = escape(file.relative_to("videos").with_suffix("").as_posix())
-    address = quote(f"{link}/{file.as_posix()}")
+def _runs(study: Study) -> dict[str, tuple[str, str]]:
+    """Segment folder -> anchor and name of a run that it belongs to."""
+    return {
+        folder: (
+            f"g-{group.key}",
+            f"{group.title} on {names.sequence_title(group.sequence)}, seed {run.seed}, "
+            f"after task {position + 1}",
+        )
+        for group in study.groups
+        for run in group.runs
+        for position, folder in enumerate(run.folders)
+    }
+
+
+def _figure(file: Path, way: str, runs: dict[str, tuple[str, str]], preload: str) -> str:
+    name = file.relative_to("videos").with_suffix("").as_posix()
+    address, run = quote(f"{way}/{file.as_posix()}"), runs.get(file.parent.name)
+    caption = f"{escape(file.stem)}: {link(*run)}" if run else escape(name)
     return (
-        f'<figure><video src="{address}" controls preload="none" aria-label="{name}"></video>'
-        f"<figcaption>{name}</figcaption></figure>"
+        f'<figure><video src="{address}" controls muted preload="{preload}" '
+        f'aria-label="{escape(name)}"></video><figcaption>{caption}</figcaption></figure>'
     )

@@ -1,17 +1,58 @@
 """Videos of a results folder are on its page."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
+import pytest
+from sample_results import small, write_results
+
+from cwbench.reports import build
 from cwbench.reports.page.videos import videos_section
+from cwbench.sharing import video
 
 
 def test_videos_are_shown_by_name_with_a_quoted_address(tmp_path: Path):
-    assert videos_section(tmp_path, "..") == ""
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    for name in ("recall s0 <1>.mp4", "notes.txt"):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[3])
+    study = build.read(tmp_path)
+    assert videos_section(study, tmp_path, "..") == ""
+    [run] = study.groups[0].runs
+    folder = tmp_path / "videos" / run.folders[1]
+    folder.mkdir(parents=True)
+    for name in ("push <1>.mp4", "notes.txt"):
         (folder / name).touch()
-    text = videos_section(tmp_path, "..")
-    assert text.count("<video") == 1
-    assert 'src="../videos/recall%20s0%20%3C1%3E.mp4"' in text
-    assert "<figcaption>recall s0 &lt;1&gt;</figcaption>" in text
+    (tmp_path / "videos" / "all.webm").touch()
+    text = videos_section(study, tmp_path, "..")
+    assert text.count("<video") == 2
+    assert f'src="../videos/{run.folders[1]}/push%20%3C1%3E.mp4"' in text
+    key = study.groups[0].key
+    assert f'push &lt;1&gt;: <a href="#g-{key}">EWC on CW3-1, seed 3, after task 2</a>' in text
+    assert "<figcaption>all</figcaption>" in text
+
+
+@pytest.mark.slow
+def test_a_film_of_a_policy_plays_on_the_page(toy_run: Any, tmp_path: Path):
+    playwright = pytest.importorskip("playwright.sync_api")
+    pytest.importorskip("imageio_ffmpeg")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if not chromium:
+        pytest.skip("no chromium is installed")
+    toy_run(tmp_path, "finetuning", seeds=(0,), tasks=("reach-0-1",))
+    [film] = video.make_films(tmp_path)
+    [segment] = (tmp_path / "segments").iterdir()
+    folder = tmp_path / "videos" / segment.name
+    folder.mkdir(parents=True)
+    video.write(folder / film.task, film.frames)
+    page_file = build.write_page(tmp_path, tmp_path / "report")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(60_000)
+        page.goto(page_file.as_uri())
+        shown = page.locator("#videos video")
+        shown.evaluate("video => video.play()")
+        page.wait_for_function("document.querySelector('#videos video').currentTime > 0")
+        assert shown.evaluate("video => [video.videoWidth, video.error]") == [video.SIZE[0], None]
+        page.locator("#videos a").click()
+        playwright.expect(page.locator("dialog")).to_be_visible()
+        browser.close()
