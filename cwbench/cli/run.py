@@ -12,7 +12,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import GroupedCommand, click_options
+from cwbench.cli.options import GroupedCommand, Value, click_options
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
     check_count,
@@ -51,6 +51,7 @@ class MethodCommand(GroupedCommand):
             protocol = _peek(args, "--protocol") or ["paper"]
             entries = [load_method(name)[1] for name in names]
             _check_names(args)
+            _check_values(command.params, args)
             command.params = [
                 *command.params,
                 *_method_options(entries, parse_protocol(protocol[-1])),
@@ -113,6 +114,15 @@ def _check_names(args: list[str]) -> None:
         parse_seeds(text)
     for text in _peek(args, "--protocol"):
         parse_protocol(text)
+
+
+def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
+    """Answer bad values of options that all methods share, likewise."""
+    shared = [one for name, group in GROUPS.items() for one in click_options(group, group=name)]
+    for option in (*params, *shared):
+        if isinstance(option.type, Value):
+            for text in _peek(args, option.opts[0]):
+                option.type.convert(text, option, None)
 
 
 def _peek(args: list[str], flag: str) -> list[str]:

@@ -17,6 +17,8 @@ TYPOS = [
     ["run", "--method", "l2", "--seq=push,hamer"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--seeds", "x"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--protocol", "papr"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--lr", "nan"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--workers=0"],
     ["experiment", "cw4"],
     ["pairwise", "--tasks", "99"],
 ]
