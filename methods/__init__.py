@@ -38,7 +38,7 @@ FAMILIES = {
 class Entry:
     """A method under a name: its class, or where in this folder that is, and what readers see.
 
-    The order of the registry is the order of tables, and its place there a method's colour.
+    The order of the registry is the order of tables, and a method's index in it decides its colour.
     """
 
     target: "str | type[Method[Any]]"  # `file:Class`, so that reports read titles without torch

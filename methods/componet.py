@@ -35,6 +35,7 @@ class Modules(Architecture):
         return self.config.units[-1]
 
     def module_shapes(self, position: int) -> dict[str, tuple[int, ...]]:
+        # Its position's encoding, under a name that stored weights have.
         shapes: dict[str, tuple[int, ...]] = {"place.fixed": (self.action_dim,)}
         for net in self._networks(position):
             shapes |= network_shapes(net)
@@ -61,8 +62,8 @@ class Modules(Architecture):
         module = super().init_module(seeds, position)
         for net in self._networks(position):
             module |= fresh_network(net, seeds, position)
-        place = torch.tensor(position_row(position, self.action_dim))
-        return module | {"place.fixed": place.expand(len(seeds), -1).clone()}
+        code = torch.tensor(position_row(position, self.action_dim))
+        return module | {"place.fixed": code.expand(len(seeds), -1).clone()}
 
     @staticmethod
     def compute(xp: Any, config: NetworkConfig, shared: Any, modules: Any, x: Any) -> Any:
@@ -70,21 +71,21 @@ class Modules(Architecture):
         actions = first.shape[-1] // 2
         if len(modules) == 1:
             return first
-        means, places = [first[..., :actions]], [module["place.fixed"] for module in modules]
+        means, codes = [first[..., :actions]], [module["place.fixed"] for module in modules]
         for index, module in enumerate(modules[1:], 1):
-            means.append(compose(xp, config, module, means, places[: index + 1], x))
+            means.append(compose(xp, config, module, means, codes[: index + 1], x))
         log_std = array_layers.mlp(xp, config, modules[-1], "spread", x)
         return array_layers.concatenate(xp, [means[-1], log_std])
 
 
-def compose(xp: Any, config: Any, module: Any, means: Any, places: Any, x: Any) -> Any:
+def compose(xp: Any, config: Any, module: Any, means: Any, codes: Any, x: Any) -> Any:
     """The mean of a module, from those of earlier modules and the state."""
     query, inner = (
         x @ module[f"{head}.query.weight"] + module[f"{head}.query.bias"]
         for head in ("output", "input")
     )
-    o = array_layers.attend(xp, query, module["output.key.weight"], means, places[:-1])
-    row = array_layers.attend(xp, inner, module["input.key.weight"], [*means, o], places)
+    o = array_layers.attend(xp, query, module["output.key.weight"], means, codes[:-1])
+    row = array_layers.attend(xp, inner, module["input.key.weight"], [*means, o], codes)
     z = row @ module["input.value.weight"] + module["input.value.bias"]
     state = array_layers.concatenate(xp, [z, x])
     return o + array_layers.mlp(xp, config, module, "internal", state)

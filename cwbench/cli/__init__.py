@@ -1,6 +1,6 @@
-"""The command line: the one place where names become objects.
+"""The command line. Each command is a module that loads when it is called.
 
-Commands load when they are called, so that `cwbench --help` and `cwbench report` never see torch.
+So `cwbench --help` and `cwbench report` never import torch.
 """
 
 import errno

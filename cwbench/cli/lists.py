@@ -1,4 +1,4 @@
-"""`cwbench methods`, `sequences` and `tasks`: the names there are."""
+"""`cwbench methods`, `sequences` and `tasks`: all known names."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

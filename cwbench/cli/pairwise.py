@@ -29,7 +29,7 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
     help="A method; may be given several times.",
 )  # fmt: skip
 @click.option("--seq", "of", default="cw10", show_default=True, help="Pairs of its tasks.")
-@click.option("--tasks", help="Tasks by their place in the sequence: 0-9 or 2,5,8.  [default: all]")
+@click.option("--tasks", help="Tasks by index in the sequence: 0-9 or 2,5,8.  [default: all]")
 @click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
 @click.option(
     "--protocol", default="paper", show_default=True, help="paper, compact, componet or smoke."

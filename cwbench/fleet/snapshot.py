@@ -66,8 +66,8 @@ def save(
         )
         saved = checkpoint.one_run(content, run) | _lane_tensors(lanes, run)
         record = common | _run_record(run_state, folder)
-        for place in (folder.path, folder.snapshot.parent):  # names that the state counts on
-            files.sync(place)
+        for path in (folder.path, folder.snapshot.parent):  # names that the state counts on
+            files.sync(path)
         checkpoint.save(folder.snapshot, saved, record)
         files.sync(folder.snapshot.parent)
     state.saved_steps = dict(trainer.replay.added)

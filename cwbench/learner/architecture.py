@@ -1,4 +1,4 @@
-"""Actors of another architecture: an own class with the shapes of its weights and a forward pass.
+"""Actors of another architecture: a class with the shapes of its weights and a forward pass.
 
 A position's weights are a module. When a task ends its module is frozen, so the policy of an old
 task, which uses the modules up to its own, never changes. Weights that all positions share are

@@ -1,4 +1,4 @@
-"""How large what a fleet keeps is, counted without making any of it."""
+"""Sizes of what a fleet keeps in memory and on disk, counted without allocating any of it."""
 
 from collections.abc import Sequence
 from math import prod

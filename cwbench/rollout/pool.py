@@ -1,4 +1,4 @@
-"""The trainer's side of the workers: assigns lanes and evaluations, receives results."""
+"""The trainer's side of the workers: sends requests, receives answers, replaces lost processes."""
 
 import itertools
 import time

@@ -54,14 +54,14 @@ def concatenate(xp: Any, parts: Sequence[Any]) -> Any:
     return xp.concatenate(list(parts), -1)
 
 
-def attend(xp: Any, query: Any, keys: Any, rows: Sequence[Any], places: Sequence[Any]) -> Any:
-    """The rows [..., A], weighted by how well a query fits their keys, (row + place) @ keys.
+def attend(xp: Any, query: Any, keys: Any, rows: Sequence[Any], encodings: Sequence[Any]) -> Any:
+    """The rows [..., A], weighted by how well a query fits their keys, (row + encoding) @ keys.
 
     Attention's values are the rows themselves. A bias of the keys would shift all logits alike, so
     there is none. The query goes through the keys' matrix once, instead of each row.
     """
     query = query @ keys.swapaxes(-1, -2) / math.sqrt(keys.shape[-1])
-    logits = [(query * (row + place)).sum(-1) for row, place in zip(rows, places, strict=True)]
+    logits = [(query * (row + code)).sum(-1) for row, code in zip(rows, encodings, strict=True)]
     logits = xp.stack(logits, -1)
     share = xp.exp(logits - xp.amax(logits, -1, keepdims=True))
     share = share / share.sum(-1, keepdims=True)

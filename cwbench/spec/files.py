@@ -1,4 +1,4 @@
-"""Reading text that a user wrote, whatever is in its place."""
+"""Reading text files that users wrote; anything else under their names is an error."""
 
 from pathlib import Path
 

@@ -186,11 +186,16 @@ def _is_old(file: Path) -> bool:
 
 def _this_process() -> dict[str, Any]:
     pid = os.getpid()
-    return {"host": platform.node(), "pid": pid, "started": _started(pid), "place": _place()}
+    return {
+        "host": platform.node(),
+        "pid": pid,
+        "started": _started(pid),
+        "pid_namespace": _pid_namespace(),
+    }
 
 
 @cache
-def _place() -> str:
+def _pid_namespace() -> str:
     """Where process numbers mean the same: one boot of one machine, one container."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -211,7 +216,7 @@ def _owner_lives(file: Path) -> bool | None:
         record = read_json(file)
     except (Damaged, FileNotFoundError):
         return None
-    if record.get("place") != _place() or not isinstance(record.get("pid"), int):
+    if record.get("pid_namespace") != _pid_namespace() or not isinstance(record.get("pid"), int):
         return None
     try:
         os.kill(record["pid"], 0)

@@ -49,7 +49,7 @@ def merge(sources: Sequence[Path], target: Path, *, weights: bool = False) -> Me
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The results folder at this place; an archive is unpacked for as long as it is needed."""
+    """The results folder at this path; an archive is unpacked for as long as it is needed."""
     if path.is_dir():
         _readable(path)
         yield path

@@ -24,7 +24,12 @@ ROOT = Path(__file__).parent.parent.parent
 
 def claim_elsewhere(folder: SegmentFolder) -> Path:
     """A claim by a process of another machine."""
-    owner = {"token": "other", "host": platform.node(), "pid": os.getpid(), "place": "elsewhere"}
+    owner = {
+        "token": "other",
+        "host": platform.node(),
+        "pid": os.getpid(),
+        "pid_namespace": "elsewhere",
+    }
     file = folder.path / "claim.json"
     file.write_text(json.dumps(owner))
     return file

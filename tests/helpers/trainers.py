@@ -23,7 +23,7 @@ CONTEXT.set_forkserver_preload(["torch", "pandas"])  # once for all, not in ever
 class Machine:
     """What a process takes itself for; it need not be true."""
 
-    place: str = ""  # other than this machine: nobody can tell whether the process lives
+    name: str = ""  # other than this machine: nobody can tell whether the process lives
     same_numbers: bool = False  # host, process number and start as in every other container
     clock: float = 0.0  # seconds ahead of the true time, then behind, in turns
     stop_at: int = 0  # the chunk at which it is stopped, as by Ctrl-Z
@@ -51,7 +51,7 @@ def pretending(machine: Machine, chunks: Chunks) -> Iterator[None]:
     from cwbench.store import claims, files
 
     now, touch, true = time.time, os.utime, claims._this_process()
-    mine = true | ({"place": machine.place} if machine.place else {})
+    mine = true | ({"pid_namespace": machine.name} if machine.name else {})
     mine |= {"host": "node", "pid": 7, "started": "5"} if machine.same_numbers else {}
     replaced = [
         (claims, "BEAT_SECONDS", 0.2),
@@ -59,7 +59,7 @@ def pretending(machine: Machine, chunks: Chunks) -> Iterator[None]:
         (sharing, "WAIT_SECONDS", 0.05),
         (files, "sync", lambda path: None),
         (claims, "_this_process", lambda: mine),
-        (claims, "_place", lambda: mine["place"]),
+        (claims, "_pid_namespace", lambda: mine["pid_namespace"]),
         (time, "time", lambda: now() + chunks.shift()),
         (os, "utime", lambda file: touch(file, (time.time(), time.time()))),
         (toy.StopAfter, "advance", lambda self, fleet: chunks.advance(fleet)),

@@ -39,14 +39,14 @@ def test_importance_is_the_mean_absolute_slope_of_the_squared_outputs(make_train
         ("critic.1.weight", (1, 2, 3), critic_squares),
         ("critic.norm.shift", (1, 0), critic_squares),
     ):
-        place, step, ends = (slice(None), *entry), 1e-5, []
-        value = params[name][place].clone()
+        index, step, ends = (slice(None), *entry), 1e-5, []
+        value = params[name][index].clone()
         for shifted in (value + step, value - step):
-            params[name][place] = shifted
+            params[name][index] = shifted
             ends.append(squares())
-        params[name][place] = value
+        params[name][index] = value
         expected = ((ends[0] - ends[1]) / (2 * step)).abs().mean(1)
-        assert_close(mas.importance[name][place].double(), expected, rtol=1e-3, atol=1e-7)
+        assert_close(mas.importance[name][index].double(), expected, rtol=1e-3, atol=1e-7)
 
 
 def test_signs_do_not_cancel(make_trainer: Make) -> None:

@@ -69,8 +69,8 @@ def test_old_temperatures_learn(make_trainer: Callable[..., Trainer]) -> None:
 def assert_rows_of(task: str, rows: torch.Tensor) -> None:
     """Rewards are those of this task, which has its own goal and scale."""
     env = PointMass(task, PointMassConfig(horizon=HORIZON))
-    place = rows[:, 17:19].double().numpy()
-    distance = np.linalg.norm(place - env.goal, axis=1)
+    position = rows[:, 17:19].double().numpy()
+    distance = np.linalg.norm(position - env.goal, axis=1)
     expected = env.scale * ((distance < 0.15) - distance)
     assert rows[:, 16].numpy() == pytest.approx(expected, rel=1e-3, abs=1e-3 * env.scale)
 

@@ -1,4 +1,4 @@
-"""Meta-World on its stock models, which have what the eye needs, with an off-screen camera."""
+"""Filming Meta-World: stock models, which have the visual geoms, and an off-screen camera."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Fast simulation of all fifty tasks, bit for bit what Meta-World computes.
+"""Fast simulation of all fifty tasks, bit-identical to Meta-World's.
 
 Meta-World spends most of a step in Python: name look-ups, quaternions, and a contact test that
 feeds one entry of `info`. Here the same numbers come from cached views of MuJoCo's arrays, V1's
@@ -32,7 +32,7 @@ NO_ROTATIONS, NO_SECOND_OBJECT = [0.0] * 8, [0.0] * 7
 LARGEST_SQUARE = 1e18  # of a state; beyond 1e10 MuJoCo resets the simulation
 
 # In these the episode's fixture touches or turns something while the hand settles. In the other
-# forty the settled state is the same for every vector, to the last bit, and is kept.
+# forty the settled state is bit-identical for every vector, and is kept.
 SETTLES_EVERY_RESET = {
     *("peg-unplug-side", "handle-press-side", "handle-press", "handle-pull-side", "handle-pull"),
     *("box-close", "disassemble", "door-lock", "door-unlock", "lever-pull"),

@@ -1,7 +1,7 @@
 """Slim MuJoCo models: what a task's physics needs, compiled once and cached as `.mjb`.
 
-A stock model carries every picture and every decorative geom. Without them the physics is the
-same to the last bit, a step is 9-16 % cheaper, and loading takes 5 ms instead of 165 ms.
+A stock model carries every texture and every decorative geom. Without them the physics is
+bit-identical, a step is 9-16 % cheaper, and loading takes 5 ms instead of 165 ms.
 """
 
 import hashlib
