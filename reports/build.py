@@ -227,7 +227,13 @@ def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
 
 
 def write_report(
-    study: Study, results: Path, out: Path, *, compare: str | None = None, processes: int = 2
+    study: Study,
+    results: Path,
+    out: Path,
+    *,
+    compare: str | None = None,
+    linked: bool = True,
+    processes: int = 2,
 ) -> Made:
     """The whole report folder. Figures are drawn by other processes while the tables are made."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -239,7 +245,8 @@ def write_report(
         files += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
         files.append("checklist.md")
-        index = _page(study, tables, results, out, files=files, lint=_lint(compare))
+        lint = _lint(compare)
+        index = _page(study, tables, results, out, files=files, lint=lint, linked=linked)
         for job in drawn:
             job.result()
     return Made(index, len(tables), len(plan), study.problems)

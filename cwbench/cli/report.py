@@ -22,7 +22,15 @@ from cwbench.spec.errors import unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
+from cwbench.store.merge import ARCHIVE, opened
 from cwbench.store.results import Store
+
+
+def unpacked(source: Path) -> Path:
+    """A results folder; an archive is unpacked until the command ends."""
+    if source.name.endswith(ARCHIVE) and source.is_file():
+        return click.get_current_context().with_resource(opened(source))
+    return source
 
 
 def read_study(results: Path, options: Options) -> Study:
@@ -102,6 +110,7 @@ def report(
     """Turn a results folder into tables, figures and a page.
 
     RESULTS is ./results and OUT is RESULTS/report unless given. A lone `-` is OUT: the screen.
+    RESULTS may be an archive that `cwbench merge` wrote.
     """
     given = list(paths)
     out = given.pop() if given and (given[-1] == "-" or len(given) == 2 - bool(results)) else None
@@ -112,15 +121,19 @@ def report(
         raise click.UsageError(f"{out} is a file, not a folder; give OUT another name")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
-    study = read_study(source, Options(window, level, band, against, all_cells, success))
+    folder = unpacked(source)
+    if folder != source and name is None and out is None:
+        raise click.UsageError(f"{source} is an archive: give OUT, a folder for its report")
+    study = read_study(folder, Options(window, level, band, against, all_cells, success))
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")
     if name is not None:
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
-    folder = Path(out) if out else build.report_folder(source)
-    announce(build.write_report(study, source, folder, compare=compare))
+    target = Path(out) if out else build.report_folder(source)
+    linked = folder == source
+    announce(build.write_report(study, folder, target, compare=compare, linked=linked))
 
 
 def write_report_into(results: Path, *, quiet: bool) -> None:
@@ -187,7 +200,7 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
         recipe = recipe_of(text)
     except ValueError as error:
         raise click.UsageError(f"{table}: {error}") from None
-    verdict = verify_table(text, read_study(results, recipe_options(recipe)))
+    verdict = verify_table(text, read_study(unpacked(results), recipe_options(recipe)))
     if verdict.differences:
         for line in verdict.differences:
             click.echo(line)

@@ -62,7 +62,7 @@ def opened(path: Path) -> Iterator[Path]:
 
 def _unpacked(archive: Path, into: Path) -> Path:
     try:
-        with tarfile.open(archive) as packed:
+        with tarfile.open(archive, "r:gz") as packed:
             packed.extractall(into, filter="data")
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{archive}: cannot be unpacked ({error})") from None

@@ -63,6 +63,23 @@ def test_one_table_goes_to_a_file(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "equal: 6 cells\n"
 
 
+def test_an_archive_is_read_like_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]):
+    main(["merge", "results", "--into", "study.tar.gz"])
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    table = ["--table", "cw3", "--format", "csv"]
+    texts = []
+    for source in ("results", "study.tar.gz"):
+        main(["report", source, *table])
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] and "RECALL" in texts[0]
+    assert "give OUT, a folder for its report" in fails(capsys, "report", "study.tar.gz")
+    Path("no.tar.gz").write_text("not packed")
+    assert "no.tar.gz: cannot be unpacked" in fails(capsys, "report", "no.tar.gz", "out")
+    Path("no.tar.gz").unlink()
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFixture[str]):
     main(["report", "results", "mine.csv", "--table", "cw3", "--format", "csv", "--window", "3"])
     file = folder / "mine.csv"
