@@ -68,7 +68,7 @@ def record_memory(trainer: Trainer) -> Tensor:
 
 @torch.no_grad()
 def record_states(trainer: Trainer, count: int) -> dict[str, Tensor]:
-    """A sample of the current task's transitions, with policy and values on them: [R, count, ...]."""
+    """Sampled transitions of the current task, with policy and values: [R, count, ...]."""
     parts = list(_recordings(trainer, count))
     return {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
 
