@@ -239,10 +239,10 @@ class Fleet:
         self.collecting = True
 
     def learn(self, *, pause: bool = False) -> None:
-        """Take the chunk that was asked for and learn from it.
+        """Receive the requested chunk and learn from it.
 
-        With a lag the next chunk is asked for before the updates, unless there shall be a pause
-        after them: a snapshot has no place for a chunk on its way.
+        With a lag the next chunk is requested before the updates, unless a pause follows them: a
+        snapshot cannot hold a chunk in progress.
 
         On an accelerator this only starts the work: whoever needs its result waits for it. So an
         evaluation that is due begins with the next chunk, or before a snapshot.

@@ -12,7 +12,7 @@ from cwbench.store.results import Store
 def sort_by_step(
     store: Store, segments: Sequence[Segment]
 ) -> tuple[dict[int, list[Segment]], dict[Segment, Damaged]]:
-    """Segments by the step they continue from, and those that damage keeps from training."""
+    """Segments by the step they continue from, and those whose inputs are damaged."""
     steps: dict[int, list[Segment]] = {}
     damaged: dict[Segment, Damaged] = {}
     checked: dict[str, Damaged | None] = {}  # ancestors, which several runs may share

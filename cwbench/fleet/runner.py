@@ -175,7 +175,7 @@ class SideBySide:
         return not others or (self.compiled(segments) and self.runner.room([*others, segments]))
 
     def _start(self, segments: Segments) -> None:
-        """Train what can be had of a fleet; the rest waits."""
+        """Train those segments of a fleet that can be claimed; the rest waits."""
         self.untried.difference_update(segment.id for segment in segments)
         ours, later = self.sharing.sort(segments)
         now, apart = self._at_one_step(ours)
@@ -196,9 +196,9 @@ class SideBySide:
                 training.start(self.runner.groups(training, self.pool))
 
     def _at_one_step(self, segments: Segments) -> tuple[list[Segment], list[Segment]]:
-        """Runs continue from where they are, so those at different steps train apart.
+        """Segments at the same step, which can train together, and the others.
 
-        What damage keeps from training fails here, alone.
+        A segment whose inputs are damaged fails here, alone.
         """
         steps, damaged = sort_by_step(self.runner.store, segments)
         for segment, error in damaged.items():

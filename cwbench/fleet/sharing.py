@@ -54,7 +54,7 @@ class Sharing:
         self.outcome, self.progress = outcome, progress
         self.moved = False  # since the last look
         self.ours: set[str] = set()  # segments that this process trains now
-        self.watched: set[str] = set()  # segments seen in another's hands
+        self.watched: set[str] = set()  # segments that others had claimed
         self.waiting: set[str] = set()  # segments still to come, here or elsewhere
 
     def sort(self, segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:

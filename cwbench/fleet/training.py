@@ -85,11 +85,10 @@ class Training:
             fleet.abandon()
 
     def free(self, device: torch.device) -> None:
-        """Give back what it holds, before the next one takes as much.
+        """Release its memory before the next fleet allocates as much.
 
-        A trainer and its method refer to each other, so they would stay until Python looks for
-        circles; and torch keeps a device's memory for itself, that of captured updates apart from
-        other.
+        A trainer and its method refer to each other, so only the garbage collector frees them;
+        and torch caches freed device memory, in pools that captured updates do not share.
         """
         for fleet in self.fleets:
             fleet.free()

@@ -42,7 +42,7 @@ class WeightPublisher:
             self._event.record()
 
     def check(self) -> None:
-        """Raises if the device has failed: then workers would wait for ever."""
+        """Raises if the device has failed: then workers would wait forever."""
         if self._event is not None:
             self._event.query()
 

@@ -162,7 +162,7 @@ class Streams:
     def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
-        Not made in blocks: a block of fifty large draws would be memory for nothing.
+        Not made in blocks: a block of fifty large draws would waste memory.
         """
         return _shift(to_index_bits(self._once(name, count)) * size, 38)
 

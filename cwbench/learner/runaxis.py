@@ -34,7 +34,7 @@ def global_norm(tensors: Iterable[Tensor]) -> Tensor:
 
 
 def _blocks(x: Tensor) -> Tensor:
-    """As [R, n, BLOCK] where that goes; a GPU sums the rows of a weight, far shorter, slowly."""
+    """As [R, n, BLOCK] where possible: on a GPU, sums over a weight's short rows are slow."""
     if x.is_cuda and x[0].numel() % BLOCK == 0:
         return x.reshape(len(x), -1, BLOCK)
     return x

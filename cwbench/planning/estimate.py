@@ -201,7 +201,7 @@ class Memory:
         return sum(map(self.needed, fleets)) <= self.free
 
     def _spills(self, fleet: Sequence[Segment]) -> bool:
-        """Whether one run fits a device with its replay in the host's memory (`hostmemory`)."""
+        """Whether one run fits a device with its replay in host memory (`host_memory.py`)."""
         if self.costs.device.type == "cpu":
             return False
         replay, host = self.costs.replay_bytes(fleet), torch.device("cpu")

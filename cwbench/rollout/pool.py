@@ -158,7 +158,7 @@ class Pool:
             self._failures[worker] = 0
 
     def _fail(self, key: int, text: str) -> None:
-        """Tell the owner of a fleet or evaluation; that of a closed one no longer cares."""
+        """Tell the owner of a fleet or evaluation; nobody if it has been closed."""
         owner: Owner | None = self.collectors.get(key)
         known = key in self._evaluations
         if known:

@@ -101,7 +101,7 @@ class Watchdog(threading.Thread):
     """Kills workers that are silent for longer than `timeout`, so that nobody waits for them.
 
     A thread: the process may be blocked sending to a worker or receiving from it. Silence is
-    counted in looks, not by the clock, so a process that was itself suspended accuses nobody.
+    counted in looks, not by the clock, so a process that was suspended itself kills no worker.
     """
 
     def __init__(self, workers: Sequence[WorkerProcess], timeout: float) -> None:

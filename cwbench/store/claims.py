@@ -196,7 +196,7 @@ def _this_process() -> dict[str, Any]:
 
 @cache
 def _pid_namespace() -> str:
-    """Where process numbers mean the same: one boot of one machine, one container."""
+    """Where a process id means one process: one boot of one machine, one container."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -204,7 +204,7 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks: numbers are used again."""
+    """When a process started, in the kernel's ticks: process ids are reused."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""

@@ -141,7 +141,7 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
 
 
 def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
-    """Copy next to its place and rename, so that a crash leaves no half of a segment."""
+    """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
     if target.exists():
         merged.present += 1
         return

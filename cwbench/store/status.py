@@ -9,7 +9,7 @@ from typing import Any
 from cwbench.store import claims
 from cwbench.store.results import SegmentFolder, read_experiments, read_segments
 
-# `stopped` began and is in nobody's hands now; `waiting` has not begun.
+# `stopped` began and no process trains it now; `waiting` has not begun.
 STATES = ("done", "running", "waiting", "stopped", "failed", "diverged")
 
 

@@ -92,7 +92,7 @@ def _to_bytes(model: Any) -> bytes:
 def _read(path: Path) -> bytes | None:
     """The cached binary, or None if there is none or its checksum is wrong.
 
-    MuJoCo itself would load flipped bits without a word.
+    MuJoCo itself loads damaged files without an error.
     """
     try:
         content = path.read_bytes()

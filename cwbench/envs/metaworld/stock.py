@@ -41,8 +41,8 @@ class Stock:
         return super().reset_model()  # type: ignore[misc]
 
     def _get_state_rand_vec(self) -> Vector:
-        # Object and goal too close: Meta-World draws again until it fits. It would get the same
-        # vector for ever here, so this is where the task's own rule is heard.
+        # Meta-World asks again while object and goal are too close. It would get the same vector
+        # forever, so a second request means that the task rejects it.
         if self._asked:
             raise RejectedError
         self._asked = True
@@ -68,7 +68,7 @@ def stock_class(task: str) -> type:
 
 
 def show_goal(sim: Any) -> None:
-    """What `set_task` does for a multi-task benchmark, without inventing fifty tasks first."""
+    """What `set_task` does for a multi-task benchmark, without generating fifty tasks first."""
     sim._partially_observable = False
     # Cached with a goal box of zeros; `step` would clip the goal to it.
     del sim.sawyer_observation_space
