@@ -93,7 +93,7 @@ def main() -> None:
         build.write_tables(list(build.tables_of(study, "cw3")), folder)
         table(folder)
         for figure in FIGURES:
-            figures.draw(Scores(study, study.protocols[0]), figure, folder / figure)
+            figures.draw(Scores(study, study.protocols[0]), figure, folder / figure, [".png"])
             small(folder / f"{figure}.png", figure, 1300)
 
 

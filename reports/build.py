@@ -208,10 +208,10 @@ def _drawers(processes: int, study: Study) -> Executor:
     return ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
 
 
-def _draw(protocol: int, name: str, file: Path) -> None:
+def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None:
     from cwbench.reports.figures import figures
 
-    figures.draw(_drawn_scores(protocol), name, file)
+    figures.draw(_drawn_scores(protocol), name, file, suffixes)
 
 
 def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
@@ -233,16 +233,18 @@ def write_report(
     *,
     compare: str | None = None,
     linked: bool = True,
+    png: bool = False,
     processes: int = 2,
 ) -> Made:
     """The whole report folder. Figures are drawn by other processes while the tables are made."""
+    suffixes = (".pdf", ".png") if png else (".pdf",)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     plan = figure_plan(study, out)
     with _drawers(processes, study) as pool:
-        drawn = [pool.submit(_draw, *figure) for figure in plan]
+        drawn = [pool.submit(_draw, *figure, suffixes) for figure in plan]
         tables = list(tables_of(study, compare=compare))
         files = write_tables(tables, out, [file.name for _, _, file in plan])
-        files += [f"figures/{file.name}{end}" for _, _, file in plan for end in (".pdf", ".png")]
+        files += [f"figures/{file.name}{end}" for _, _, file in plan for end in suffixes]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
         files.append("checklist.md")
         lint = _lint(compare)

@@ -92,6 +92,7 @@ def read_study(results: Path, options: Options) -> Study:
     help="Count an episode as solved by the test of Meta-World 3 or V1, at any step or at the "
     "last.  [default: v1-any next to published numbers where the runs have it, else v3-any]",
 )
+@click.option("--png", is_flag=True, help="Draw figures as PNG, too; that takes longer.")
 @click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
 def report(
     paths: tuple[str, ...],
@@ -104,6 +105,7 @@ def report(
     band: str,
     against: str | None,
     compare: str | None,
+    png: bool,
     all_cells: bool,
     success: str | None,
 ) -> None:
@@ -119,6 +121,8 @@ def report(
         raise click.UsageError(f"too many arguments: {' '.join(paths)}; at most RESULTS and OUT")
     if out not in (None, "-") and name is None and Path(out).is_file():
         raise click.UsageError(f"{out} is a file, not a folder; give OUT another name")
+    if name is not None and png:
+        raise click.UsageError("--png draws figures; --table NAME writes none")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
     folder = unpacked(source)
@@ -133,7 +137,8 @@ def report(
         return
     target = Path(out) if out else build.report_folder(source)
     linked = folder == source
-    announce(build.write_report(study, folder, target, compare=compare, linked=linked))
+    made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
+    announce(made)
 
 
 def write_report_into(results: Path, *, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""Figures for papers, as PDF and PNG."""
+"""Figures for papers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -41,6 +41,7 @@ from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
 
 Array = NDArray[np.float64]
+SUFFIXES = (".pdf", ".png")
 TICKS = 4  # steps of an axis at most: ticks take a third of the drawing
 FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
 
@@ -277,9 +278,9 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         yield f"tuning-{names.file_name(record['method'])}-{number}", partial(tuning, record)
 
 
-def draw(scores: Scores, name: str, file: Path) -> None:
-    """One figure as PDF and PNG; `file` has no suffix."""
+def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
+    """One figure, each of SUFFIXES a file; `file` has none. Each takes a drawing of its own."""
     with matplotlib.rc_context(STYLE | {"font.family": families()}):
         figure = dict(plan(scores))[name]()
-        for suffix in (".pdf", ".png"):
+        for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))

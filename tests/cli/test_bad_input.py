@@ -249,6 +249,7 @@ WORDS = [
     (["report", "--level", "nan"], "nan is not a finite number"),
     (["report", "--level", "2"], "2.0 is too large"),
     (["report", "--format", "csv"], "need --table NAME"),
+    (["report", "--table", "cw3", "--png"], "--table NAME writes none"),
     (["report", "a", "b", "c"], "too many arguments"),
     (["verify", "nowhere.tex"], "does not exist"),
     (["verify", "notable.tex"], "this is not a table"),

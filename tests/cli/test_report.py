@@ -32,7 +32,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_without_arguments_it_reads_results_and_writes_report(folder: Path):
     """In a process of its own, as figures are drawn by further ones."""
     done = subprocess.run(
-        [sys.executable, "-m", "cwbench", "report", "--compare", "paper"],
+        [sys.executable, "-m", "cwbench", "report", "--compare", "paper", "--png"],
         env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "", "HOME": str(folder)},
         capture_output=True,
         text=True,

@@ -27,7 +27,7 @@ def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
     for report in ("first", "second"):  # one after the other in one process
         with build._drawers(2, study) as pool:
             assert isinstance(pool, ThreadPoolExecutor)
-            pool.submit(build._draw, index, name, tmp_path / report).result()
+            pool.submit(build._draw, index, name, tmp_path / report, [".pdf"]).result()
         assert (tmp_path / f"{report}.pdf").stat().st_size > 0
 
 
