@@ -77,7 +77,8 @@ def new_method(name: str, folder: Path) -> None:
     for file in files:
         if file.exists():
             raise UserError(f"{file} exists", "choose another name or --folder")
-    class_name = "".join(part.capitalize() for part in stem.split("_"))
+    parts = name.replace("-", "_").split("_")
+    class_name = "".join(part[:1].upper() + part[1:] for part in parts)  # MyMethod stays
     words = {"FILE": stem, "CLASS": class_name, "NAME": name}
     for file, text in files.items():
         for word, value in words.items():
