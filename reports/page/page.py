@@ -50,7 +50,8 @@ def render(
     """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
-    live = any(run.state in ("running", "pending") for run in runs)
+    # Nothing trains on in a page that was published, or in an archive.
+    live = way is not None and any(run.state in ("running", "pending") for run in runs)
     sections = {"Training now": live_section(study, results)} if live else {}
     sections |= dict(_sections(study, tables, way))
     if way is not None:

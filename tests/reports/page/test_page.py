@@ -360,6 +360,16 @@ def test_a_running_study_loads_again_and_a_finished_one_does_not(page: Any, tmp_
     assert 'data-live="no"' in text and 'http-equiv="refresh"' not in text
 
 
+def test_nothing_trains_on_in_a_published_page(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.4)
+    live, published = (
+        build.write_page(tmp_path, tmp_path / "report", linked=linked).read_text()
+        for linked in (True, False)
+    )
+    assert 'data-live="yes"' in live and 'id="training-now"' in live
+    assert 'data-live="no"' in published and 'id="training-now"' not in published
+
+
 def test_the_page_of_the_shipped_results_opens(browser: Any):
     file = Path(__file__).parents[3] / "docs" / "results" / "index.html"
     assert "--results" not in file.read_text(encoding="utf-8")  # a folder of another machine
