@@ -10,7 +10,7 @@ with evaluations and snapshots by their number, transitions by steps, the rest o
 import argparse
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -32,7 +32,7 @@ class Stopwatch:
     """Seconds by what was done and in which phase of training; outermost calls only."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[tuple[str, str]] = Counter()
+        self.seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.phases, self.busy, self.snapshots = ["ends"], False, 0
 
     def timed(self, call: Callable[..., Any], what: str) -> Callable[..., Any]:

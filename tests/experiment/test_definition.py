@@ -116,8 +116,8 @@ def test_a_users_file(tmp_path: Path) -> None:
     assert list(made) == ["recall (lambda=1.0)", "recall"]  # 10 is the default
     assert [setup.schedule.steps_per_task for setup in made.values()] == [400, 400]
     assert [setup.network.width for setup in made.values()] == [32, 32]  # the protocol's
-    by_hand = read(str(file)).changed("paper", "7")
-    assert by_hand.seeds == (7,) and by_hand.runs()[0][0].protocol == "paper"
+    other = read(str(file)).changed("paper", "7")
+    assert other.seeds == (7,) and other.runs()[0][0].protocol == "paper"
     # A whole number for a float option means the same setting as the float: equal ids.
     same = tmp_path / "same.toml"
     same.write_text(FILE.replace("[1, 10]", "[1.0, 10.0]"))

@@ -53,7 +53,7 @@ def acting(trainer: Any, task: int) -> dict[str, Tensor]:
     }
 
 
-def test_thresholds_on_layers_made_by_hand() -> None:
+def test_thresholds_on_known_layers() -> None:
     weight = torch.tensor(
         [[[1.0, -7.0, 3.0], [-4.0, 5.0, 6.0]], [[0.1, 0.6, -0.5], [0.4, 0.3, -0.2]]]
     )

@@ -86,7 +86,7 @@ def test_temperature_learns_from_the_new_half_alone(make_trainer: Make) -> None:
     assert grad[:, :2].eq(0).all()
 
 
-def test_distillation_by_hand(make_trainer: Make) -> None:
+def test_distillation_of_known_policies(make_trainer: Make) -> None:
     method = in_task(make_trainer, 2, lambda_=3.0)
     trainer = method.trainer
     trainer.replay.annotations["policy"][:] = 0.0  # every old policy is a standard normal

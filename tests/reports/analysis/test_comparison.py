@@ -8,7 +8,7 @@ from scipy import stats
 from cwbench.reports.analysis import comparison
 
 
-def test_sign_flip_by_hand():
+def test_sign_flip_of_known_differences():
     # |1 + 2 + 3| is reached by +++ and --- only: 2 of 8 patterns.
     assert comparison.sign_flip_test(np.array([1.0, 2.0, 3.0])) == 0.25
     # |1 - 1 + 0| = 0 is reached by all.

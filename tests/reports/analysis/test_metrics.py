@@ -23,7 +23,7 @@ successes = arrays(float, (3, 4, 5, 4), elements=st.floats(0, 1))
 windows = st.integers(1, 5)
 
 
-def test_by_hand():
+def test_metrics_of_known_curves():
     assert_allclose(metrics.end_values(BY_HAND, 2)[0], [[0.75, np.nan], [0.5, 0.3]])
     assert metrics.average_performance(BY_HAND, 2) == pytest.approx([(0.5 + 0.3) / 2])
     assert metrics.forgetting(BY_HAND, 2) == pytest.approx([(0.75 - 0.5 + 0) / 2])
@@ -34,7 +34,7 @@ def test_by_hand():
     assert metrics.failed_to_learn(BY_HAND, 2).tolist() == [[0.0, 1.0]]
 
 
-def test_transfer_by_hand():
+def test_transfer_of_known_curves():
     # (0.5 - 0.2) / 0.8 = 0.375 and (0.2 - 0.6) / 0.4 = -1
     area, reference = np.array([0.5, 0.2]), np.array([0.2, 0.6])
     assert_allclose(metrics.task_transfer(area, reference), [0.375, -1.0])
