@@ -266,7 +266,6 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
                 yield name, partial(drawn, settings, average_runs, "average success")
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
-        yield "negative-transfer", partial(bars, scores, present, "negative_transfer")
         yield "differences", partial(differences, scores, present)
         yield "after-switch", partial(after_switch, scores, present)
         yield "seeds", partial(strips, scores, present)

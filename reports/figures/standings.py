@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isnan
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,8 +29,9 @@ def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
     """Names down, values across with their intervals; what they are means of as small dots."""
     for height, row in enumerate(found):
         style, got = line_style(row.setting.slot), row.estimate
-        for dot in row.runs:
-            axis.plot(dot, height + 0.25, "o", ms=1.8, color=style["color"], alpha=0.6, mew=0)
+        if len(row.runs):
+            dots = {"ms": 1.8, "color": style["color"], "alpha": 0.6, "mew": 0}
+            axis.plot(row.runs, [height + 0.25] * len(row.runs), "o", **dots)
         if not isnan(got.low):
             axis.hlines(height, got.low, got.high, color=style["color"], lw=2.5, alpha=0.45)
         axis.plot(got.value, height, "o", ms=3.5, color=style["color"])
@@ -57,6 +59,23 @@ def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
         axis.set_xlim(-0.02, 1.02)
         axis.set_title(f"{names.FAMILIES[family]}: {title}" if not index % columns else title)
         if index % columns:
+            axis.tick_params(labelleft=False)
+    return figure_of(axes)
+
+
+def metrics(scores: Scores, family: str) -> Figure:
+    """A panel per metric besides performance and forward transfer, every run a dot."""
+    found = standings.other_standings(scores, family)
+    if not found:
+        return nothing("no finished runs")
+    most = max(map(len, found.values()))
+    size = (panel_width(4, left=0.9, gap=0.15), 1.3 * ROW * max(most, 3))
+    axes = grid(len(found), columns=4, size=size, gap=(0.15, 0.55), margin=(0.9, 0.3, 0.1, 0.35))
+    for index, (axis, (metric, rows)) in enumerate(zip(axes, found.items(), strict=True)):
+        draw_rows(axis, rows)
+        axis.locator_params(axis="x", nbins=3)
+        axis.set_title("\n".join(wrap(names.METRICS[metric].title, 22)), fontsize=7, y=1.0, pad=3)
+        if index % 4:
             axis.tick_params(labelleft=False)
     return figure_of(axes)
 
@@ -134,6 +153,8 @@ def plan(scores: Scores, families: Sequence[str]) -> dict[str, Callable[[], Figu
         "aggregates": partial(aggregates, scores, families),
         "ranks": partial(ranks, scores, families),
     }
+    for family in families:
+        found[f"{family}-metrics"] = partial(metrics, scores, family)
     for name, (places_of, title) in TRADEOFFS.items():
         found[name] = partial(tradeoff, scores, families, places_of, title)
     return found

@@ -53,13 +53,13 @@ def comparison_section(scores: Scores) -> str:
 
 
 def _family(scores: Scores, family: str) -> str:
-    rows = [*_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
+    rows = [_transfer(scores, family), *_aggregates(scores, family), _ranks(scores, family)]
     plots = [_after_switch(scores, family), _profile(scores, family), *_tradeoffs(scores, family)]
     if not any([*rows, *plots]):  # nothing has ended
         return ""
     return (
-        f"<h3>{escape(names.FAMILIES[family])}</h3>"
-        f'<div class="forests">{"".join(rows)}</div>{differences(scores, family)}'
+        f'<h3>{escape(names.FAMILIES[family])}</h3><div class="forests">{"".join(rows)}</div>'
+        f"{_others(scores, family)}{differences(scores, family)}"
         f'<div class="charts">{"".join(plots)}</div>'
     )
 
@@ -84,14 +84,23 @@ def _rows(found: Sequence[Standing], title: str, bounds: Range | None = None) ->
     return row_plot(rows, bounds or span(ends), title=title)
 
 
-def _transfer(scores: Scores, family: str) -> list[str]:
-    return [
-        _rows(standings.standings(scores, family, metric), title)
-        for metric, title in (
-            ("forward_transfer", "Forward transfer"),
-            ("negative_transfer", "Negative transfer (0 or less is good)"),
-        )
+def _transfer(scores: Scores, family: str) -> str:
+    found = standings.standings(scores, family, "forward_transfer")
+    return _rows(found, "Forward transfer")
+
+
+def _others(scores: Scores, family: str) -> str:
+    """Other metrics, folded."""
+    charts = [
+        _rows(rows, names.METRICS[metric].title)
+        for metric, rows in standings.other_standings(scores, family).items()
     ]
+    return (
+        f"<details><summary>Other metrics</summary>"
+        f'<div class="forests">{"".join(charts)}</div></details>'
+        if charts
+        else ""
+    )
 
 
 def _aggregates(scores: Scores, family: str) -> list[str]:

@@ -74,6 +74,28 @@ def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
     return found
 
 
+# What is drawn of a method besides performance and forward transfer.
+OTHER_METRICS = (
+    "forgetting",
+    "anytime_performance",
+    "worst_task",
+    "minimum_after_learning",
+    "later_transfer",
+    "area_gain",
+    "negative_transfer",
+)
+
+
+def other_standings(scores: Scores, family: str) -> dict[str, list[Standing]]:
+    """Metric -> standings, of the metrics that any setting has."""
+    found = {metric: standings(scores, family, metric) for metric in OTHER_METRICS}
+    return {
+        metric: rows
+        for metric, rows in found.items()
+        if not all(isnan(row.estimate.value) for row in rows)
+    }
+
+
 def after_switch(scores: Scores, setting: Setting) -> Curve:
     """Change of old tasks after a switch, one value per seed: the mean over its sequences."""
     groups = [group for group in setting.groups if not group.joint]

@@ -10,7 +10,7 @@ from cwbench.reports.tables.orders import orders
 
 def test_a_mean_and_a_dot_per_order(with_orders: Scores):
     [axis] = dict(plan(with_orders))["orders"]().axes
-    *dots, mean = (float(np.asarray(line.get_xdata())[0]) for line in axis.lines)
+    dots, [mean] = (np.asarray(line.get_xdata(), float) for line in axis.lines)
     assert len(dots) == 3
     assert np.mean(dots) == pytest.approx(mean)
     assert mean == pytest.approx(orders(with_orders)[0].rows[0][1][0].value)

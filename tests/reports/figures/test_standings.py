@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 
 from cwbench.reports import build
+from cwbench.reports.analysis.names import METRICS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.figures import figures, standings, style
+from cwbench.reports.tables.headline import stacked
 from cwbench.reports.tables.standings import aggregate_table
 
 
@@ -38,3 +41,19 @@ def test_every_figure_is_as_wide_as_a_column_or_the_text(scores: Scores):
     for name, make in figures.plan(scores):
         width = make().get_size_inches()[0]
         assert width <= style.TEXT_WIDTH + 0.01, (name, width)
+
+
+def test_other_metrics_are_those_of_their_tables(scores: Scores):
+    axes = dict(figures.plan(scores))["cw3-metrics"]().axes
+    drawn = {axis.get_title().replace("\n", " "): axis for axis in axes}
+    assert len(drawn) == 7
+    for metric in ("worst_task", "negative_transfer"):
+        axis = drawn[METRICS[metric].title]
+        runs, dots = (list(map(xs, axis.lines[start::2])) for start in (0, 1))
+        assert [len(values) for values in runs] == [10] * 6
+        [block] = stacked(scores, "cw3", (metric,))
+        assert np.ravel(dots) == pytest.approx([cell.value for cell in block.rows[-1][1]])
+
+
+def xs(line: Line2D) -> list[float]:
+    return list(np.asarray(line.get_xdata(), float))

@@ -49,7 +49,7 @@ def test_nothing_is_drawn_before_a_run_has_ended(tmp_path: Path) -> None:
 
 def test_what_a_switch_does_and_who_beats_whom_are_drawn(scores: Scores) -> None:
     section = overview.comparison_section(scores)
-    assert "Old tasks after a switch" in section and "Negative transfer" in section
+    assert "Old tasks after a switch" in section and "Negative Transfer" in section
     matrix = section[section.index("Differences in average performance") :]
     pair = comparisons.pairs(scores, "cw3", "average_performance")[0]
     value = pair.differences.mean()
