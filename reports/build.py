@@ -48,7 +48,7 @@ class Made:
 
 
 def report_folder(results: Path) -> Path:
-    """Where the report of a results folder goes unless another place is given."""
+    """Where the report of a results folder goes unless another folder is given."""
     return results / "report"
 
 

@@ -125,8 +125,8 @@ def _protocols(
 
 def rows_of(table: pd.DataFrame) -> dict[str, Rows]:
     """Run -> its rows."""
-    places = table.groupby("run", sort=False).indices
-    return {str(run): np.asarray(rows) for run, rows in places.items()}
+    indices_of_runs = table.groupby("run", sort=False).indices
+    return {str(run): np.asarray(rows) for run, rows in indices_of_runs.items()}
 
 
 def _by_run(
@@ -217,13 +217,13 @@ def _fill(
     kind = "evals.csv" if target.ndim == 3 else "train.csv"
     step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
     position, evaluation = protocol.evaluation(step)
-    place: tuple[Count, ...] = (position, evaluation)
+    cells: tuple[Count, ...] = (position, evaluation)
     wrong = (episodes < 0) | ~((successes >= 0) & (successes <= episodes))  # NaN is wrong, too
     wrong |= (evaluation < 0) | (position >= len(target))
     if target.ndim == 3:
         tested = rows["eval_position"]
         wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
-        place = (position, evaluation, tested)
+        cells = (position, evaluation, tested)
     problems += [
         f"{run} {kind}: {successes[bad]:g} successes in {episodes[bad]} episodes at step "
         f"{step[bad]} cannot be right; not used"
@@ -232,7 +232,7 @@ def _fill(
     if (count := int(wrong.sum())) > 3:
         problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
     use = ~wrong & (episodes > 0)
-    target[tuple(axis[use] for axis in place)] = successes[use] / episodes[use]
+    target[tuple(axis[use] for axis in cells)] = successes[use] / episodes[use]
 
 
 def _fill_more(target: Array, rows: Mapping[str, Count], column: str, protocol: Protocol) -> None:

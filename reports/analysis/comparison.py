@@ -88,8 +88,8 @@ def iqm(scores: Array) -> Array:
     """
     scores = np.sort(scores, axis=-1)  # NaN last
     known = (~np.isnan(scores)).sum(-1, keepdims=True)
-    place, cut = np.arange(scores.shape[-1]), known // 4
-    kept = (place >= cut) & (place < known - cut)
+    rank, cut = np.arange(scores.shape[-1]), known // 4
+    kept = (rank >= cut) & (rank < known - cut)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(kept, scores, 0.0).sum(-1) / kept.sum(-1))
 

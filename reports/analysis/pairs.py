@@ -32,11 +32,11 @@ class PairMatrices:
     @property
     def firsts(self) -> dict[int, str]:
         """Number and name of every first task that was asked for, in order."""
-        return {place[0]: group.tasks[0] for place, group in sorted(self.groups.items())}
+        return {pair[0]: group.tasks[0] for pair, group in sorted(self.groups.items())}
 
     @property
     def seconds(self) -> dict[int, str]:
-        found = {place[1]: group.tasks[1] for place, group in self.groups.items()}
+        found = {pair[1]: group.tasks[1] for pair, group in self.groups.items()}
         return dict(sorted(found.items()))
 
     @property
@@ -78,19 +78,19 @@ def per_run(group: Group, window: int) -> dict[str, Array]:
 
 def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
     """Matrices of one setting from its groups on the pairs of one sequence."""
-    places = {pair_ids(group.sequence): group for group in groups}
-    runs = {place: per_run(group, scores.window) for place, group in places.items()}
-    size = 1 + max(max(place) for place in places)
+    by_pair = {pair_ids(group.sequence): group for group in groups}
+    runs = {pair: per_run(group, scores.window) for pair, group in by_pair.items()}
+    size = 1 + max(max(pair) for pair in by_pair)
     values, averages = {}, {}
     for name in QUANTITIES:
         values[name] = np.full((size, size), np.nan)
-        for place, one in runs.items():
+        for pair, one in runs.items():
             if not np.isnan(one[name]).all():
-                values[name][place] = np.nanmean(one[name])
-        rows, seeds = align(list(places.values()), [one[name][None] for one in runs.values()])
+                values[name][pair] = np.nanmean(one[name])
+        rows, seeds = align(list(by_pair.values()), [one[name][None] for one in runs.values()])
         averages[name] = _average(scores, rows, seeds)
     of = names.pairs_of(groups[0].sequence)
-    return PairMatrices(groups[0].title, of, values, averages, places)
+    return PairMatrices(groups[0].title, of, values, averages, by_pair)
 
 
 def _average(scores: Scores, rows: Array, seeds: int) -> Score:

@@ -96,11 +96,11 @@ def wrong_tasks(loaded: Runs) -> Iterator[str]:
     runs, tested = loaded.evals["run"].factorize()[0], loaded.evals["eval_task"].factorize()[0]
     position = loaded.evals["eval_position"].to_numpy(np.int64)
     _, rows = np.unique((runs * 1000 + position) * 1000 + tested, return_index=True)
-    places = loaded.evals.iloc[rows][["run", "eval_position", "eval_task"]]
-    for run, place, task in places.itertuples(index=False):
-        wanted = tasks.get((run, place))
+    firsts = loaded.evals.iloc[rows][["run", "eval_position", "eval_task"]]
+    for run, index, task in firsts.itertuples(index=False):
+        wanted = tasks.get((run, index))
         if wanted != task:
-            yield f"{run}: evaluations at position {place} are of {task!r}, not of {wanted!r}"
+            yield f"{run}: evaluations at position {index} are of {task!r}, not of {wanted!r}"
 
 
 def uneven_references(study: Study) -> Iterator[str]:

@@ -119,16 +119,16 @@ class Scores:
             return nothing("a single task has no earlier ones")
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
-    def task_score(self, places: Sequence[tuple[Group, int]], metric: str) -> Score:
+    def task_score(self, positions: Sequence[tuple[Group, int]], metric: str) -> Score:
         """The metric of one task, averaged over the positions where it occurs."""
-        groups = [group for group, _ in places]
+        groups = [group for group, _ in positions]
         if metric != "average_performance" and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:
-            return self._transfer([[place] for place in places], metric)
+            return self._transfer([[position] for position in positions], metric)
         values = [
             PER_TASK[metric](group.complete, self.window)[:, [position]].T
-            for group, position in places
+            for group, position in positions
         ]
         rows, seeds = align(groups, values)
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
@@ -148,12 +148,12 @@ class Scores:
         parts = [[(g, i) for g, i in part if i > 0 or kind.first] for part in parts]
         if not all(parts):
             return nothing("a single task has no later ones")
-        places = [place for part in parts for place in part]
-        reference = self.reference_of(places[0][0])
-        tasks = [group.tasks[index] for group, index in places]
+        positions = [position for part in parts for position in part]
+        reference = self.reference_of(positions[0][0])
+        tasks = [group.tasks[index] for group, index in positions]
         if reference.missing(tasks):
             return nothing(reference.why(tasks))
-        if not all(values_of(place, None) for place in places):
+        if not all(values_of(position, None) for position in positions):
             return nothing("no finished run")
         statistic, groups, seeds = transfer_statistic(parts, reference, kind, self.window)
         value = estimate(

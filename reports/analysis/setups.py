@@ -37,13 +37,13 @@ def titles(setups: Setups) -> tuple[str, ...]:
 
 
 def slots(setups: Setups) -> list[int]:
-    """Place of each setting in the palette: a method keeps its own in every figure."""
+    """Index of each setting in the palette: a method keeps its own in every figure."""
     free = iter(range(len(names.METHODS), 1000))
     taken: set[int] = set()
     found = []
     for groups in setups.values():
         own = names.method_order(groups[0].method)[0]
-        place = own if own < len(names.METHODS) and own not in taken else next(free)
-        taken.add(place)
-        found.append(place)
+        slot = own if own < len(names.METHODS) and own not in taken else next(free)
+        taken.add(slot)
+        found.append(slot)
     return found

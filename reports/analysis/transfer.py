@@ -73,12 +73,12 @@ def statistic(
 
     Each part's positions are combined by the metric; the result is the mean over parts.
     """
-    places = [place for part in parts for place in part]
+    positions = [position for part in parts for position in part]
     last = window if metric.end_values else None
-    ours = [values_of(place, last) for place in places]
-    found = reference.rows([group.tasks[index] for group, index in places], last)
+    ours = [values_of(position, last) for position in positions]
+    found = reference.rows([group.tasks[index] for group, index in positions], last)
     theirs = [dict(zip(seeds, values, strict=True)) for values, seeds in found]
-    shared = [shared_seeds(place, reference) for place in places]
+    shared = [shared_seeds(position, reference) for position in positions]
     for index, same in enumerate(shared):
         if common := same & ours[index].keys() & theirs[index].keys():
             ours[index], theirs[index] = (only(row[index], common) for row in (ours, theirs))

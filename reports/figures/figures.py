@@ -138,9 +138,9 @@ def task_curves(setups: Setups) -> Figure:
             _strips(axes[group.sequence], steps(group), curves, each, slot)
     for sequence, axis in axes.items():
         count = len(tasks[sequence])
-        places = [1.15 * (count - 1 - position) for position in range(count)]
-        axis.hlines(places, *axis.get_xlim(), color="0.85", lw=0.5, zorder=0)
-        axis.set_yticks([place + 0.5 for place in places], tasks[sequence], fontsize=6)
+        heights = [1.15 * (count - 1 - position) for position in range(count)]
+        axis.hlines(heights, *axis.get_xlim(), color="0.85", lw=0.5, zorder=0)
+        axis.set_yticks([place + 0.5 for place in heights], tasks[sequence], fontsize=6)
         axis.tick_params(axis="y", length=0)
         axis.set_ylim(-0.05, 1.15 * count)
     return figure_of(list(axes.values()))

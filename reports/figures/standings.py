@@ -20,7 +20,7 @@ from cwbench.reports.figures.style import (
     panel_width,
 )
 from cwbench.reports.tables import standings
-from cwbench.reports.tables.standings import Place, Standing
+from cwbench.reports.tables.standings import Point, Standing
 
 ROW = 0.16  # inches
 
@@ -91,9 +91,9 @@ def ranks(scores: Scores, families: Sequence[str]) -> Figure:
     axes = grid(len(found), columns=2, size=size, gap=(1.0, 0.7), margin=(0.9, 0.45, 0.3, 0.3))
     for axis, (family, (rows, joined)) in zip(axes, found.items(), strict=True):
         draw_rows(axis, rows)
-        places = {row.setting.title: height for height, row in enumerate(rows)}
+        height_of = {row.setting.title: height for height, row in enumerate(rows)}
         for index, group in enumerate(joined):
-            heights = [places[title] for title in group]
+            heights = [height_of[title] for title in group]
             x = len(rows) + 0.35 + 0.15 * index
             axis.vlines(x, min(heights) - 0.2, max(heights) + 0.2, color="black", lw=1.5)
         axis.set_xlim(0.8, len(rows) + 0.4 + 0.15 * len(joined))
@@ -105,19 +105,19 @@ def ranks(scores: Scores, families: Sequence[str]) -> Figure:
 def tradeoff(
     scores: Scores,
     families: Sequence[str],
-    places_of: Callable[[Scores, str], list[Place]],
+    points_of: Callable[[Scores, str], list[Point]],
     title: str,
 ) -> Figure:
     """Average performance up, something it may cost across; published points are grey."""
-    found = {f: places for f in families if (places := places_of(scores, f))}
+    found = {f: points for f in families if (points := points_of(scores, f))}
     if not found:
         return nothing(f"no finished runs with {title}")
     size = (panel_width(min(2, len(found)), left=0.5, gap=0.5), 2.0)
     axes = grid(len(found), columns=2, size=size, gap=(0.5, 0.7), margin=(0.5, 0.45, 0.1, 0.3))
-    for axis, (family, places) in zip(axes, found.items(), strict=True):
-        for place in places:
-            _cross(axis, place)
-        if places_of is standings.against_memory:
+    for axis, (family, points) in zip(axes, found.items(), strict=True):
+        for point in points:
+            _cross(axis, point)
+        if points_of is standings.against_memory:
             axis.set_xscale("log")
         axis.margins(x=0.15)
         axis.set_ylim(-0.02, 1.06)
@@ -127,21 +127,21 @@ def tradeoff(
     return figure_of(axes)
 
 
-def _cross(axis: Axes, place: Place) -> None:
-    own = place.slot >= 0
-    colour = COLOURS[place.slot % len(COLOURS)] if own else "0.65"
-    (x, left, right), (y, low, high) = place.x, place.y
+def _cross(axis: Axes, point: Point) -> None:
+    own = point.slot >= 0
+    colour = COLOURS[point.slot % len(COLOURS)] if own else "0.65"
+    (x, left, right), (y, low, high) = point.x, point.y
     if not isnan(left):
         axis.hlines(y, left, right, color=colour, lw=1)
     if not isnan(low):
         axis.vlines(x, low, high, color=colour, lw=1)
     axis.plot(x, y, "o" if own else "x", ms=3.5, color=colour)
     axis.annotate(
-        place.method, (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour
+        point.method, (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour
     )
 
 
-TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Place]], str]] = {
+TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Point]], str]] = {
     "performance-transfer": (standings.against_transfer, "forward transfer"),
     "performance-memory": (standings.against_memory, "bytes of replay memory and parameters"),
 }
@@ -155,6 +155,6 @@ def plan(scores: Scores, families: Sequence[str]) -> dict[str, Callable[[], Figu
     }
     for family in families:
         found[f"{family}-metrics"] = partial(metrics, scores, family)
-    for name, (places_of, title) in TRADEOFFS.items():
-        found[name] = partial(tradeoff, scores, families, places_of, title)
+    for name, (points_of, title) in TRADEOFFS.items():
+        found[name] = partial(tradeoff, scores, families, points_of, title)
     return found

@@ -30,7 +30,7 @@ STYLE = "".join(
 POINTS = 60_000  # of all lines together: about 1.5 MB
 FEWEST, MOST = 40, 400  # of one line
 
-Setting = tuple[int, str, Group]  # place in the palette, title, runs
+Setting = tuple[int, str, Group]  # index in the palette, title, runs
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def steps(group: Group) -> Array:
 
 
 def _axes(group: Group, what: str, bounds: Range, height: int = 300) -> Axes:
-    ends = [group.protocol.steps * (place + 1.0) for place in range(len(group.tasks))]
+    ends = [group.protocol.steps * (position + 1.0) for position in range(len(group.tasks))]
     return Axes(
         label=f"{names.sequence_title(group.sequence)}: {what}",
         x=(0.0, ends[-1]),

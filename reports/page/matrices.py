@@ -75,12 +75,12 @@ def pair_figure(found: PairMatrices, name: str, window: int) -> str:
     return _grid(caption, list(rows.values()), list(columns.values()), cells)
 
 
-def _pair_cell(found: PairMatrices, name: str, place: tuple[int, int], window: int) -> str:
-    pair = escape(f"{found.firsts[place[0]]} → {found.seconds[place[1]]}")
-    group = found.groups.get(place)
+def _pair_cell(found: PairMatrices, name: str, index: tuple[int, int], window: int) -> str:
+    pair = escape(f"{found.firsts[index[0]]} → {found.seconds[index[1]]}")
+    group = found.groups.get(index)
     if group is None:
         return f'<td class="part" style="--p:0%" title="{pair}\nnot asked for"></td>'
-    value = found.values[name][place]
+    value = found.values[name][index]
     if np.isnan(value):
         share = f"{100 * group.progress:.0f} %"
         body = link(f"g-{group.key}", share)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.standings import Place
+from cwbench.reports.tables.standings import Point
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
@@ -24,7 +24,7 @@ NAMED = 6  # tasks that have their names above a plot
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line with its band. `slot` is its place in the palette."""
+    """One line with its band. `slot` is its index in the palette."""
 
     slot: int
     name: str
@@ -62,7 +62,7 @@ class Scatter:
     label: str
     x_title: str
     y_title: str
-    points: Sequence[Place] = field(default_factory=tuple)
+    points: Sequence[Point] = field(default_factory=tuple)
     log: bool = False  # x on a logarithmic scale, in bytes
 
 
@@ -160,9 +160,9 @@ def _band(line: Line, axes: Axes, keep: NDArray[np.int64]) -> str:
 def _y_axis(bounds: Range) -> str:
     out = []
     for value in ticks(*bounds):
-        place = f"{100 - scaled(np.array(value), bounds) / 10:.2f}%"
-        out.append(f'<line class="grid" x1="0" x2="100%" y1="{place}" y2="{place}"/>')
-        out.append(f'<text class="y" x="-6" y="{place}">{short(value)}</text>')
+        height = f"{100 - scaled(np.array(value), bounds) / 10:.2f}%"
+        out.append(f'<line class="grid" x1="0" x2="100%" y1="{height}" y2="{height}"/>')
+        out.append(f'<text class="y" x="-6" y="{height}">{short(value)}</text>')
     return "".join(out)
 
 
@@ -253,10 +253,10 @@ def scatter_plot(plot: Scatter) -> str:
     if plot.log:
         x_values = [log10(value) for value in x_values]
     x_range, y_range = span([np.array(x_values)]), span([np.array([*y_values, 0.0, 1.0])])
-    places = _label_places([_share(point.y[0], y_range) for point in plot.points])
+    heights = _label_heights([_share(point.y[0], y_range) for point in plot.points])
     body = "".join(
         _point(point, plot, (x_range, y_range), label)
-        for point, label in zip(plot.points, places, strict=True)
+        for point, label in zip(plot.points, heights, strict=True)
     )
     return (
         f'<figure class="chart scatter"><figcaption><b>{escape(plot.label)}</b></figcaption>'
@@ -266,30 +266,30 @@ def scatter_plot(plot: Scatter) -> str:
     )
 
 
-def _label_places(heights: Sequence[float], gap: float = 5.0) -> list[float]:
+def _label_heights(heights: Sequence[float], gap: float = 5.0) -> list[float]:
     """Per cent of the height where names are written: near their points, not on each other."""
-    places = dict.fromkeys(range(len(heights)), 0.0)
+    placed = dict.fromkeys(range(len(heights)), 0.0)
     last = -gap
-    for index in sorted(places, key=lambda index: heights[index]):
-        last = places[index] = max(heights[index], last + gap)
-    return list(places.values())
+    for index in sorted(placed, key=lambda index: heights[index]):
+        last = placed[index] = max(heights[index], last + gap)
+    return list(placed.values())
 
 
 def _scatter_ticks(plot: Scatter, bounds: Range) -> str:
     low, high = bounds
-    places = ticks(low, high)
+    shown = ticks(low, high)
     if plot.log:
         decades = range(floor(low), floor(high) + 1)
         found = [log10(k) + decade for decade in decades for k in (1, 2, 5)]
-        places = [value for value in found if low <= value <= high]
+        shown = [value for value in found if low <= value <= high]
     return "".join(
         f'<text class="x" x="{_share(value, bounds):.2f}%" y="100%">'
         f"{short(10**value) + 'B' if plot.log else f'{value:g}'}</text>"
-        for value in places
+        for value in shown
     )
 
 
-def _point(point: Place, plot: Scatter, ranges: tuple[Range, Range], label: float) -> str:
+def _point(point: Point, plot: Scatter, ranges: tuple[Range, Range], label: float) -> str:
     x_range, y_range = ranges
     across = [log10(value) if plot.log else value for value in point.x]
     x, left, right = (_share(v, x_range) if not isnan(v) else v for v in across)
@@ -310,7 +310,7 @@ def _point(point: Place, plot: Scatter, ranges: tuple[Range, Range], label: floa
     )
 
 
-def _said(point: Place, plot: Scatter) -> str:
+def _said(point: Point, plot: Scatter) -> str:
     across = short(point.x[0]) if plot.log else number(point.x[0])
     where = f"{plot.x_title} {across}, {plot.y_title} {number(point.y[0])}"
     return f"{point.method}{'' if point.slot >= 0 else ', published'}: {where}"

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 THRESHOLD = 0.8  # "learned", for the time it takes
 FAILED = 0.5  # "not learned", for the count
 
-Places = list[tuple[Group, int]]
+Positions = list[tuple[Group, int]]
 
 
 def tasks(scores: Scores, family: str) -> tuple[Block, ...]:
@@ -90,7 +90,7 @@ def _recovery(scores: Scores, groups: Sequence[Group]) -> Cell:
 
 
 def _per_task(
-    scores: Scores, family: str, title: str, cell: Callable[[Places], Cell], bold: bool = False
+    scores: Scores, family: str, title: str, cell: Callable[[Positions], Cell], bold: bool = False
 ) -> Block:
     """A row per task, a column per method."""
     setups = main_setups(scores.study.of(scores.protocol, family))
@@ -104,37 +104,38 @@ def _per_task(
     return Block(title, "Task", titles(setups), tuple(rows))
 
 
-def _task_score(scores: Scores, places: Places, metric: str) -> Cell:
-    cell = empty_cell([group for group, _ in places])
-    return replace(cell, score=scores.task_score(places, metric)) if places else cell
+def _task_score(scores: Scores, positions: Positions, metric: str) -> Cell:
+    cell = empty_cell([group for group, _ in positions])
+    return replace(cell, score=scores.task_score(positions, metric)) if positions else cell
 
 
-def _known(places: Places, values: list[Array]) -> Array:
+def _known(positions: Positions, values: list[Array]) -> Array:
     """All runs' values of [R, N] arrays at their positions, without the unfinished ones."""
-    found = [value[:, position] for (_, position), value in zip(places, values, strict=True)]
+    found = [value[:, position] for (_, position), value in zip(positions, values, strict=True)]
     flat = np.concatenate(found) if found else np.array([])
     return np.asarray(flat[~np.isnan(flat)])
 
 
-def _steps_to_threshold(places: Places) -> Cell:
+def _steps_to_threshold(positions: Positions) -> Cell:
     """Median over runs, and how many reached it at all."""
-    need = [metrics.evaluations_to_threshold(group.complete, THRESHOLD) for group, _ in places]
-    evaluations = _known(places, need)
+    need = [metrics.evaluations_to_threshold(group.complete, THRESHOLD) for group, _ in positions]
+    evaluations = _known(positions, need)
     if not len(evaluations):
-        return empty_cell([group for group, _ in places])
-    schedule = places[0][0].protocol.schedule
+        return empty_cell([group for group, _ in positions])
+    schedule = positions[0][0].protocol.schedule
     middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
     steps = min(middle * schedule["eval_every"], schedule["steps_per_task"])
     reached = f"{np.isfinite(evaluations).sum()}/{len(evaluations)}"
     text = f"{steps / 1000:g}k ({reached})" if np.isfinite(middle) else f"never ({reached})"
-    return replace(empty_cell([group for group, _ in places]), text=text)
+    return replace(empty_cell([group for group, _ in positions]), text=text)
 
 
-def _failures(scores: Scores, places: Places) -> Cell:
+def _failures(scores: Scores, positions: Positions) -> Cell:
     failed = _known(
-        places, [metrics.failed_to_learn(g.complete, scores.window, FAILED) for g, _ in places]
+        positions,
+        [metrics.failed_to_learn(g.complete, scores.window, FAILED) for g, _ in positions],
     )
-    cell = empty_cell([group for group, _ in places])
+    cell = empty_cell([group for group, _ in positions])
     return replace(cell, text=f"{failed.sum():.0f} of {len(failed)}") if len(failed) else cell
 
 
@@ -142,7 +143,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
     """The single-task runs: what a task is worth without any other."""
     rows = []
     for group in scores.study.of(scores.protocol, "single"):
-        places = [(group, 0)]
+        positions = [(group, 0)]
         area = metrics.area(group.complete)[:, 0]
         values, seeds = align([group], [area[None]])
         cell, score = empty_cell([group]), scores.score([group], "average_performance")
@@ -150,7 +151,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
         name = f"{group.tasks[0]}, {group.title}"
         end = replace(cell, score=score)
         rows.append(
-            (name, (end, area_cell, _steps_to_threshold(places), _failures(scores, places)))
+            (name, (end, area_cell, _steps_to_threshold(positions), _failures(scores, positions)))
         )
     columns = ("End value", "Area", f"Steps to {THRESHOLD:g}", "Failed to learn")
     return (Block("", "Task and method", columns, tuple(rows)),)

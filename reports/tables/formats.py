@@ -216,9 +216,9 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
     for block in table.blocks:
         for name, cells in block.rows:
             for column, cell in zip(block.full_columns, cells, strict=True):
-                place = [*map(inert, (block.title, name, column))]
+                labels = [*map(inert, (block.title, name, column))]
                 if cell.score is None:
-                    writer.writerow([*place, inert(cell.text), *[""] * (len(CSV_COLUMNS) - 4)])
+                    writer.writerow([*labels, inert(cell.text), *[""] * (len(CSV_COLUMNS) - 4)])
                     continue
                 got = cell.score.estimate
                 numbers = [got.value, *(end for kind in INTERVALS for end in got.ends(kind))]
@@ -228,7 +228,7 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
                     int(interval in cell.bold),
                     inert(cell.why),
                 ]
-                writer.writerow([*place, *map(digits, numbers), *counts])
+                writer.writerow([*labels, *map(digits, numbers), *counts])
     return stream.getvalue() + f"# {' '.join(footer_text(table, interval).splitlines())}\n"
 
 

@@ -43,7 +43,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Place:
+class Point:
     """A method in the plane; (value, low, high) each. Slot -1: a published one."""
 
     slot: int
@@ -204,26 +204,26 @@ def triple(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def against_transfer(scores: Scores, family: str) -> list[Place]:
+def against_transfer(scores: Scores, family: str) -> list[Point]:
     """Forward transfer across, average performance up; published means in grey."""
     across = standings(scores, family, "forward_transfer")
     up = standings(scores, family, "average_performance")
     found = [
-        Place(a.setting.slot, a.setting.title, triple(a.estimate), triple(b.estimate))
+        Point(a.setting.slot, a.setting.title, triple(a.estimate), triple(b.estimate))
         for a, b in zip(across, up, strict=True)
         if not isnan(a.estimate.value) and not isnan(b.estimate.value)
     ]
-    return found + published_places(scores, family) if found else []
+    return found + published_points(scores, family) if found else []
 
 
-def against_memory(scores: Scores, family: str) -> list[Place]:
+def against_memory(scores: Scores, family: str) -> list[Point]:
     """Bytes kept across (largest replay memory and parameters), average performance up."""
     found = []
     for row in standings(scores, family, "average_performance"):
         size = memory(scores, row.setting)
         if size and not isnan(row.estimate.value):
-            place = (float(size), nan, nan)
-            found.append(Place(row.setting.slot, row.setting.title, place, triple(row.estimate)))
+            x = (float(size), nan, nan)
+            found.append(Point(row.setting.slot, row.setting.title, x, triple(row.estimate)))
     return found
 
 
@@ -235,7 +235,7 @@ def memory(scores: Scores, setting: Setting) -> int:
     return replay + BYTES * max((int(one.get("parameters", 0)) for one in known), default=0)
 
 
-def published_places(scores: Scores, family: str) -> list[Place]:
+def published_points(scores: Scores, family: str) -> list[Point]:
     """The paper's means over the sequences at hand, of methods that have them all."""
     rows = [sequence.removeprefix(f"{family}-") for sequence in sequences_of(scores, family)]
     cells = {
@@ -252,5 +252,5 @@ def published_places(scores: Scores, family: str) -> list[Place]:
         if rows and not np.isnan([*x, *y]).any():
             x_mean, y_mean = float(np.mean(x)), float(np.mean(y))
             title = names.method_title(method)
-            found.append(Place(-1, title, (x_mean, nan, nan), (y_mean, nan, nan)))
+            found.append(Point(-1, title, (x_mean, nan, nan), (y_mean, nan, nan)))
     return found

@@ -16,7 +16,7 @@ from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
 
-Place = tuple[str, str, int, str]  # block, row, index and title of the column
+CellKey = tuple[str, str, int, str]  # block, row, index and title of the column
 _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 
@@ -89,13 +89,13 @@ def verify(text: str, study: Study) -> Verdict:
     read = READERS[recipe["format"]]
     old, new = read(text), read(again)
     differences = []
-    for place in dict.fromkeys([*old, *new]):
-        if old.get(place) != new.get(place):
-            block, row, _, column = place
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            block, row, _, column = key
             where = ", ".join(filter(None, [block, f"row {row}", f"column {column}"]))
             differences.append(
-                f"{where}: the file has {old.get(place, 'no such cell')!r}, "
-                f"the results give {new.get(place, 'no such cell')!r}"
+                f"{where}: the file has {old.get(key, 'no such cell')!r}, "
+                f"the results give {new.get(key, 'no such cell')!r}"
             )
     return Verdict(len(new), differences)
 
@@ -103,9 +103,9 @@ def verify(text: str, study: Study) -> Verdict:
 LATEX_TITLE = re.compile(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{(?:\\underline\{)?([^}]*)\}+ \\\\")
 
 
-def _latex_cells(text: str) -> dict[Place, str]:
+def _latex_cells(text: str) -> dict[CellKey, str]:
     """Tables up to version 0.2 have underlined titles and `\\hline` where new ones have rules."""
-    found: dict[Place, str] = {}
+    found: dict[CellKey, str] = {}
     block, header, before, inside = "", [""], "", False
     for line in text.splitlines():
         if match := LATEX_TITLE.match(line):
@@ -120,8 +120,8 @@ def _latex_cells(text: str) -> dict[Place, str]:
     return found
 
 
-def _markdown_cells(text: str) -> dict[Place, str]:
-    found: dict[Place, str] = {}
+def _markdown_cells(text: str) -> dict[CellKey, str]:
+    found: dict[CellKey, str] = {}
     block, header = "", [""]
     lines = text.splitlines()
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
@@ -134,8 +134,8 @@ def _markdown_cells(text: str) -> dict[Place, str]:
     return found
 
 
-def _csv_cells(text: str) -> dict[Place, str]:
-    found: dict[Place, str] = {}
+def _csv_cells(text: str) -> dict[CellKey, str]:
+    found: dict[CellKey, str] = {}
     lines = [line for line in text.splitlines(keepends=True) if not line.startswith("# ")]
     for row in list(csv.reader(io.StringIO("".join(lines))))[1:]:
         block, name, column, *cells = [*row, "", "", ""][: max(3, len(row))]
@@ -147,12 +147,12 @@ def _split(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in re.split(separator, line.removesuffix(r" \\"))]
 
 
-def _add(found: dict[Place, str], block: str, header: list[str], cells: list[str]) -> None:
+def _add(found: dict[CellKey, str], block: str, header: list[str], cells: list[str]) -> None:
     for index, (column, cell) in enumerate(zip_longest(header[1:], cells[1:], fillvalue="?")):
         found[block, cells[0], index, column] = cell
 
 
-READERS: dict[str, Callable[[str], dict[Place, str]]] = {
+READERS: dict[str, Callable[[str], dict[CellKey, str]]] = {
     "latex": _latex_cells,
     "markdown": _markdown_cells,
     "csv": _csv_cells,

@@ -44,7 +44,7 @@ def test_thinning_keeps_the_last_value():
 
 
 def test_names_of_points_do_not_lie_on_each_other():
-    places = plots._label_places([50.0, 51.0, 10.0, 50.5])
+    places = plots._label_heights([50.0, 51.0, 10.0, 50.5])
     assert places[2] == 10 and min(np.diff(sorted(places))) >= 5
 
 

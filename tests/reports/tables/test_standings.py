@@ -7,7 +7,7 @@ import pytest
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.tables.standings import published_places
+from cwbench.reports.tables.standings import published_points
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def scores(triplets: Path) -> Scores:
 
 def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
     """EWC on CW3-1 and CW3-2, straight from the published numbers."""
-    found = {place.method: place for place in published_places(scores, "cw3")}
+    found = {point.method: point for point in published_points(scores, "cw3")}
     rows = (Path(__file__).parents[3] / "reports/data/cw3.csv").read_text().splitlines()
     ewc = [
         float(row.split(",")[3])
