@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from cwbench.reports import build  # noqa: E402
 from cwbench.reports.analysis.scores import Scores  # noqa: E402
 from cwbench.reports.figures import figures  # noqa: E402
-from cwbench.store.merge import merge  # noqa: E402
+from cwbench.store.merge import opened  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
 FIGURES = ("cw3-average", "pairs-recall")
@@ -74,22 +75,17 @@ def table(folder: Path) -> None:
     small(folder / "table.png", "table", 900)
 
 
-def shipped(folder: Path) -> Path:
-    """All runs of docs/results in one folder."""
-    archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
-    merge(archives, folder / "shipped results")
-    return folder / "shipped results"
-
-
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        results = shipped(folder)
-        screenshots(build.write_page(results, folder / "page"), folder)
+    archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder, results = Path(name), Path(name) / "shipped results"
+        results.mkdir()
+        shipped = [stack.enter_context(opened(archive)) for archive in archives]
+        screenshots(build.write_page(results, folder / "page", more=shipped), folder)
         if sys.argv[1:] == ["page"]:
             return
-        study = build.read(results)
+        study = build.read(results, more=shipped)
         build.write_tables(list(build.tables_of(study, "cw3")), folder)
         table(folder)
         for figure in FIGURES:

@@ -63,7 +63,8 @@ def curves_section(study: Study, protocol: Protocol) -> str:
 def points_of_a_line(study: Study) -> int:
     """Every evaluation of a small study; fewer of a large one, whose page must stay small."""
     always = len(KINDS) - len(plasticity.QUANTITIES)
-    lines = sum(always + len(g.plasticity) + len(g.tasks) for g in study.groups)
+    drawn = [group for group in study.groups if group.family in FAMILIES]  # pairs are matrices
+    lines = sum(always + len(g.plasticity) + len(g.tasks) for g in drawn)
     return int(np.clip(POINTS / max(lines, 1), FEWEST, MOST))
 
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from sample_results import small, write_results
+
 from cwbench.reports import build
+from cwbench.reports.page import charts
 from cwbench.reports.page.charts import curves_section
 
 
@@ -14,3 +17,11 @@ def test_diagnostics_are_curves_where_they_were_measured(with_diagnostics: Path,
     assert 'value="dormant"' in section and 'value="kl"' in section
     assert 'value="weight-norm"' not in section  # measured nowhere
     assert 'value="dormant"' not in curves_section(plain, plain.protocols[0])
+
+
+def test_matrices_of_pairs_take_no_points_from_curves(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    alone = charts.points_of_a_line(build.read(tmp_path))
+    pairs = [f"pair-{first}-{second}" for first in range(2) for second in range(10)]
+    write_results(tmp_path, sequence_names=pairs, settings=[small("ewc")], seeds=[0], name="pairs")
+    assert charts.points_of_a_line(build.read(tmp_path)) == alone == charts.MOST
