@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
+from cwbench.store.integrity import TABLES
+from cwbench.store.results import PROBE
 
+WEIGHTS = ("end.safetensors", PROBE)
 # Not shared: snapshots, replay, claims, reports.
 SHARED = (
     "experiments/*.json",
-    "segments/*/segment.json",
-    "segments/*/status.json",
-    "segments/*/evals.csv",
-    "segments/*/train.csv",
-    "segments/*/end.safetensors",
+    "sources/*.py",
+    *(f"segments/*/{name}" for name in ("segment.json", "status.json", *TABLES, *WEIGHTS)),
 )
+HINT = "the Hub needs a network, and `hf auth login` to write"
 
 
 def push(results: Path, target: str) -> str:
@@ -27,12 +29,12 @@ def push(results: Path, target: str) -> str:
     if (name := _hub_name(target)) is None:
         _copy(results, Path(target))
         return target
-    api = _hub().HfApi()
-    api.create_repo(name, repo_type="dataset", exist_ok=True)
-    patterns = [*SHARED]
-    api.upload_folder(
-        repo_id=name, repo_type="dataset", folder_path=str(results), allow_patterns=patterns
-    )
+    api, patterns = _hub().HfApi(), [*SHARED]
+    with asking(target, HINT):
+        api.create_repo(name, repo_type="dataset", exist_ok=True)
+        api.upload_folder(
+            repo_id=name, repo_type="dataset", folder_path=str(results), allow_patterns=patterns
+        )
     return f"https://huggingface.co/datasets/{name}"
 
 
@@ -45,9 +47,9 @@ def pull(source: str, results: Path) -> None:
             raise UserError(f"{source}: no such folder", "write hf:USER/NAME or a folder")
         _copy(Path(source), results)
         return
-    _hub().snapshot_download(
-        name, repo_type="dataset", local_dir=str(results), allow_patterns=[*SHARED]
-    )
+    fetch = _hub().snapshot_download
+    with asking(source, HINT):
+        fetch(name, repo_type="dataset", local_dir=str(results), allow_patterns=[*SHARED])
 
 
 def shared_files(results: Path) -> Iterator[Path]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cwbench.experiment.runs import Run, Runs, load_runs
+from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.statistics import STATISTICS
 from cwbench.store.files import read_json, write_json
@@ -124,7 +125,8 @@ def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple
     for run in runs:
         rows = {step: row for step, row in complete(run, table) if step > sent.get(run.run, -1)}
         if rows:
-            tracker.send(run, rows)
+            with asking(to, "what was sent is noted, so the same command continues"):
+                tracker.send(run, rows)
             notes.parent.mkdir(parents=True, exist_ok=True)
             sent[run.run] = max(rows)
             write_json(notes, noted)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import cwbench
+from cwbench.cli import main
 from cwbench.sharing.hub import pull, push, shared_files
 from cwbench.spec.errors import UserError
 
@@ -22,6 +23,17 @@ def test_a_folder_pushed_and_pulled_has_the_same_runs(shared_results: Path, tmp_
         cwbench.load_policy(one[0]).weights.tolist()
     )
     assert not list((tmp_path / "back").rglob("replay"))
+
+
+def test_a_pulled_folder_is_not_damaged(
+    shared_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every file that a finished segment has a checksum of is there."""
+    main(["push", str(shared_results), str(tmp_path / "there")])
+    main(["pull", str(tmp_path / "there"), str(tmp_path / "back")])
+    for results in (shared_results, tmp_path / "back"):
+        main(["verify", str(results)])
+        assert f"0 damaged files in {results}" in capsys.readouterr().out
 
 
 def test_the_hub_gets_the_same_files(
