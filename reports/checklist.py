@@ -6,6 +6,7 @@ from typing import Any
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import report_commit, versions_of
 from cwbench.reports.analysis.study import Protocol, Study
+from cwbench.reports.tables import tuning
 from cwbench.reports.tables.resources import count_text
 from cwbench.spec.text import counted
 
@@ -13,7 +14,10 @@ from cwbench.spec.text import counted
 def checklist(study: Study) -> str:
     """Setting, error bars, compute, code and data, as Markdown."""
     parts = {
-        "Experimental setting": [_setting(study, protocol) for protocol in study.protocols],
+        "Experimental setting": [
+            *(_setting(study, protocol) for protocol in study.protocols),
+            *(f"Options of {tuning.title(one)}: {tuning.cost(one)}." for one in study.tuning),
+        ],
         "Error bars": _error_bars(study),
         "Compute": _compute(study.segments.values()),
         "Code": _code(study.segments.values()),

@@ -5,6 +5,7 @@ from pathlib import Path
 from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.checklist import checklist
 
 
@@ -22,3 +23,8 @@ def test_it_counts_what_was_run(tmp_path: Path):
 
 def test_an_empty_study_has_a_checklist_too(tmp_path: Path):
     assert "holds no runs" in checklist(build.read(tmp_path))
+
+
+def test_the_choice_of_options_and_its_cost_are_named(with_orders: Scores):
+    said = checklist(with_orders.study)
+    assert "Options of EWC on cw3-1: chosen by highest mean area; 8 runs, 240,000" in said
