@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_and_the_command_continues(tmp_path: Path) -> None:
     assert run(tmp_path / "whole").returncode == 0
     expected = outcome_files(tmp_path / "whole")
     size = sum(file.stat().st_size for file in (tmp_path / "whole").rglob("*") if file.is_file())
-    number = times(3)
+    number = times(4)
     with mounted("tmpfs", tmp_path / "disk", "tmpfs", f"size={4 * size}") as folder:
         for n in range(number):
             results = folder / f"results-{n}"
