@@ -27,7 +27,7 @@ KINDS = {
 STYLE = "".join(
     f".curves:has(.k-{kind}:checked) .kind.{kind} {{ display: block; }}\n" for kind in KINDS
 )
-POINTS = 60_000  # of all lines together: about 1.5 MB
+POINTS = 45_000  # of all lines together: about 1.2 MB
 FEWEST, MOST = 40, 400  # of one line
 
 Setting = tuple[int, str, Group]  # index in the palette, title, runs
