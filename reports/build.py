@@ -4,7 +4,8 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,14 +69,19 @@ def read(results: Path, options: Options = DEFAULTS, *, more: Sequence[Path] = (
 
 
 def tables_of(
-    study: Study, only: str | None = None, *, compare: str | None = None
+    study: Study,
+    only: str | None = None,
+    *,
+    compare: str | None = None,
+    scores_of: Sequence[Scores] = (),
 ) -> Iterator[tuple[str, Scores, Table]]:
     """Name for files, scores and table, over all protocols; protocols are never mixed.
 
     `compare` names a source of published numbers and adds the tables that show them next to ours.
+    `scores_of` has the scores of each protocol, where the caller has them.
     """
-    for protocol in study.protocols:
-        scores = Scores(study, protocol)
+    for scores in scores_of or [Scores(study, protocol) for protocol in study.protocols]:
+        protocol = scores.protocol
         end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
         wanted = [(scores, entry) for entry in catalog.entries(scores)]
         for source in [compare] if compare else catalog.SOURCES if only else []:
@@ -195,17 +201,12 @@ def _begin(study: Study) -> None:
     _drawn_scores.cache_clear()
 
 
-def _begin_process(study: Study) -> None:
-    gc.freeze()  # the study stays: collections need not search it each time
-    _begin(study)
-
-
-def _drawers(processes: int, study: Study) -> Executor:
-    """Processes that draw; where CUDA is in use, which no forked process survives, a thread."""
+def _drawers(processes: int, study: Study) -> AbstractContextManager[Executor | None]:
+    """Processes that draw; none where CUDA is in use, which no forked process survives."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        return ThreadPoolExecutor(1, initializer=_begin, initargs=(study,))
-    return ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
+        return nullcontext()
+    return ProcessPoolExecutor(processes, initializer=_begin, initargs=(study,))
 
 
 def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None:
@@ -214,14 +215,14 @@ def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None
     figures.draw(_drawn_scores(protocol), name, file, suffixes)
 
 
-def figure_plan(study: Study, out: Path) -> list[tuple[int, str, Path]]:
+def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[tuple[int, str, Path]]:
     """Protocol, name and file (without suffix) of every figure."""
     from cwbench.reports.figures import figures
 
     found = []
-    for index, protocol in enumerate(study.protocols):
-        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
-        for name, _ in figures.plan(Scores(study, protocol)):
+    for index, scores in enumerate(scores_of):
+        end = f"-{scores.study.slug(scores.protocol)}" if len(scores_of) > 1 else ""
+        for name, _ in figures.plan(scores):
             found.append((index, name, out / "figures" / f"{name}{end}"))
     return found
 
@@ -234,21 +235,32 @@ def write_report(
     compare: str | None = None,
     linked: bool = True,
     png: bool = False,
-    processes: int = 2,
+    processes: int = 1,
 ) -> Made:
-    """The whole report folder. Figures are drawn by other processes while the tables are made."""
+    """The whole report folder. Other processes draw while this one makes the tables and the page.
+
+    Then this one draws the figures that none has begun, from the end of the list.
+    """
     suffixes = (".pdf", ".png") if png else (".pdf",)
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    plan = figure_plan(study, out)
+    _begin(study)
+    gc.freeze()  # the study stays: collections need not search it each time
+    scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
+    plan = figure_plan(scores_of, out)
     with _drawers(processes, study) as pool:
-        drawn = [pool.submit(_draw, *figure, suffixes) for figure in plan]
-        tables = list(tables_of(study, compare=compare))
+        drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
+        tables = list(tables_of(study, compare=compare, scores_of=scores_of))
         files = write_tables(tables, out, [file.name for _, _, file in plan])
         files += [f"figures/{file.name}{end}" for _, _, file in plan for end in suffixes]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
         files.append("checklist.md")
         lint = _lint(compare)
         index = _page(study, tables, results, out, files=files, lint=lint, linked=linked)
+        for job, figure in zip(reversed(drawn), reversed(plan), strict=True):
+            if job is None or job.cancel():
+                _draw(*figure, suffixes)
         for job in drawn:
-            job.result()
+            if job and not job.cancelled():
+                job.result()
+    gc.unfreeze()
     return Made(index, len(tables), len(plan), study.problems)
