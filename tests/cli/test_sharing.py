@@ -25,6 +25,7 @@ def test_every_exported_file_is_named(results: Path, capsys: pytest.CaptureFixtu
 def test_results_without_weights_have_nothing_to_export(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("minari")
     main(["export", str(results), "--to", "minari"])
     assert "nothing to write as minari: no run has what it needs" in capsys.readouterr().out
 
