@@ -201,12 +201,17 @@ def _begin(study: Study) -> None:
     _drawn_scores.cache_clear()
 
 
+def _begin_process(study: Study) -> None:
+    gc.freeze()  # the study stays: collections need not search it each time
+    _begin(study)
+
+
 def _drawers(processes: int, study: Study) -> AbstractContextManager[Executor | None]:
     """Processes that draw; none where CUDA is in use, which no forked process survives."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         return nullcontext()
-    return ProcessPoolExecutor(processes, initializer=_begin, initargs=(study,))
+    return ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
 
 
 def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None:
@@ -244,7 +249,6 @@ def write_report(
     suffixes = (".pdf", ".png") if png else (".pdf",)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     _begin(study)
-    gc.freeze()  # the study stays: collections need not search it each time
     scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
     plan = figure_plan(scores_of, out)
     with _drawers(processes, study) as pool:
@@ -262,5 +266,4 @@ def write_report(
         for job in drawn:
             if job and not job.cancelled():
                 job.result()
-    gc.unfreeze()
     return Made(index, len(tables), len(plan), study.problems)

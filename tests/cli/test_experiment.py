@@ -4,27 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from experiment_file import FILE
 
 from cwbench.cli import main
 from cwbench.experiment.definition import names
 from cwbench.store.runs import load_runs
 
 EXPERIMENTS = Path(__file__).parents[2] / "cwbench" / "experiment" / "paper"
-
-
-FILE = """
-name = "mine"
-seeds = [0, 2]
-protocol = "smoke"
-sequences = ["push,window-close"]
-options.steps-per-task = 400
-options.eval_every = 200
-options.update-after = 100
-
-[[methods]]
-name = "recall"
-options.lambda = [1, 10]
-"""
 
 
 BASE = 'sequences = ["cw3-1"]\nmethods = ["recall"]\n'

@@ -4,24 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-
-from cwbench.cli import main
-
-EVIL = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass Pull: pass\n"
-
-
-def fails(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(args)
-    assert ended.value.code == 2
-    return capsys.readouterr().err
+from strangers import evil_file, fails
 
 
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
-    file = tmp_path / "evil.py"
-    file.write_text(EVIL)
-    return file
+    return evil_file(tmp_path)
 
 
 def test_a_job_file_runs_code_only_with_trust(

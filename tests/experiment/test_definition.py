@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from experiment_file import FILE
 
 from cwbench.experiment.definition import Experiment, names, read
 from cwbench.planning.plan import make_plan
@@ -90,21 +91,6 @@ def test_experiments_share_segments() -> None:
 def test_a_sweep_is_one_fleet_per_position() -> None:
     plan = plan_of("lambda", seeds="0-4")
     assert [len(fleet) for fleet in plan.fleets] == [25] * 6
-
-
-FILE = """
-name = "mine"
-seeds = [0, 2]
-protocol = "smoke"
-sequences = ["push,window-close"]
-options.steps-per-task = 400
-options.eval_every = 200
-options.update-after = 100
-
-[[methods]]
-name = "recall"
-options.lambda = [1, 10]
-"""
 
 
 def test_a_users_file(tmp_path: Path) -> None:

@@ -6,30 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strangers import evil_file, fails
 
 import cwbench
-from cwbench.cli import main
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.sequences.gymnasium import PHYSICS
 from cwbench.sharing.export import export
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import setup_digest
 
-EVIL = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass Pull: pass\n"
-
-
-def fails(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(args)
-    assert ended.value.code == 2
-    return capsys.readouterr().err
-
 
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
-    file = tmp_path / "evil.py"
-    file.write_text(EVIL)
-    return file
+    return evil_file(tmp_path)
 
 
 def test_retry_never_runs_a_file_that_a_record_names(

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -14,25 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_machine import claim_elsewhere
 
 from cwbench.fleet import sharing
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-def claim_elsewhere(folder: SegmentFolder) -> Path:
-    """A claim by a process of another machine."""
-    owner = {
-        "token": "other",
-        "host": platform.node(),
-        "pid": os.getpid(),
-        "pid_namespace": "elsewhere",
-    }
-    file = folder.path / "claim.json"
-    file.write_text(json.dumps(owner))
-    return file
 
 
 def test_a_fleet_that_lost_its_claim_stops_and_says_so(

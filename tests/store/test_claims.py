@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_machine import claim_elsewhere
 
 from cwbench.store import claims
 from cwbench.store.claims import STALE_SECONDS, Claims
@@ -33,19 +33,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def claim_elsewhere(folder: SegmentFolder) -> Path:
-    """A claim by a process of another machine."""
-    owner = {
-        "token": "other",
-        "host": platform.node(),
-        "pid": os.getpid(),
-        "pid_namespace": "elsewhere",
-    }
-    file = folder.path / "claim.json"
-    file.write_text(json.dumps(owner))
-    return file
 
 
 def test_a_silent_owner_elsewhere_loses_its_claim_to_one(tmp_path: Path) -> None:
