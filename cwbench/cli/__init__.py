@@ -73,6 +73,15 @@ def cli() -> None:
     """Compare continual-reinforcement-learning methods on Continual World."""
 
 
+def _unknown_option(error: click.NoSuchOption) -> UserError:
+    """The closest option; one that only goes on where the given one ends is closer than others."""
+    assert error.ctx is not None
+    flags = [flag for param in error.ctx.command.get_params(error.ctx) for flag in param.opts]
+    longer = [flag for flag in flags if flag.startswith(error.option_name)]
+    advice = f"`{error.ctx.command_path} --help` lists all"
+    return unknown("option", error.option_name, longer or flags, advice)
+
+
 def main(args: list[str] | None = None) -> None:
     """Bad input ends with exit code 2 and one line, without click's usage block."""
     try:
@@ -81,6 +90,9 @@ def main(args: list[str] | None = None) -> None:
             sys.exit(code)
     except UserError as error:
         click.echo(f"cwbench: {error}", err=True)
+        sys.exit(2)
+    except click.NoSuchOption as error:
+        click.echo(f"cwbench: {_unknown_option(error)}", err=True)
         sys.exit(2)
     except click.ClickException as error:
         click.echo(f"cwbench: {' '.join(error.format_message().split())}", err=True)

@@ -100,5 +100,7 @@ def _click_option(cls: type, field: options.Field, shown: Any, group: str) -> cl
 def _default_text(field: options.Field, shown: Any) -> str:
     if "[default:" in field.metadata["help"] or shown == ():
         return ""
-    text = {None: "none", True: "true", False: "false"}.get(shown, str(shown))
+    text = str(shown)
+    if shown is None or isinstance(shown, bool):
+        text = text.lower()
     return f"  [default: {text}]"

@@ -26,6 +26,7 @@ from cwbench.experiment.build import (
     parse_unshared,
     with_unshared,
 )
+from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
 from cwbench.spec.config import GROUPS
 from cwbench.spec.errors import UserError, located
@@ -52,12 +53,16 @@ class MethodCommand(GroupedCommand):
             entries = [load_method(name)[1] for name in names]
             _check_names(args)
             _check_values(command.params, args)
+            _check_launching(args)
             command.params = [
                 *command.params,
                 *_method_options(entries, parse_protocol(protocol[-1])),
             ]
         elif {"--help", "-h"} & {*args}:
-            command.epilog = "With --method NAME also the options of method, SAC, networks, ..."
+            command.epilog = (
+                "`cwbench run --method NAME --help` also shows the options of that method, of SAC, "
+                "networks, environment and schedule."
+            )
         try:
             return click.Command.make_context(command, info_name, args, parent, **extra)
         except click.NoSuchOption as error:
@@ -123,6 +128,12 @@ def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
         if isinstance(option.type, Value):
             for text in _peek(args, option.opts[0]):
                 option.type.convert(text, option, None)
+
+
+def _check_launching(args: list[str]) -> None:
+    """Answer options of another launcher, likewise."""
+    given = [name for name in USED_BY if _peek(args, f"--{options.flag_name(name)}")]
+    check_used((_peek(args, "--launcher") or ["local"])[-1], given)
 
 
 def _peek(args: list[str], flag: str) -> list[str]:

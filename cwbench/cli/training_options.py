@@ -16,6 +16,7 @@ import click
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.launching import check_launching
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.session import Session, open_session
@@ -83,8 +84,10 @@ class Training:
         if own["as_json"] and not own["dry_run"]:
             raise UserError("--json has no effect without --dry-run", "give both")
         execution = take_execution(given)
-        launching = {name: given.pop(name) for name in field_names(Launching)}
-        return Training(**own, execution=execution, launching=resolve(Launching, launching))
+        taken = {name: given.pop(name) for name in field_names(Launching)}
+        launching = resolve(Launching, taken)
+        check_launching(launching)
+        return Training(**own, execution=execution, launching=launching)
 
     @property
     def finishes(self) -> bool:

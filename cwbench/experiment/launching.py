@@ -11,6 +11,8 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import torch
 
     from cwbench.experiment.build import Methods
@@ -32,16 +34,22 @@ USED_BY = {
 
 def check_launching(launching: Launching) -> None:
     """UserError for an option that would be ignored, or that has no value."""
-    for name, launchers in USED_BY.items():
-        given = getattr(launching, name) != getattr(Launching(), name)
-        if given and launching.launcher not in launchers:
-            raise UserError(
-                f"--{flag_name(name)} has no effect with --launcher {launching.launcher}",
-                f"it is for {' and '.join(launchers)}",
-            )
+    default = Launching()
+    given = [name for name in USED_BY if getattr(launching, name) != getattr(default, name)]
+    check_used(launching.launcher, given)
     for text in launching.slurm_set:
         if not all(text.partition("=")):
             raise UserError(f"--slurm-set {text}: no value", "write NAME=VALUE")
+
+
+def check_used(launcher: str, given: Iterable[str]) -> None:
+    """UserError for an option that this launcher would ignore."""
+    for name in given:
+        if launcher not in USED_BY[name]:
+            raise UserError(
+                f"--{flag_name(name)} has no effect with --launcher {launcher}",
+                f"it is for {' and '.join(USED_BY[name])}",
+            )
 
 
 def make_launcher(launching: Launching, results: Path, device: torch.device) -> Launcher | None:

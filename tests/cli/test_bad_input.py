@@ -161,7 +161,7 @@ WORDS = [
     ([*RECALL, "--beta", "inf"], "not a finite number"),
     ([*RECALL, "--selection-episodes", "0"], "0 is too small"),
     ([*RECALL, "--selection-episodes", "1e12"], "is too large"),
-    ([*RUN, "--lambda", "3"], "No such option"),
+    ([*RUN, "--lambda", "3"], "unknown option"),
     ([*RUN, "--lr"], "requires an argument"),
     ([*RUN, "extra"], "unexpected extra argument"),
     # How and where to train
@@ -237,7 +237,7 @@ WORDS = [
     (["status", "nowhere"], "nowhere: no such folder; `cwbench run` makes one"),
     (["status", "afile"], "afile: no such folder"),
     (["retry", "nowhere"], "nowhere: no such folder"),
-    (["retry", "nowhere", "--results", "x"], "No such option"),
+    (["retry", "nowhere", "--results", "x"], "unknown option"),
     (["retry", "nowhere", "--workers", "0"], "0 is too small"),
     (["clean", "nowhere"], "nowhere: no such folder"),
     (["merge", "nowhere"], "Missing option"),
@@ -257,7 +257,7 @@ WORDS = [
     # The rest
     (["ruin"], "unknown command 'ruin'; did you mean 'run'?"),
     (["zzz"], "unknown command 'zzz'; `cwbench --help` lists all"),
-    (["--nothing"], "No such option"),
+    (["--nothing"], "unknown option"),
     (["bench", "zzz"], "No such command"),
     (["bench", "envs", "--tasks", "basketball"], "no fast environment 'basketball'"),
     (["bench", "envs", "--against", "gym"], "'gym' is not one of"),
@@ -294,7 +294,7 @@ WORDS = [
     (["report", "--results", ""], "--results is empty"),
     (["doctor", "folder.toml"], "folder.toml: not a results folder"),
     (["repair", "nowhere"], "nowhere: no such folder"),
-    (["methods", "--all"], "No such option"),
+    (["methods", "--all"], "unknown option"),
 ]  # fmt: skip
 
 

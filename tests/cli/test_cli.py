@@ -19,7 +19,9 @@ TYPOS = [
     ["run", "--method", "l2", "--seq", "cw3-1", "--protocol", "papr"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--lr", "nan"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--workers=0"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--slurm-partition", "long"],
     ["experiment", "cw4"],
+    ["experiment", "cw3", "--slurm-mem", "4G"],
     ["pairwise", "--tasks", "99"],
 ]
 

@@ -29,4 +29,15 @@ def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     own = lines[lines.index("Method:") : lines.index("SAC:")]
     assert any("--lambda" in line for line in own) and not any("--lr" in line for line in own)
     main(["run", "--help"])
-    assert "With --method NAME also the options of method" in capsys.readouterr().out
+    assert "`cwbench run --method NAME --help` also shows" in capsys.readouterr().out
+
+
+def test_help_shows_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--method", "recall", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for flag, default in (("lag", "0"), ("actor-every", "1"), ("fleets-per-gpu", "1")):
+        assert f"[default: {default}]" in text.partition(f"--{flag} ")[2].partition(" --")[0]
+    assert (
+        "--popart / --no-popart Normalise each task's targets by running statistics. "
+        "[default: true]" in text
+    )
