@@ -318,7 +318,7 @@ def test_every_method_learns_the_same_when_compiled(
     tolerance = 1e-4
     if device == "cuda":  # single precision: RECALL's 3e-3 apart, perhaps a unit at its kink
         request.getfixturevalue("double_precision")
-        tolerance = 1e-9
+        tolerance = 1e-6 if name == "vcl" else 1e-9  # its noise is made in single precision
     made: list[Params] = []
     monkeypatch.setattr(Trainer, "apply", lambda self, grads: made.append(grads))
     for compiled in (False, True):
@@ -327,5 +327,6 @@ def test_every_method_learns_the_same_when_compiled(
             for p in trainer.params.values():
                 p += 0.05 * torch.randn(p.shape, device=device)
         trainer.update()
-    assert_same(made[1], made[0], tolerance)
+    # Attention to a single policy has no gradient: nothing is left of it but rounding.
+    assert_same(made[1], made[0], tolerance, floor=1e-15)
     assert any(x.abs().max() > 1e-3 for x in made[0].values())
