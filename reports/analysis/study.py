@@ -14,6 +14,7 @@ from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.reports.analysis.provenance import fingerprint
+from cwbench.spec.options import flag_name
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
@@ -58,6 +59,10 @@ class Protocol:
     @property
     def settings(self) -> dict[str, Any]:
         return {"env": dict(self.env), "schedule": dict(self.schedule)}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**self.env, **self.schedule}
 
     @property
     def evaluations(self) -> int:
@@ -203,8 +208,20 @@ class Study:
 
     @property
     def protocols(self) -> list[Protocol]:
+        """The one with the most runs first."""
         found = {group.protocol.key: group.protocol for group in self.groups}
-        return sorted(found.values(), key=lambda protocol: (protocol.name, protocol.key))
+        runs = {key: sum(len(group.runs) for group in self.of(found[key])) for key in found}
+        return sorted(found.values(), key=lambda own: (-runs[own.key], own.name, own.key))
+
+    def title(self, protocol: Protocol) -> str:
+        """A name to read: the protocol's, with what tells it from others of that name."""
+        same = [other.options for other in self.protocols if other.name == protocol.name]
+        own = [
+            f"{flag_name(name)} {value:,}" if type(value) is int else f"{flag_name(name)} {value}"
+            for name, value in protocol.options.items()
+            if any(other.get(name) != value for other in same)
+        ]
+        return ", ".join([protocol.name, *own])
 
     def slug(self, protocol: Protocol) -> str:
         """A name for files: the protocol's, made unique where two protocols share it."""

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from urllib.parse import quote
@@ -29,6 +31,28 @@ Tables = Sequence[tuple[str, Scores, Table]]
 SCRIPTS = ("charts.js", "tables.js", "page.js")
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of the page with a heading."""
+
+    title: str
+    content: str
+    protocol: str = ""  # where a study has several
+
+    @property
+    def anchor(self) -> str:
+        return names.file_name(f"{self.title} {self.protocol}").lower()
+
+    @property
+    def html(self) -> str:
+        mark = f' data-protocol="{escape(self.protocol)}"' if self.protocol else ""
+        name = f" ({escape(self.protocol)})" if self.protocol else ""
+        return (
+            f'<section id="{escape(self.anchor)}"{mark}><h2>{escape(self.title)}{name}</h2>'
+            f"{self.content}</section>"
+        )
+
+
 def asset(name: str) -> str:
     return (resources.files("cwbench.reports.page") / name).read_text(encoding="utf-8")
 
@@ -52,25 +76,18 @@ def render(
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     # Nothing trains on in a page that was published, or in an archive.
     live = way is not None and any(run.state in ("running", "pending") for run in runs)
-    sections = {"Training now": live_section(study, results)} if live else {}
-    sections |= dict(_sections(study, tables, way))
-    if way is not None:
-        sections["Videos"] = videos_section(study, results, way)
-    if lint is not None:
-        sections["Comparison with the published numbers"] = _paper(tables, lint)
-    sections["Problems"] = _problems(study.problems)
-    if files:
-        items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in files)
-        sections["Files"] = (
-            f"<details><summary>{counted(len(files), 'file')}</summary><ul>{items}</ul></details>"
-        )
-    sections = {title: content for title, content in sections.items() if content}
-    anchors = {title: title.lower().replace(" ", "-") for title in sections}
-    body = "".join(
-        f'<section id="{escape(anchors[title])}"{_protocol_mark(study, title)}>'
-        f"<h2>{escape(title)}</h2>{content}</section>"
-        for title, content in sections.items()
-    )
+    parts = [
+        Part("Training now", live_section(study, results) if live else ""),
+        *_protocols(study, tables, way),
+        Part("Videos", videos_section(study, results, way) if way is not None else ""),
+        Part(
+            "Comparison with the published numbers",
+            _paper(tables, lint) if lint is not None else "",
+        ),
+        Part("Problems", _problems(study.problems)),
+        Part("Files", _files(files)),
+    ]
+    parts = [part for part in parts if part.content]
     now = time.strftime("%Y-%m-%d %H:%M:%S %Z")
     return Template(asset("page.html")).substitute(
         title="cwbench report",
@@ -82,19 +99,29 @@ def render(
         script="\n".join(map(asset, SCRIPTS)),
         percent=f"{100 * share:.0f}",
         cards=_cards(study),
-        navigation="".join(link(anchor, title) for title, anchor in anchors.items()),
-        body=body,
+        navigation=_navigation(parts),
+        body="".join(part.html for part in parts),
         footer=f"Made by cwbench at {escape(report_commit())}. Brackets are "
         f"{100 * study.options.level:g} % bootstrap intervals over seeds, widened for few seeds; "
         "hovering adds Student t intervals and the plain percentile bootstrap, as published.",
     )
 
 
-def _protocol_mark(study: Study, title: str) -> str:
-    """For the filter: the protocol whose section this is, where there are several."""
-    slugs = [study.slug(protocol) for protocol in study.protocols]
-    own = [slug for slug in slugs if title.endswith(f" ({slug})")]
-    return f' data-protocol="{escape(own[0])}"' if own else ""
+def _navigation(parts: Sequence[Part]) -> str:
+    """Links to all parts; those of each of several protocols in a line with its name."""
+    made = ""
+    for protocol, own in groupby(parts, key=lambda part: part.protocol):
+        links = "".join(link(part.anchor, part.title) for part in own)
+        name = escape(protocol)
+        made += f'<div data-protocol="{name}"><b>{name}</b>{links}</div>' if name else links
+    return made
+
+
+def _files(files: Sequence[str]) -> str:
+    if not files:
+        return ""
+    items = "".join(f'<li><a href="{quote(f)}">{escape(f)}</a></li>' for f in files)
+    return f"<details><summary>{counted(len(files), 'file')}</summary><ul>{items}</ul></details>"
 
 
 def _cards(study: Study) -> str:
@@ -119,14 +146,14 @@ def _cards(study: Study) -> str:
     )
 
 
-def _sections(study: Study, tables: Tables, way: str | None) -> list[tuple[str, str]]:
-    """Title and content of the protocols' sections; several protocols are never mixed."""
+def _protocols(study: Study, tables: Tables, way: str | None) -> list[Part]:
+    """What there is to show of each protocol; several are never mixed."""
     found = []
     several = len(study.protocols) > 1
     for protocol in study.protocols:
         own = [(name, s, table) for name, s, table in tables if s.protocol.key == protocol.key]
         scores = own[0][1] if own else Scores(study, protocol)
-        end = f" ({study.slug(protocol)})" if several else ""
+        title = study.title(protocol) if several else ""
         parts = {
             "Summary": summary_charts(scores) + _summary(own) + _about(scores),
             "Curves": curves_section(study, protocol),
@@ -139,7 +166,7 @@ def _sections(study: Study, tables: Tables, way: str | None) -> list[tuple[str, 
             "Resources": _whole_tables(own, "resources"),
             "Runs": runs_section(scores, way),
         }
-        found += [(title + end, content) for title, content in parts.items() if content]
+        found += [Part(name, content, title) for name, content in parts.items()]
     return found
 
 

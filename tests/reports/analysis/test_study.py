@@ -42,3 +42,17 @@ def test_protocols_of_one_name_have_files_of_their_own(tmp_path: Path) -> None:
     study = build.read(tmp_path)
     slugs = {study.slug(protocol) for protocol in study.protocols}
     assert len(slugs) == 2 and all(slug.startswith("paper-") for slug in slugs)
+
+
+def test_protocols_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) -> None:
+    """The one with the most runs comes first."""
+    usual, other = small("ewc"), small("ewc", env=MetaWorldConfig(reward="v2"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[other], seeds=[0, 1])
+    assert study_titles(tmp_path) == ["paper"]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[usual], seeds=[0], name="b")
+    assert study_titles(tmp_path) == ["paper, reward v2", "paper, reward cw_v1"]
+
+
+def study_titles(results: Path) -> list[str]:
+    study = build.read(results)
+    return [study.title(protocol) for protocol in study.protocols]
