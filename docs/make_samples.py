@@ -26,7 +26,7 @@ from cwbench.reports.figures import figures  # noqa: E402
 from cwbench.store.merge import opened  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
-FIGURES = ("cw3-average", "pairs-recall")
+FIGURES = ("cw3-average", "pairs-recall", "pairs-perfect-memory")
 SHOTS: dict[
     str, tuple[int, int, Literal["light", "dark"], str]
 ] = {  # name: width, height, colours, place on the page
@@ -58,9 +58,9 @@ def screenshots(page: Path, folder: Path) -> None:
         browser.close()
 
 
-def table(folder: Path) -> None:
+def table(folder: Path, name: str) -> None:
     """One table as it prints."""
-    text = rf"{build.PREAMBLE}\pagestyle{{empty}}\input{{tables/cw3}}\end{{document}}"
+    text = rf"{build.PREAMBLE}\pagestyle{{empty}}\input{{tables/{name}}}\end{{document}}"
     (folder / "one.tex").write_text(text, encoding="utf-8")
     for command in (
         ["pdflatex", "-interaction=batchmode", "one.tex"],
@@ -86,8 +86,9 @@ def main() -> None:
         if sys.argv[1:] == ["page"]:
             return
         study = build.read(results, more=shipped)
-        build.write_tables(list(build.tables_of(study, "cw3")), folder)
-        table(folder)
+        tables = list(build.tables_of(study, "cw3"))
+        build.write_tables(tables, folder)
+        table(folder, tables[0][0])
         for figure in FIGURES:
             figures.draw(Scores(study, study.protocols[0]), figure, folder / figure, [".png"])
             small(folder / f"{figure}.png", figure, 1300)
