@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from cwbench.spec.options import field_names, resolve
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
+    from cwbench.planning.estimate import Estimate
     from cwbench.planning.plan import Plan, Run
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
@@ -131,8 +132,9 @@ def execute(
     if training.as_json:
         click.echo(json.dumps(plan_record(session, plan), indent=1))
         return True
+    needs = None
     if not training.quiet or training.dry_run:
-        present(session, plan, ask=not (training.dry_run or training.yes))
+        needs = present(session, plan, ask=not (training.dry_run or training.yes))
     if training.dry_run:
         return True
     session.check(plan)
@@ -141,17 +143,18 @@ def execute(
     if not plan.missing:
         session.listener.say(f"nothing to train: results are in {training.results}")
         return True
-    return carry_out(session, plan, runs[0].protocol, live=training.live)
+    with _live_page(session, live=training.live):
+        return session.carry_out(plan, runs[0].protocol, needs)
 
 
-def carry_out(session: Session, plan: Plan, protocol: str, *, live: bool) -> bool:
+def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:
+    """Keeps the page up to date inside, if asked to."""
     results, listener = session.store.root, session.listener
     live = live and session.launching is not None and session.launching.waits
     if live:
         page = results / "report" / "index.html"
         listener.say(f"page: {page.resolve().as_uri()}, rewritten every minute")
-    with LivePage(results, listener.warn) if live else nullcontext():
-        return session.carry_out(plan, protocol)
+    return LivePage(results, listener.warn) if live else nullcontext()
 
 
 def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
@@ -167,7 +170,7 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
     }
 
 
-def present(session: Session, plan: Plan, *, ask: bool) -> None:
+def present(session: Session, plan: Plan, *, ask: bool) -> Estimate:
     """Say what will be done, and ask if it takes days and there is someone to ask."""
     from cwbench.fleet.progress import duration
 
@@ -177,3 +180,4 @@ def present(session: Session, plan: Plan, *, ask: bool) -> None:
     seconds = needs.seconds or 0.0
     if ask and seconds > LONG_SECONDS and sys.stdin.isatty():
         click.confirm(f"this takes about {duration(seconds)}; go on?", abort=True)
+    return needs

@@ -157,7 +157,8 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     root, page = session.store.root, live and todo.missing
     if todo.missing:
         with LivePage(root, session.listener.warn) if page else nullcontext():
-            good = session.carry_out(todo, plan.protocol)
+            needs = None if quiet or session.launcher else session.estimate(todo)
+            good = session.carry_out(todo, plan.protocol, needs)
     runs = _runs_of(plan)
     if todo.missing and not good:
         _raise_failure(plan, runs)

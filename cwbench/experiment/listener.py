@@ -9,6 +9,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from cwbench.fleet.sharing import Progress
+    from cwbench.planning.forecast import Forecast
 
 
 class Listener(Protocol):
@@ -20,7 +21,7 @@ class Listener(Protocol):
     def warn(self, text: str) -> None:
         """One line about a problem; shown even where information is not."""
 
-    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
         """Shows progress while training runs inside it."""
 
 
@@ -29,7 +30,7 @@ class Silent:
 
     def say(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...
-    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
         from cwbench.fleet.progress import Quiet
 
         return Quiet()
@@ -48,7 +49,7 @@ class Terminal:
     def warn(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def progress(self, total_steps: int) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
         from cwbench.fleet.progress import make_progress
 
-        return make_progress(total_steps, self.console, quiet=self.quiet)
+        return make_progress(forecast, self.console, quiet=self.quiet)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cwbench.launch import Launcher
     from cwbench.planning.costs import Costs
     from cwbench.planning.estimate import Estimate, Memory
+    from cwbench.planning.forecast import Forecast
     from cwbench.planning.plan import Fits, Grouping, Plan, Run
     from cwbench.rollout.pool import Pool
 
@@ -74,15 +75,8 @@ class Session:
 
         Another machine's memory is known to that machine: it splits what does not fit.
         """
-        from cwbench.fleet import snapshot
         from cwbench.planning.limits import check_weights, does_not_fit
         from cwbench.planning.plan import TooLarge, make_plan, with_experts
-
-        def snapshot_step(segment: Segment) -> int:
-            try:
-                return snapshot.step_of(self.store.folder(segment).snapshot)
-            except Damaged:  # training says so, and goes on with the others
-                return 0
 
         runs = with_experts(runs)
         most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
@@ -95,13 +89,21 @@ class Session:
                     runs,
                     self.store,
                     most,
-                    snapshot_step,
+                    self._snapshot_step,
                     segments=segments,
                     fits=self.fits or (memory.fits if self.here else lambda fleet: True),
                     devices=self._devices,
                 )
         except TooLarge as error:
             raise does_not_fit(error.segment, memory) from None
+
+    def _snapshot_step(self, segment: Segment) -> int:
+        from cwbench.fleet import snapshot
+
+        try:
+            return snapshot.step_of(self.store.folder(segment).snapshot)
+        except Damaged:  # training says so, and goes on with the others
+            return 0
 
     def estimate(self, plan: Plan) -> Estimate:
         """What a plan needs; its time only if it trains on this machine."""
@@ -117,7 +119,14 @@ class Session:
                 grouping=self.grouping,
                 measure=self.here,
                 side_by_side=self.side_by_side,
+                resumed=self._resumed(plan),
             )
+
+    def _resumed(self, plan: Plan) -> dict[str, float]:
+        """The share of its steps that each segment with a snapshot has left."""
+        segments = [segment for fleet in plan.fleets for segment in fleet]
+        steps = ((segment, self._snapshot_step(segment)) for segment in segments)
+        return {segment.id: 1 - step / segment.steps for segment, step in steps if step}
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
         """A plan in a few lines: runs, steps, memory, time."""
@@ -216,19 +225,25 @@ class Session:
             command=self.command,
         )
 
-    def carry_out(self, plan: Plan, protocol: str) -> bool:
+    def carry_out(self, plan: Plan, protocol: str, estimate: Estimate | None = None) -> bool:
         """Train, here or through the launcher, and say how it ended. False if not all is done."""
         if self.launcher is not None:
             return self.launch(plan, self.launcher, protocol)
-        return self.train(plan, protocol).good
+        return self.train(plan, protocol, estimate=estimate).good
 
-    def train(self, plan: Plan, protocol: str, pool: Pool | None = None) -> Outcome:
+    def train(
+        self,
+        plan: Plan,
+        protocol: str,
+        pool: Pool | None = None,
+        *,
+        estimate: Estimate | None = None,
+    ) -> Outcome:
         """In this process, with worker processes of its own or those of a pool."""
         from cwbench.rollout.pool import Pool
 
         self._set_threads(plan)
-        total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
-        with self.listener.progress(total) as progress:
+        with self.listener.progress(self._forecast(plan, estimate)) as progress:
             runner = self._runner(protocol)
             if pool is not None:
                 outcome = runner.run(plan, pool, progress)
@@ -237,6 +252,13 @@ class Session:
                     outcome = runner.run(plan, own, progress)
         tell_outcome(outcome, self.listener, self.store, self.command)
         return outcome
+
+    def _forecast(self, plan: Plan, estimate: Estimate | None = None) -> Forecast:
+        """Of a plan's end, from what has been measured before and what training will show."""
+        from cwbench.planning.forecast import Forecast
+
+        needs = estimate.fleets if estimate is not None and estimate.seconds is not None else None
+        return Forecast(plan.fleets, needs, self.side_by_side, self._resumed(plan))
 
     def _runner(self, protocol: str) -> Runner:
         from cwbench import envs
@@ -296,8 +318,7 @@ class Session:
         """Show inside how far other processes have come with a plan."""
         from cwbench.fleet.watch import now_and_then, rows_on_disk
 
-        total = sum(segment.steps for fleet in plan.fleets for segment in fleet)
-        with self.listener.progress(total) as progress:
+        with self.listener.progress(self._forecast(plan)) as progress:
             progress.watch(now_and_then(partial(rows_on_disk, self.store, plan.fleets)))
             yield
 

@@ -71,7 +71,7 @@ class Stopping(Silent):
     def __init__(self, chunks: int) -> None:
         self.chunks = chunks
 
-    def progress(self, total_steps: int) -> StopAfter:
+    def progress(self, forecast: Any) -> StopAfter:
         return StopAfter(self.chunks)
 
 

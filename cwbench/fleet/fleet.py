@@ -81,6 +81,7 @@ class Fleet:
         )
         self.abandoned = self._closed = self._due = False  # due: an evaluation
         self.collecting = False  # a chunk has been asked for
+        self.settled = False  # past its first updates in this process, which compile
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._begin(check_stop)
@@ -261,6 +262,7 @@ class Fleet:
         if self.setup.schedule.lag and not pause and not self.finished:
             self.request()
         self.trainer.train(milestone.updates)
+        self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
         self.state.acting.append(self.flat_policy(self.position))
         self._due = milestone.evaluate and not self.finished
 

@@ -13,11 +13,12 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.fleet import Fleet
+from cwbench.planning.forecast import Forecast
+from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted
 
 LINE_SECONDS = 30.0
 MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
-STANDSTILL = 0.2  # of the mean speed: less in the last minute is no forecast
 
 
 def duration(seconds: float) -> str:
@@ -63,33 +64,21 @@ def time_left(steps: int, speed: float | None) -> str:
 
 
 class Speed:
-    """Steps per second over the last minute; None until ten seconds have been measured.
-
-    The mean since the start where the last minute has hardly any steps: a method that retrains at
-    a task's end makes none for a while.
-    """
+    """Steps per second over the last minute; None until ten seconds have been measured."""
 
     def __init__(self) -> None:
-        self._start: tuple[float, int] | None = None  # time, steps
-        self._seen: deque[tuple[float, int]] = deque()
+        self._seen: deque[tuple[float, int]] = deque()  # time, steps
 
     def add(self, now: float, steps: int) -> None:
-        self._start = self._start or (now, steps)
         self._seen.append((now, steps))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW_SECONDS:
             self._seen.popleft()
 
     @property
     def value(self) -> float | None:
-        if self._start is None:
+        if not self._seen:
             return None
-        mean, recent = self._since(self._start), self._since(self._seen[0])
-        if mean is None or recent is None:
-            return None
-        return mean if recent < STANDSTILL * mean else recent
-
-    def _since(self, earlier: tuple[float, int]) -> float | None:
-        (start, first), (end, last) = earlier, self._seen[-1]
+        (start, first), (end, last) = self._seen[0], self._seen[-1]
         return (last - first) / (end - start) if end - start >= MEASURE_SECONDS else None
 
 
@@ -97,7 +86,7 @@ class Quiet:
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
     def end(self, fleets: Sequence[Fleet]) -> None: ...
-    def leave(self, steps: int) -> None: ...
+    def leave(self, segment: Segment) -> None: ...
     def wait(self, segments: int) -> None: ...
     def watch(self, look: Callable[[], list[Row]]) -> None: ...
     def __enter__(self) -> "Quiet":
@@ -109,10 +98,13 @@ class Quiet:
 class Progress(Quiet):
     """Counts steps over all fleets of a plan; subclasses say how to show it."""
 
-    def __init__(self, total_steps: int, console: Console) -> None:
-        self.total, self.console = total_steps, console
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        self.forecast, self.console = forecast, console
+        self.total = sum(segment.steps for fleet in forecast.fleets for segment in fleet)
         self.fleets: list[Fleet] = []
         self.finished = 0  # steps of earlier fleets
+        self._ended: dict[str, int] = {}  # steps of segments that failed, or will begin again
+        self._left = dict(forecast.left)  # what is left of segments, those under way excepted
         self._resumed = 0  # steps that snapshots brought
         self.caption = ""
         self._speed = Speed()
@@ -123,24 +115,41 @@ class Progress(Quiet):
         self.fleets += fleets
         self.caption = ""
         self._resumed += sum(fleet.step * fleet.runs for fleet in fleets)
+        self.total += sum(self._ended.pop(segment.id, 0) for segment in _segments(fleets))
         self._speeds |= {id(fleet): Speed() for fleet in fleets}
 
     def advance(self, fleet: Fleet) -> None:
         now = time.monotonic()
         self._speeds[id(fleet)].add(now, fleet.step * fleet.runs)
         self._speed.add(now, self.steps - self._resumed)
+        if not self.forecast.measures and all(fleet.settled for fleet in self.fleets):
+            self.forecast.start(now, self.left())
 
     def end(self, fleets: Sequence[Fleet]) -> None:
-        """They are done, or will not be."""
+        """They are done, or will not be, unless they begin again."""
         for fleet in fleets:
             if fleet in self.fleets:
                 self.fleets.remove(fleet)
                 self.finished += fleet.step * fleet.runs
                 self.total -= (fleet.steps - fleet.step) * fleet.runs
+                for segment in fleet.segments:
+                    self._left.pop(segment.id, None)
+                    if fleet.step < fleet.steps:
+                        self._ended[segment.id] = segment.steps
 
-    def leave(self, steps: int) -> None:
-        """Others did this many of the steps."""
-        self.total -= steps
+    def leave(self, segment: Segment) -> None:
+        """Others trained it, or nobody will."""
+        self.total -= segment.steps
+        self._left.pop(segment.id, None)
+
+    def left(self) -> dict[str, float]:
+        """The share of its steps that each segment has left; without finished ones."""
+        under_way = {
+            segment.id: 1 - fleet.step / fleet.steps
+            for fleet in self.fleets
+            for segment in fleet.segments
+        }
+        return self._left | under_way
 
     def wait(self, segments: int) -> None:
         self.caption = (
@@ -172,14 +181,23 @@ class Progress(Quiet):
         return self.finished + sum(fleet.step * fleet.runs for fleet in self.fleets)
 
     def summary(self, rows: Sequence[Row] = ()) -> str:
-        """Steps, speed and time left; without a forecast while there is none."""
-        steps = self.finished + sum(row.step * row.runs for row in rows or self.rows())
-        speeds = [row.speed for row in rows if row.speed]
-        speed = self._speed.value or (sum(speeds) if self._look is not list else None)
-        text = f"{steps:,} of {self.total:,} steps"
-        if speed:
-            text += f", {speed:,.0f} steps/s, {time_left(self.total - steps, speed)} left"
-        return text
+        """Steps, speed and time left, as far as they are known."""
+        rows = rows or self.rows()
+        steps = self.finished + sum(row.step * row.runs for row in rows)
+        if self._look is not list:  # elsewhere: nothing but speeds is known
+            speed: float | None = sum(row.speed or 0 for row in rows)
+            left = (self.total - steps) / speed if speed else None
+        else:
+            speed = self._speed.value
+            left = self.forecast.seconds(time.monotonic(), self.left())
+        parts = [f"{steps:,} of {self.total:,} steps"]
+        parts += [f"{speed:,.0f} steps/s"] if speed else []
+        parts += [f"about {duration(left)} left"] if left is not None else []
+        return ", ".join(parts)
+
+
+def _segments(fleets: Sequence[Fleet]) -> list[Segment]:
+    return [segment for fleet in fleets for segment in fleet.segments]
 
 
 def task_name(position: int, names: Sequence[str]) -> str:
@@ -190,8 +208,8 @@ def task_name(position: int, names: Sequence[str]) -> str:
 class Lines(Progress):
     """One line now and then, for logs."""
 
-    def __init__(self, total_steps: int, console: Console) -> None:
-        super().__init__(total_steps, console)
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
         self._last: dict[int, float] = {}  # when a line was printed, by fleet
         self._over = threading.Event()
 
@@ -239,8 +257,8 @@ class Screen(Progress):
     MOST = 30  # rows that fit a terminal
     COLUMNS = ("method", "task", "runs", "step", "success", "steps/s", "left")
 
-    def __init__(self, total_steps: int, console: Console) -> None:
-        super().__init__(total_steps, console)
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
         self.live = Live(console=console, get_renderable=self.table, refresh_per_second=2)
 
     def __enter__(self) -> "Screen":
@@ -275,8 +293,8 @@ class NotebookBar(Progress):
 
     EVERY_SECONDS = 0.5
 
-    def __init__(self, total_steps: int, console: Console) -> None:
-        super().__init__(total_steps, console)
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
         self._shown = 0.0
         self._handle: Any = None
 
@@ -309,9 +327,9 @@ class NotebookBar(Progress):
         return {"text/plain": text, "text/html": f"{bar} {text}"}
 
 
-def make_progress(total_steps: int, console: Console, *, quiet: bool) -> Quiet:
+def make_progress(forecast: Forecast, console: Console, *, quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
     if console.is_jupyter:
-        return NotebookBar(total_steps, console)
-    return (Screen if console.is_terminal else Lines)(total_steps, console)
+        return NotebookBar(forecast, console)
+    return (Screen if console.is_terminal else Lines)(forecast, console)

@@ -20,7 +20,7 @@ class Progress(Protocol):
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
     def end(self, fleets: Sequence[Fleet]) -> None: ...
-    def leave(self, steps: int) -> None: ...  # others did this many of the steps
+    def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
     def wait(self, segments: int) -> None: ...  # for segments that others are training
     def watch(self, look: Callable[[], list[Any]]) -> None: ...  # rows of fleets elsewhere
 
@@ -70,7 +70,7 @@ class Sharing:
                 later.append(segment)
                 self.waiting.add(segment.id)
             else:
-                self.progress.leave(segment.steps)
+                self.progress.leave(segment)
             self.moved |= verdict != "later"
         return ours, later
 

@@ -1,6 +1,6 @@
 """What a plan will need: steps are counted, memory and time measured in short rehearsals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -24,6 +24,8 @@ CUDA_BYTES, COMPILING_SECONDS = 1 << 30, 25.0
 # Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
 FULL_DEVICE = 50
 
+Left = Mapping[str, float]  # segment id -> share of its steps still to do; without finished ones
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -34,6 +36,7 @@ class Estimate:
     device_bytes: int  # 0 without an accelerator
     disk_bytes: int
     seconds: float | None  # None when nothing was measured
+    fleets: tuple["FleetNeeds", ...] = ()  # of each fleet, in the plan's order, from its first step
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,18 @@ class FleetNeeds:
     update_seconds: float  # of the device
     collect_seconds: float  # of as many workers as it can use
     pool_seconds: float  # of all workers, evaluation included
+    end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
 
     @property
     def alone(self) -> float:
         """Seconds if nothing else trains: one group updates while others collect."""
         longer, shorter = sorted((self.update_seconds, self.collect_seconds), reverse=True)
-        return max(longer + shorter / self.groups, self.pool_seconds)
+        return max(longer + shorter / self.groups, self.pool_seconds) + self.end_seconds
 
     def device_seconds(self, runs: int) -> float:
         """Time for which the device can do nothing else."""
-        return self.update_seconds * min(1.0, runs / FULL_DEVICE)
+        return self.update_seconds * min(1.0, runs / FULL_DEVICE) + self.end_seconds
 
 
 def estimate(
@@ -69,9 +73,14 @@ def estimate(
     grouping: Grouping = one_group,
     measure: bool = True,
     side_by_side: int = 1,
+    resumed: Left | None = None,
 ) -> Estimate:
-    """What a plan needs; time only if asked to measure, since that takes seconds."""
+    """What a plan needs; time only if asked to measure, since that takes seconds.
+
+    `resumed`: shares of steps that segments with a snapshot have left. Only time depends on them.
+    """
     needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
+    left = {segment.id: 1.0 for fleet in plan.fleets for segment in fleet} | dict(resumed or {})
     total = Estimate(
         steps=sum(one.steps for one in needs),
         eval_steps=sum(one.eval_steps for one in needs),
@@ -79,7 +88,8 @@ def estimate(
         host_bytes=0,
         device_bytes=_bytes_together(plan.fleets, needs, side_by_side),
         disk_bytes=sum(one.disk_bytes for one in needs),
-        seconds=seconds_together(plan.fleets, needs, side_by_side) if measure else None,
+        seconds=planned_seconds(plan.fleets, needs, side_by_side, left) if measure else None,
+        fleets=tuple(needs),
     )
     if total.seconds and costs.compiled:  # later fleets are compiled while earlier ones train
         total = replace(total, seconds=total.seconds + COMPILING_SECONDS)
@@ -113,6 +123,31 @@ def seconds_together(
         sum(one.device_seconds(len(fleet)) for fleet, one in pairs),
         sum(one.pool_seconds for one in needs),
         sum(one.alone for one in needs) / side_by_side,
+    )
+
+
+def planned_seconds(
+    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int, left: Left
+) -> float:
+    """Of the shares that are left of fleets."""
+    rest = [
+        (fleet, _rest(fleet, one, left))
+        for fleet, one in zip(fleets, needs, strict=True)
+        if any(segment.id in left for segment in fleet)
+    ]
+    return seconds_together([fleet for fleet, _ in rest], [one for _, one in rest], side_by_side)
+
+
+def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
+    """A fleet's mean share; the end of its task comes after the last step."""
+    shares = [left[segment.id] for segment in fleet if segment.id in left]
+    share = sum(shares) / len(fleet)
+    return replace(
+        needs,
+        update_seconds=share * needs.update_seconds,
+        collect_seconds=share * needs.collect_seconds,
+        pool_seconds=share * needs.pool_seconds,
+        end_seconds=needs.end_seconds * len(shares) / len(fleet),
     )
 
 

@@ -9,7 +9,9 @@ import torch
 from cwbench.experiment import build, session
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.session import Session
+from cwbench.fleet import snapshot
 from cwbench.launch import Task
+from cwbench.planning.costs import Costs, Times
 from cwbench.planning.plan import Run
 from cwbench.sequences import get
 from cwbench.store.files import read_json
@@ -100,3 +102,20 @@ def test_a_session_sets_nothing_up_for_another_machine(
         launching=Launching(launcher="slurm"),
     )
     assert made.device.type == "cuda" and not made.here
+
+
+def test_a_resumed_segment_takes_what_is_left_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three tasks of equal cost, the first of them half done."""
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
+    one, runs = make_session(tmp_path), make_runs(1)
+    whole = one.estimate(one.plan(runs))
+    first = runs[0].segments[0]
+    monkeypatch.setattr(
+        snapshot, "step_of", lambda path: 750 * (path == one.store.folder(first).snapshot)
+    )
+    resumed = one.estimate(one.plan(runs))
+    assert whole.seconds == 3 * 1250  # updates of a second each, after 250 steps
+    assert resumed.seconds == 2.5 * 1250
+    assert resumed.steps == whole.steps

@@ -1,6 +1,7 @@
 """What a training run shows."""
 
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,9 @@ from rich.console import Console
 
 from cwbench.fleet.progress import Lines, NotebookBar, Quiet, Row, Screen, make_progress
 from cwbench.fleet.state import RunState
+from cwbench.planning.forecast import Forecast
+
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -22,23 +26,35 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 
 def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.0, 0.5)) -> Any:
+    """Of two runs, past its first updates."""
+    number = next(NUMBERS)
+    segments = [
+        SimpleNamespace(id=f"{number}{task}", tasks=("a", task), steps=steps, parents=())
+        for task in "bc"
+    ]
     return SimpleNamespace(
         step=0,
         steps=steps,
         runs=2,
         position=1,
+        settled=True,
         ended=False,
         setup=SimpleNamespace(method=method),
-        segments=[SimpleNamespace(tasks=("a", "b")), SimpleNamespace(tasks=("a", "c"))],
+        segments=segments,
         state=SimpleNamespace(runs=[RunState(last_success=success) for success in successes]),
     )
+
+
+def steps_of(*fleets: Any) -> Forecast:
+    """Without an estimate, all steps count alike."""
+    return Forecast([fleet.segments for fleet in fleets], None, 1)
 
 
 def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
     """1000 steps of two runs at 5 steps/s each, after a first chunk that took a minute."""
     text = io.StringIO()
-    lines = Lines(2000, Console(file=text))
     fleet = make_fleet(1000)
+    lines = Lines(steps_of(fleet), Console(file=text))
     lines.begin([fleet])
     clock[0], fleet.step = 60, 50
     lines.advance(fleet)
@@ -51,13 +67,50 @@ def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
     last = text.getvalue().splitlines()[-1]
     # Eight times ten seconds later, with lines every 30: the last was after six of them.
     assert "step 350/1000" in last
-    assert last.endswith("700 of 2,000 steps, 10 steps/s, 2 min 10 s left")
+    assert last.endswith("700 of 2,000 steps, 10 steps/s, about 2 min 10 s left")
+
+
+def test_measurement_starts_when_all_fleets_have_made_updates(clock: list[float]) -> None:
+    """Compilation takes five minutes; then there are 10 steps/s."""
+    fleets = [make_fleet(1000), make_fleet(1000)]
+    lines = Lines(steps_of(*fleets), Console(file=io.StringIO()))
+    lines.begin(fleets)
+    fleets[1].settled = False
+    for fleet in fleets:
+        fleet.step = 50
+        lines.advance(fleet)
+    clock[0], fleets[1].settled = 300, True
+    for _ in range(6):
+        for fleet in fleets:
+            lines.advance(fleet)
+            fleet.step += 50
+        clock[0] += 20
+    assert lines.summary().endswith("about 4 min 20 s left")  # 2,600 steps
+
+
+def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> None:
+    """One without memory is split; another fails for good; a third was trained elsewhere."""
+    split, failed, other, half = (make_fleet(1000) for _ in range(4))
+    lines = Lines(steps_of(split, failed, other), Console(file=io.StringIO()))
+    lines.begin([split, failed])
+    split.step = failed.step = 100
+    lines.end([split, failed])
+    assert lines.total == 2400  # 200 steps each were made, and the third fleet
+    half.segments = split.segments
+    lines.begin([half])
+    assert (lines.steps, lines.total) == (400, 4400)
+    for segment in other.segments:
+        lines.leave(segment)
+    half.step = 600
+    assert (lines.steps, lines.total) == (1600, 2400)
+    assert lines.left() == dict.fromkeys((segment.id for segment in split.segments), 0.4)
 
 
 def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
     """It comes when all steps are done."""
     text = io.StringIO()
-    lines, fleet = Lines(2000, Console(file=text)), make_fleet(1000, successes=(0.0, 0.0))
+    fleet = make_fleet(1000, successes=(0.0, 0.0))
+    lines = Lines(steps_of(fleet), Console(file=text))
     lines.begin([fleet])
     lines.advance(fleet)
     clock[0], fleet.step = 10, 1000
@@ -72,8 +125,8 @@ def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
 
 def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
     text = io.StringIO()
-    lines = Lines(4000, Console(file=text))
     first, second = make_fleet(1000), make_fleet(1000)
+    lines = Lines(steps_of(first, second), Console(file=text))
     lines.begin([first])
     for _ in range(3):
         clock[0], first.step = clock[0] + 10, first.step + 50
@@ -86,10 +139,10 @@ def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
 
 
 def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -> None:
-    """100 s at 10 steps/s, 900 s of retraining, then the next task."""
+    """100 s at 10 steps/s, then 900 s of retraining."""
     text = io.StringIO()
-    lines = Lines(4000, Console(file=text))
     first, second = make_fleet(500), make_fleet(1500)
+    lines = Lines(steps_of(first, second), Console(file=text))
     lines.begin([first])
     lines.advance(first)
     for _ in range(10):
@@ -97,19 +150,14 @@ def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -
         lines.advance(first)
     clock[0] += 900
     lines.advance(first)
-    assert lines.summary().endswith("1,000 of 4,000 steps, 1 steps/s, 50 min left")
-    lines.end([first])
-    lines.begin([second])
-    for _ in range(7):
-        clock[0], second.step = clock[0] + 10, second.step + 50
-        lines.advance(second)
-    assert lines.summary().endswith("1,700 of 4,000 steps, 10 steps/s, 3 min 50 s left")
+    assert lines.summary().endswith("1,000 of 4,000 steps, about 50 min left")
 
 
 def test_a_table_has_a_row_for_every_fleet_here_and_elsewhere(clock: list[float]) -> None:
     text = io.StringIO()
-    screen = Screen(8000, Console(file=text, width=200))
     fleets = [make_fleet(1000), make_fleet(1000, "recall", (0.5, 0.5))]
+    elsewhere = [make_fleet(1000, "packnet") for _ in range(2)]
+    screen = Screen(steps_of(*fleets, *elsewhere), Console(file=text, width=200))
     screen.begin(fleets)
     screen.watch(lambda: [Row("packnet", "1 a", 4, 500, 1000, [0.25], 40.0)])
     for _ in range(2):
@@ -142,8 +190,8 @@ def test_the_place_decides_how_progress_is_shown() -> None:
         (Console(force_jupyter=True), NotebookBar),
         (Console(force_terminal=False, force_jupyter=False), Lines),
     ):
-        assert type(make_progress(10, console, quiet=False)) is kind
-        assert type(make_progress(10, console, quiet=True)) is Quiet
+        assert type(make_progress(steps_of(), console, quiet=False)) is kind
+        assert type(make_progress(steps_of(), console, quiet=True)) is Quiet
 
 
 def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,14 +204,16 @@ def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.Monk
         return handle
 
     monkeypatch.setattr("IPython.display.display", display)
-    with make_progress(100, Console(force_jupyter=True), quiet=False) as bar:
-        for _ in range(2):  # two fleets of two runs, 20 steps each
-            fleet = make_fleet(steps=20)
+    fleets, other = [make_fleet(steps=20) for _ in range(2)], make_fleet(steps=10)
+    plan = steps_of(*fleets, other)
+    with make_progress(plan, Console(force_jupyter=True), quiet=False) as bar:
+        for fleet in fleets:
             bar.begin([fleet])
             fleet.step = 20
             bar.advance(fleet)
             bar.end([fleet])
-        bar.leave(20)  # another process trained the rest
+        for segment in other.segments:  # another process trained the rest
+            bar.leave(segment)
         bar.wait(3)
     assert shown[0]["text/plain"].startswith("0 of 100 steps")
     assert shown[-1]["text/plain"].startswith("80 of 80 steps")
