@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study
 from cwbench.reports.checklist import checklist
+from cwbench.reports.figures.captions import caption
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
 from cwbench.reports.tables.formats import FORMATS, tex
@@ -35,6 +36,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 """
 
 WRITTEN = INTERVALS[:2]  # the kinds of interval that get files of their own
+NO_CAPTIONS: Mapping[str, str] = {}
 Tables = Sequence[tuple[str, Scores, Table]]
 
 
@@ -46,6 +48,7 @@ class Made:
     tables: int
     figures: int
     problems: list[str]
+    compared: bool  # with published numbers
 
 
 def report_folder(results: Path) -> Path:
@@ -99,8 +102,10 @@ def table_names(study: Study) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def write_tables(tables: Tables, out: Path, figures: Sequence[str] = ()) -> list[str]:
+def write_tables(tables: Tables, out: Path, captions: Mapping[str, str] = NO_CAPTIONS) -> list[str]:
     """Every table in every format, and `report.tex` with these and the figures; returns the names.
+
+    `captions` are those of the figures, by name.
 
     Tables with intervals come twice, `NAME-t` with Student's; a CSV holds all kinds.
     """
@@ -119,7 +124,7 @@ def write_tables(tables: Tables, out: Path, figures: Sequence[str] = ()) -> list
     first, second = ([rf"\input{{{stem}}}" for stem in stems] for stems in included.values())
     parts = {
         "Tables": first,
-        "Figures": [latex_figure(name) for name in figures],
+        "Figures": [latex_figure(*figure) for figure in captions.items()],
         "The same tables with Student t intervals": second,
     }
     body = [
@@ -132,14 +137,13 @@ def write_tables(tables: Tables, out: Path, figures: Sequence[str] = ()) -> list
     return ["report.tex", *written]
 
 
-def latex_figure(name: str) -> str:
+def latex_figure(name: str, caption: str) -> str:
     """A figure of the report folder in its own size, which fits the text; smaller if too high."""
-    caption = tex(name.replace("-", " ").replace("_", " "))
     return (
         r"\begin{figure*}[!htp]\centering\resizebox{!}"
         r"{\ifdim\height>0.85\textheight 0.85\textheight\else\height\fi}"
         rf"{{\includegraphics{{figures/{name}.pdf}}}}"
-        rf"\caption{{{caption}}}\label{{figure:{name}}}\end{{figure*}}"
+        rf"\caption{{{tex(caption)}}}\label{{figure:{name}}}\end{{figure*}}"
     )
 
 
@@ -254,7 +258,8 @@ def write_report(
     with _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
-        files = write_tables(tables, out, [file.name for _, _, file in plan])
+        captions = {file.name: caption(name, study.options) for _, name, file in plan}
+        files = write_tables(tables, out, captions)
         files += [f"figures/{file.name}{end}" for _, _, file in plan for end in suffixes]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
         files.append("checklist.md")
@@ -266,4 +271,5 @@ def write_report(
         for job in drawn:
             if job and not job.cancelled():
                 job.result()
-    return Made(index, len(tables), len(plan), study.problems)
+    compared = any(table.section == "published" for _, _, table in tables)
+    return Made(index, len(tables), len(plan), study.problems, compared)

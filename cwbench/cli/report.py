@@ -138,6 +138,8 @@ def report(
     target = Path(out) if out else build.report_folder(source)
     linked = folder == source
     made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
+    if compare and not made.compared:
+        click.echo(f"--compare {compare}: it has no number for the sequences of these runs")
     announce(made)
 
 

@@ -7,6 +7,8 @@ from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.aggregates import AGGREGATES
@@ -57,6 +59,7 @@ def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
         )
         draw_rows(axis, standings.aggregate_standings(scores, family, name))
         axis.set_xlim(-0.02, 1.02)
+        axis.set_xticks((0, 0.5, 1), ("0", "0.5", "1"))
         axis.set_title(f"{names.FAMILIES[family]}: {title}" if not index % columns else title)
         if index % columns:
             axis.tick_params(labelleft=False)
@@ -115,35 +118,64 @@ def tradeoff(
     size = (panel_width(min(2, len(found)), left=0.5, gap=0.5), 2.0)
     axes = grid(len(found), columns=2, size=size, gap=(0.5, 0.7), margin=(0.5, 0.45, 0.1, 0.3))
     for axis, (family, points) in zip(axes, found.items(), strict=True):
-        for point in points:
+        own = {point.method: point for point in points if point.slot >= 0}
+        published = [point for point in points if point.slot < 0]
+        for point in published:
+            _published(axis, point, own.get(point.method))
+        for point in own.values():
             _cross(axis, point)
         if points_of is standings.against_memory:
-            axis.set_xscale("log")
+            _bytes_across(axis)
         axis.margins(x=0.15)
         axis.set_ylim(-0.02, 1.06)
-        axis.set_title(names.FAMILIES[family])
+        axis.set_title(names.FAMILIES[family] + " (grey: published)" * bool(published))
         axis.set_xlabel(title)
         axis.set_ylabel("average performance")
     return figure_of(axes)
 
 
 def _cross(axis: Axes, point: Point) -> None:
-    own = point.slot >= 0
-    colour = COLOURS[point.slot % len(COLOURS)] if own else "0.65"
+    colour = COLOURS[point.slot % len(COLOURS)]
     (x, left, right), (y, low, high) = point.x, point.y
     if not isnan(left):
         axis.hlines(y, left, right, color=colour, lw=1)
     if not isnan(low):
         axis.vlines(x, low, high, color=colour, lw=1)
-    axis.plot(x, y, "o" if own else "x", ms=3.5, color=colour)
-    axis.annotate(
+    axis.plot(x, y, "o", ms=3.5, color=colour)
+    label = axis.annotate(
         point.method, (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour
     )
+    label.set_path_effects([withStroke(linewidth=1.5, foreground="white")])
+
+
+def _published(axis: Axes, point: Point, ours: Point | None) -> None:
+    """A published mean; a line to ours says whose it is, a name where there is none."""
+    x, y = point.x[0], point.y[0]
+    axis.plot(x, y, "x", ms=3.5, color="0.65")
+    if ours is None:
+        axis.annotate(
+            point.method,
+            (x, y),
+            xytext=(3, -6),
+            textcoords="offset points",
+            fontsize=6,
+            color="0.65",
+        )
+    else:
+        axis.plot([x, ours.x[0]], [y, ours.y[0]], ":", lw=0.8, color="0.65", zorder=0)
+
+
+def _bytes_across(axis: Axes) -> None:
+    """A logarithmic axis with round numbers of MB."""
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(EngFormatter("B", sep=" "))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Point]], str]] = {
     "performance-transfer": (standings.against_transfer, "forward transfer"),
-    "performance-memory": (standings.against_memory, "bytes of replay memory and parameters"),
+    "performance-memory": (standings.against_memory, "replay memory and parameters"),
 }
 
 

@@ -12,7 +12,7 @@ from cwbench.reports.analysis import metrics, names, plasticity
 from cwbench.reports.analysis.bands import seed_curve
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
-from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, line_plot, span
+from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, extent, line_plot, span
 
 Array = NDArray[np.float64]
 FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other", "single")
@@ -85,7 +85,7 @@ def _family(setups: Setups, key: str, title: str, look: Look) -> str:
         charts.append(_chart(lines, drawn))
     return (
         f'<div class="curves"><h3>{escape(title)}</h3>{_kinds(key, kinds)}'
-        f'{_legend([(slot, name) for slot, name, _ in shown])}<div class="charts">'
+        f'{legend([(slot, name) for slot, name, _ in shown])}<div class="charts">'
         f"{''.join(charts)}</div></div>"
     )
 
@@ -101,7 +101,7 @@ def _kinds(key: str, present: set[str]) -> str:
     return f'<div class="switches" role="radiogroup" aria-label="what is drawn">{boxes}</div>'
 
 
-def _legend(shown: Sequence[tuple[int, str]]) -> str:
+def legend(shown: Sequence[tuple[int, str]]) -> str:
     boxes = "".join(
         f'<label data-method="{escape(name)}"><input type="checkbox" class="t{slot % COLOURS}" '
         f'checked><svg viewBox="0 0 30 8" aria-hidden="true"><g class="m{slot % COLOURS}">'
@@ -165,7 +165,7 @@ def _plot(
         drawn.append(Line(slot, name, steps(group), curve))
     if not drawn:
         return ""
-    axes = _axes(lines[0][2], what, bounds or span([line.curve.mean for line in drawn]), height)
+    axes = _axes(lines[0][2], what, bounds or span(extent(drawn)), height)
     return line_plot(drawn, axes, look.points)
 
 

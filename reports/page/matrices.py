@@ -59,7 +59,7 @@ def _pairs(scores: Scores) -> str:
         parts.append(
             f'<div data-method="{escape(found.title)}"><h3>{escape(head)}'
             "</h3><p class=note>Rows: first task; columns: second task. "
-            f"Darker is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
+            f"Redder is worse. {found.pairs} pairs ended; {escape(counts)}.</p>"
             f'<div class="matrices">{images}</div></div>'
         )
     return "".join(parts)
@@ -108,7 +108,7 @@ def differences(scores: Scores, family: str) -> str:
     cells = [found.get((row, column), "<td></td>") for row in titles for column in titles]
     caption = (
         "<b>Differences in average performance</b>, row minus column; below: p value of the "
-        "sign-flip test, adjusted for the number of pairs (Holm). Darker is worse."
+        "sign-flip test, adjusted for the number of pairs (Holm). Redder is worse."
     )
     grid = _grid(caption, titles, titles, cells).replace('"matrix"', '"matrix wide"', 1)
     return f'<div class="matrices">{grid}</div>'
@@ -138,7 +138,7 @@ def _all_after_each(scores: Scores) -> str:
             )
     if not parts:
         return ""
-    note = "Rows: trained up to this task; columns: tested on this task. Darker is worse."
+    note = "Rows: trained up to this task; columns: tested on this task. Redder is worse."
     return f"<h3>Success after each task</h3><p class=note>{note}</p>{''.join(parts)}"
 
 

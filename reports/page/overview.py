@@ -8,6 +8,7 @@ import numpy as np
 from cwbench.reports.analysis import aggregates, comparison, names
 from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.page.charts import legend
 from cwbench.reports.page.matrices import differences
 from cwbench.reports.page.plots import (
     Axes,
@@ -15,6 +16,7 @@ from cwbench.reports.page.plots import (
     Range,
     Row,
     Scatter,
+    extent,
     line_plot,
     row_plot,
     scatter_plot,
@@ -57,10 +59,11 @@ def _family(scores: Scores, family: str) -> str:
     plots = [_after_switch(scores, family), _profile(scores, family), *_tradeoffs(scores, family)]
     if not any([*rows, *plots]):  # nothing has ended
         return ""
+    shown = [(one.slot, one.title) for one in standings.settings_of(scores, family)]
     return (
         f'<h3>{escape(names.FAMILIES[family])}</h3><div class="forests">{"".join(rows)}</div>'
         f"{_others(scores, family)}{differences(scores, family)}"
-        f'<div class="charts">{"".join(plots)}</div>'
+        f'<div class="curves">{legend(shown)}<div class="charts">{"".join(plots)}</div></div>'
     )
 
 
@@ -150,7 +153,7 @@ def _after_switch(scores: Scores, family: str) -> str:
     if not lines:
         return ""
     label = "Old tasks after a switch: change of success"
-    axes = Axes(label, (0.0, float(x[-1])), span([line.curve.mean for line in lines]))
+    axes = Axes(label, (0.0, float(x[-1])), span(extent(lines)))
     return (
         f'<figure class="chart"><figcaption><b>{label}</b></figcaption>'
         f"{line_plot(lines, axes, POINTS)}"
@@ -188,7 +191,7 @@ def _tradeoffs(scores: Scores, family: str) -> list[str]:
     )
     memory = Scatter(
         "Performance and memory",
-        "bytes of replay memory and parameters",
+        "replay memory and parameters",
         "average performance",
         standings.against_memory(scores, family),
         log=True,

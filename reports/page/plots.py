@@ -94,6 +94,11 @@ def span(values: Sequence[Array]) -> Range:
     return low - room, high + room
 
 
+def extent(lines: Sequence[Line]) -> list[Array]:
+    """All values of the lines, single runs included; bands may leave the plot."""
+    return [values for line in lines for values in (line.curve.mean, line.curve.runs.ravel())]
+
+
 def thin(count: int, points: int) -> NDArray[np.int64]:
     """Indices of at most `points` of `count` values, the last one included."""
     return np.unique(np.linspace(0, count - 1, min(points, count)).astype(np.int64))
@@ -247,22 +252,27 @@ def interval_text(value: float, low: float, high: float) -> str:
 
 
 def scatter_plot(plot: Scatter) -> str:
-    """Points with interval crosses; published ones are grey."""
+    """Points with interval crosses; published ones are grey, with a line to ours."""
     x_values = [value for point in plot.points for value in point.x if not isnan(value)]
     y_values = [value for point in plot.points for value in point.y if not isnan(value)]
     if plot.log:
         x_values = [log10(value) for value in x_values]
     x_range, y_range = span([np.array(x_values)]), span([np.array([*y_values, 0.0, 1.0])])
-    heights = _label_heights([_share(point.y[0], y_range) for point in plot.points])
+    own = {point.method: point for point in plot.points if point.slot >= 0}
+    named = [p for p in plot.points if p.slot >= 0 or p.method not in own]
+    heights = _label_heights([_share(point.y[0], y_range) for point in named])
+    labels = dict(zip(map(id, named), heights, strict=True))
     body = "".join(
-        _point(point, plot, (x_range, y_range), label)
-        for point, label in zip(plot.points, heights, strict=True)
+        _point(point, plot, (x_range, y_range), labels.get(id(point)), own.get(point.method))
+        for point in sorted(plot.points, key=lambda point: point.slot >= 0)
     )
+    grey = "; grey: published" if len(own) < len(plot.points) else ""
     return (
         f'<figure class="chart scatter"><figcaption><b>{escape(plot.label)}</b></figcaption>'
         f'<svg class="still" role="img" aria-label="{escape(plot.label)}">{_y_axis(y_range)}'
         f"{_scatter_ticks(plot, x_range)}{body}</svg>"
-        f'<p class="axis">{escape(plot.x_title)} (across), {escape(plot.y_title)} (up)</p></figure>'
+        f'<p class="axis">{escape(plot.x_title)} (across), {escape(plot.y_title)} (up){grey}</p>'
+        "</figure>"
     )
 
 
@@ -289,24 +299,50 @@ def _scatter_ticks(plot: Scatter, bounds: Range) -> str:
     )
 
 
-def _point(point: Point, plot: Scatter, ranges: tuple[Range, Range], label: float) -> str:
-    x_range, y_range = ranges
-    across = [log10(value) if plot.log else value for value in point.x]
-    x, left, right = (_share(v, x_range) if not isnan(v) else v for v in across)
-    y, low, high = (100 - _share(v, y_range) if not isnan(v) else v for v in point.y)
-    cross = ""
-    if not isnan(left):
-        cross += f'<line x1="{left:.2f}%" x2="{right:.2f}%" y1="{y:.2f}%" y2="{y:.2f}%"/>'
-    if not isnan(low):
-        cross += f'<line x1="{x:.2f}%" x2="{x:.2f}%" y1="{low:.2f}%" y2="{high:.2f}%"/>'
+def _point(
+    point: Point,
+    plot: Scatter,
+    ranges: tuple[Range, Range],
+    label: float | None,
+    ours: Point | None,
+) -> str:
+    """A point with its interval or, if published, a line to ours; `label` is its name's height."""
+    (x, left, right), (y, low, high) = _position(point, plot, ranges)
     own = point.slot >= 0
+    lines = [(left, y, right, y), (x, low, x, high)]
+    if ours and not own:
+        (to_x, *_), (to_y, *_) = _position(ours, plot, ranges)
+        lines.append((x, y, to_x, to_y))
+    cross = "".join(
+        f'<line x1="{a:.2f}%" y1="{b:.2f}%" x2="{c:.2f}%" y2="{d:.2f}%"/>'
+        for a, b, c, d in lines
+        if not isnan(a + b)
+    )
     side = ("-9", "end") if x > 60 else ("9", "start")
+    name = (
+        ""
+        if label is None
+        else (
+            f'<text x="{x:.2f}%" y="{100 - label:.2f}%" dx="{side[0]}" dy="-3" '
+            f'style="text-anchor:{side[1]}">{escape(point.method)}</text>'
+        )
+    )
     return (
         f'<g class="{f"m{point.slot % COLOURS}" if own else "published"}" '
         f'data-method="{escape(point.method)}"><title>{escape(_said(point, plot))}</title>{cross}'
-        f'<circle cx="{x:.2f}%" cy="{y:.2f}%" r="{4 if own else 3}"/>'
-        f'<text x="{x:.2f}%" y="{100 - label:.2f}%" dx="{side[0]}" dy="-3" '
-        f'style="text-anchor:{side[1]}">{escape(point.method)}</text></g>'
+        f'<circle cx="{x:.2f}%" cy="{y:.2f}%" r="{4 if own else 3}"/>{name}</g>'
+    )
+
+
+def _position(
+    point: Point, plot: Scatter, ranges: tuple[Range, Range]
+) -> tuple[list[float], list[float]]:
+    """Value, low and high in per cent of the width, and of the height from above."""
+    x_range, y_range = ranges
+    across = [log10(value) if plot.log else value for value in point.x]
+    return (
+        [value if isnan(value) else _share(value, x_range) for value in across],
+        [value if isnan(value) else 100 - _share(value, y_range) for value in point.y],
     )
 
 

@@ -132,7 +132,8 @@ def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
         found = other_papers.comparisons(scores, source)
     for one in found:
         blocks = one.blocks if scores.study.options.all_cells else partial(_with_counterpart, one)
-        yield Entry(one.name, "published", one.families, one.caption, blocks)
+        brackets = f"{100 * scores.level:g} % percentile bootstrap over seeds, as published"
+        yield Entry(one.name, "published", one.families, one.caption, blocks, brackets)
 
 
 def _with_counterpart(one: paper_comparison.Comparison) -> tuple[Block, ...]:

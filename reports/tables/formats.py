@@ -51,7 +51,7 @@ NARROW = 3  # columns of numbers that fit one column of a two-column page
 
 def latex_cell(cell: Cell, interval: str) -> str:
     if cell.text:
-        return tex(cell.text)
+        return _latex_text(cell.text)
     if cell.empty:
         return "--"
     value = f"${number(cell.value)}$"
@@ -60,6 +60,14 @@ def latex_cell(cell: Cell, interval: str) -> str:
     if not np.isnan(low):
         text += rf" \scriptsize[{number(low)}, {number(high)}]"
     return text + (rf"\,$^{{{mark(cell)}}}$" if mark(cell) else "")
+
+
+def _latex_text(text: str) -> str:
+    """`0.30 / 0.33 [0.31, 0.37] agrees` in two lines: six such columns fit a page."""
+    numbers, bracket, verdict = text.rpartition("] ")
+    if not bracket:
+        return tex(text)
+    return rf"\shortstack{{{tex(numbers)}]\\{tex(verdict)}}}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.cli import main
+from cwbench.reports import build
 
 
 @pytest.fixture
@@ -45,6 +46,16 @@ def test_without_arguments_it_reads_results_and_writes_report(folder: Path):
     assert {"figures/cw3-average.pdf", "figures/cw3-average.png"} <= files
     page = (out / "index.html").read_text()
     assert "Impossible among them" in page and "protocol differs" in page
+
+
+def test_a_source_without_numbers_for_these_runs_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(build, "figure_plan", lambda *_: [])  # draw nothing
+    main(["report", "--compare", "cka-rl"])
+    assert "--compare cka-rl: it has no number for" in capsys.readouterr().out
+    main(["report", "--compare", "paper"])
+    assert "has no number" not in capsys.readouterr().out
 
 
 def test_one_table_goes_to_the_screen(folder: Path, capsys: pytest.CaptureFixture[str]):

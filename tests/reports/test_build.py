@@ -34,10 +34,10 @@ def test_report_tex_has_every_table_and_figure_with_labels_of_their_own(
     triplets: Path, tmp_path: Path
 ):
     tables = list(build.tables_of(build.read(triplets)))
-    build.write_tables(tables, tmp_path, ["cw3-average"])
+    build.write_tables(tables, tmp_path, {"cw3-average": "Curves of 3 & more."})
     text = (tmp_path / "report.tex").read_text()
     assert text.index(r"\section*{Tables}") < text.index(r"\input{tables/cw3}")
-    assert r"{figures/cw3-average.pdf}" in text
+    assert r"{figures/cw3-average.pdf}" in text and r"\caption{Curves of 3 \& more.}" in text
     inputs = re.findall(r"\\input\{(.*?)\}", text)
     parts = [(tmp_path / f"{name}.tex").read_text() for name in inputs]
     labels = re.findall(r"\\label\{(.*?)\}", "".join([text, *parts]))
@@ -87,7 +87,7 @@ def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
     study = build.read(triplets)
     (tmp_path / "figures").mkdir()
     figures.draw(Scores(study, study.protocols[0]), "aggregates", tmp_path / "figures/aggregates")
-    body = build.latex_figure("aggregates") + "\n\\end{document}"
+    body = build.latex_figure("aggregates", "Aggregates.") + "\n\\end{document}"
     (tmp_path / "figure.tex").write_text(TWO_COLUMNS + body)
     said = typeset(tmp_path, "figure.tex")
     assert "Overfull" not in said and "aggregates.pdf" in said

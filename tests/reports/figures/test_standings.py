@@ -57,3 +57,11 @@ def test_other_metrics_are_those_of_their_tables(scores: Scores):
 
 def xs(line: Line2D) -> list[float]:
     return list(np.asarray(line.get_xdata(), float))
+
+
+def test_published_points_are_joined_to_ours(scores: Scores):
+    [axis] = dict(figures.plan(scores))["performance-transfer"]().axes
+    joined = [line for line in axis.lines if line.get_linestyle() == ":"]
+    crosses = [line for line in axis.lines if line.get_marker() == "x"]
+    assert len(joined) == len(crosses) == 6 and "grey: published" in axis.get_title()
+    assert [text.get_text() for text in axis.texts].count("RECALL") == 1

@@ -7,6 +7,7 @@ import pytest
 
 from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.page import plots
+from cwbench.reports.tables.standings import Point
 
 NAN = float("nan")
 
@@ -54,3 +55,22 @@ def test_a_row_shows_its_value_and_every_seed():
     assert re.findall(r'class="seed" cx="([\d.]+)%', text) == ["25.00", "100.00"]
     assert 'x1="40.00%" x2="75.00%"' in text
     assert "<b>0.50</b> <small>[0.40, 0.75]</small>" in text
+
+
+def test_a_published_point_has_a_line_to_ours_instead_of_a_name():
+    known = {"A": ((0.2, 0.1, 0.3), (0.5, NAN, NAN)), "B": ((0.0, NAN, NAN), (1.0, NAN, NAN))}
+    ours = [Point(slot, name, *at) for slot, (name, at) in enumerate(known.items())]
+    theirs = [Point(-1, name, (0.4, NAN, NAN), (0.25, NAN, NAN)) for name in ("A", "C")]
+    text = plots.scatter_plot(plots.Scatter("t", "x", "y", [*ours, *theirs]))
+    groups = re.findall(r"<g class=(.*?)</g>", text)
+    lines = {re.search(r"<title>(.*?):", g)[1]: g.count("<line") for g in groups}  # type: ignore[index]
+    assert lines == {"A, published": 1, "C, published": 0, "A": 1, "B": 0}
+    assert re.findall(r"<text[^>]*style[^>]*>(.*?)</text>", text) == ["C", "A", "B"]
+    assert "grey: published" in text
+
+
+def test_the_range_of_a_plot_holds_single_runs():
+    runs = np.array([[0.0, 3.0], [-2.0, 1.0]])
+    curve = Curve(runs.mean(0), np.full(2, NAN), np.full(2, NAN), runs)
+    low, high = plots.span(plots.extent([plots.Line(0, "A", np.arange(2.0), curve)]))
+    assert low < -2 and high > 3
