@@ -12,6 +12,15 @@ const setAddress = (place, query) => {
   history.replaceState(null, "", "#" + encodeURIComponent(place) + (text ? "?" + text : ""));
 };
 
+// A link ends below the bar of links, however many lines the bar has.
+const bar = document.querySelector("nav");
+const clear = () => {
+  const covers = getComputedStyle(bar).position === "sticky";
+  document.documentElement.style.scrollPaddingTop = covers ? `${bar.offsetHeight + 8}px` : "";
+};
+clear();
+new ResizeObserver(clear).observe(bar);
+
 // Filters --------------------------------------------------------------------------------------
 
 const values = name => [...new Set([...document.querySelectorAll(`[data-${name}]`)].map(node => node.dataset[name]))];

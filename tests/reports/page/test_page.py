@@ -376,10 +376,17 @@ def test_the_page_of_the_shipped_results_opens(browser: Any):
     page = opened(browser, file)
     assert page.errors == [] and page.requests == [file.as_uri()]
     row = page.locator(
-        "#summary table.sortable tbody tr", has=page.get_by_text("RECALL", exact=True)
+        "[id^=summary] table.sortable tbody tr", has=page.get_by_text("RECALL", exact=True)
     )
     expect(row).to_have_count(1)
-    expect(page.locator("#runs a.path")).to_have_count(0)  # the folders are not there
+    expect(page.locator("[id^=runs] a.path")).to_have_count(0)  # the folders are not there
     expect(page.locator("#comparison-with-the-published-numbers table").first).to_be_visible()
+    page.get_by_role("link", name="Matrices").click()  # its heading is not behind the links
+    heading = page.get_by_role("heading", name="Matrices (compact, steps-per-task 250,000)")
+    page.wait_for_function(
+        "h => h.getBoundingClientRect().top >= document.querySelector('nav').offsetHeight"
+        " && h.getBoundingClientRect().top < innerHeight / 2",
+        arg=heading.element_handle(),
+    )
     page.context.close()
     assert file.stat().st_size < 3e6
