@@ -104,6 +104,6 @@ def test_markdown_footers_and_captions_are_text() -> None:
 
 def test_a_verdict_is_a_second_line_in_latex() -> None:
     cell = Cell(text="0.30 / 0.33 [0.31, 0.37] protocol differs")
-    expected = r"\shortstack{0.30 / 0.33 [0.31, 0.37]\\protocol differs}"
+    expected = r"\shortstack{0.30 / 0.33 {[}0.31, 0.37]\\protocol differs}"
     assert formats.latex_cell(cell, "t") == expected
     assert formats.latex_cell(Cell(text="3 of 3"), "t") == "3 of 3"
