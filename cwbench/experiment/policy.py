@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     MethodClass: TypeAlias = type[Method[Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Policy:
     """What a run does on one task, after some task of its sequence. Numpy only."""
 
     task: str
     position: int  # of the task in the run's sequence: which head acts
     segment: Segment  # after which the weights were saved
-    layout: ActorLayout = field(repr=False)
-    weights: Floats = field(repr=False)  # flat, as `layout` says
-    rng: np.random.Generator = field(repr=False)
+    layout: ActorLayout
+    weights: Floats  # flat, as `layout` says
+    rng: np.random.Generator
 
     def act(
         self,
@@ -58,6 +58,10 @@ class Policy:
         shape = (*obs.shape[:-1], self.action_dim)
         draw = np.zeros if deterministic else (rng or self.rng).standard_normal
         return actor.act(obs, self.position, draw(shape, np.float32))
+
+    def __repr__(self) -> str:
+        learner = f"{self.segment.setup.method}, seed {self.segment.seed}"
+        return f"<Policy of {learner}: {self.task} after {', '.join(self.segment.tasks)}>"
 
     @property
     def obs_dim(self) -> int:

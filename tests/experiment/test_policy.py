@@ -33,6 +33,7 @@ def test_a_policy_can_be_taken_from_the_middle_of_a_run(toy_run: Any, tmp_path: 
     table = runs.evaluations
     [row] = table[(table["step"] == 120) & (table["position"] == 0)].to_dict("records")
     policy = cwbench.load_policy(runs[0], FIRST, after=SECOND)
+    assert repr(policy) == f"<Policy of finetuning, seed 0: {FIRST} after {FIRST}, {SECOND}>"
     assert cwbench.evaluate(policy, episodes=2).mean_return == row["mean_return"]
     others = cwbench.evaluate(policy, episodes=2, seed=7)
     assert others.mean_return != row["mean_return"]
