@@ -22,7 +22,9 @@ from cwbench.methods._heads import inherit_best_head
 class ClonExConfig(MethodConfig):
     coef: float = option(100.0, "Weight of cloning the old policies.", minimum=0, per_run=True)
     critic_coef: float = option(0.0, "Weight of cloning the old values.", minimum=0, per_run=True)
-    memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
+    memory_size: int = option(
+        10_000, "States kept of each old task.", minimum=1, rehearsal=1, takes_memory=True
+    )
     memory: int | None = option(
         None, "States kept of all old tasks together; none: no such limit.", minimum=1, added=True
     )

@@ -14,7 +14,9 @@ from cwbench.methods._distillation import DistillationConfig, distill, imitation
 @dataclass(frozen=True)
 class ResetDistillConfig(DistillationConfig):
     coef: float = option(1.0, "Weight of cloning the student's old self.", minimum=0, per_run=True)
-    memory_size: int = option(10_000, "States kept of each old task.", minimum=1)
+    memory_size: int = option(
+        10_000, "States kept of each old task.", minimum=1, rehearsal=1, takes_memory=True
+    )
     expert_steps: int | None = option(
         None,
         "Steps that an expert acts to supply states; none means a tenth of the steps per task.",

@@ -18,8 +18,10 @@ from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.planning.sizes import bare_trainer, replay_bytes
 from cwbench.planning.time_cache import TimeCache
+from cwbench.planning.timing import seconds_per_call
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
+from cwbench.spec.options import rehearsal_scale, rehearsed
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
@@ -31,6 +33,8 @@ CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
 CLEARLY = 0.85  # of one thread's time; workers and evaluation want the other cores
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
+RETRAINING_SECONDS = 0.1  # for updates of a method's own at a task's end
+EXAMPLES = 100  # that time what a method does with thousands at a task's end
 
 
 class Costs:
@@ -85,10 +89,11 @@ class Costs:
         return Times(*(self._line(fleet[0], partial(value, name)) for name in names))
 
     def _timed(self, first: Segment, runs: int) -> "Times":
-        key = (first.setup, first.tasks if first.joint else first.position)
+        key = (first.setup, first.tasks if first.joint else first.position, _is_last(first))
         for size, known in self._times.setdefault(key, {}).items():
             if 0.7 < size / runs < 1.4:  # near enough to share a measurement
-                return replace(known, update=known.update * runs / size)
+                ratio = runs / size
+                return replace(known, update=known.update * ratio, end=known.end * ratio)
         times = self._times[key][runs] = self._cached(first, runs)
         return times
 
@@ -103,19 +108,31 @@ class Costs:
 
     def _cached(self, first: Segment, runs: int) -> "Times":
         what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
-        what |= {"compiled": True} if self.compiled else {}
+        what |= {"length": first.length, "compiled": self.compiled, "numbers": len(fields(Times))}
         return Times(*self.known(what, lambda: list(astuple(self._measure(first, runs)))))
 
     def _measure(self, first: Segment, runs: int) -> "Times":
         method_class, dims = self.method(first)
-        trainer = Rehearsal([first] * runs, method_class, dims, self.device)
+        trainer = Rehearsal([first] * runs, method_class, dims, self.device, memory=False)
         start, budget = time.monotonic(), max(0.05, self._left / 10)
         update = _seconds_per_update(trainer, budget)
         step = self._step_seconds(first, trainer, budget / 2)
         self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
         update *= COMPILED_TIME if self.compiled else 1
-        return Times(update, step, trainer.count_retraining(), episodes)
+        retraining, end = self._task_end(trainer, first, update)
+        return Times(update, step, retraining, episodes, end)
+
+    def _task_end(self, trainer: Rehearsal, first: Segment, update: float) -> tuple[int, float]:
+        """Updates at a task's end, and seconds of all that a method does there."""
+        end = trainer.time_task_end(RETRAINING_SECONDS)
+        seconds = end.seconds
+        if scale := rehearsal_scale(first.setup.options, EXAMPLES):
+            runs = 1 if self.device.type == "cpu" else trainer.runs
+            few = Rehearsal([first] * runs, *self.method(first), self.device, memory=False)
+            timed = few.time_task_end(0.0, rehearsed(first.setup.options, EXAMPLES))
+            seconds = scale * timed.seconds * trainer.runs / runs
+        return end.updates, seconds + end.sac_updates * update + end.own_seconds
 
     def _step_seconds(self, first: Segment, trainer: Trainer, budget: float) -> float:
         """Of a task of mean cost; shared by methods, since importing a simulator takes seconds."""
@@ -141,13 +158,21 @@ class Times:
     step: float  # seconds of one worker, for a task of mean cost
     retraining: float  # updates at the task's end
     selection: float  # episodes of a run that choose a head
+    end: float = 0.0  # seconds of what the method does at the task's end
 
 
 def _moved(segment: Segment, position: int) -> Segment:
-    """The segment as if it were at another position of a sequence that goes on."""
+    """The segment as if it were at another position of a sequence, the last if it is that."""
     tasks = (segment.tasks * (position + 1))[: position + 1]
-    length = None if segment.length is None else max(segment.length, position + 2)
+    length = segment.length
+    if length is not None:
+        length = position + 1 if _is_last(segment) else max(length, position + 2)
     return replace(segment, tasks=tasks, length=length)
+
+
+def _is_last(segment: Segment) -> bool:
+    """Whether its method knows that no task follows."""
+    return segment.length == len(segment.tasks)
 
 
 def pick_threads(plan: Plan, costs: Costs) -> int:
@@ -158,7 +183,7 @@ def pick_threads(plan: Plan, costs: Costs) -> int:
     if costs.device.type != "cpu" or cores() == 1:
         return 1
     fleet = max(plan.fleets, key=len)
-    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device)
+    trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device, memory=False)
     seconds = {}
     for threads in (cores(), 1):
         torch.set_num_threads(threads)
@@ -187,21 +212,3 @@ def _seconds_per_update(trainer: Trainer, budget: float) -> float:
         return seconds_per_call(partial(trainer.train, 1), budget)
     trainer.train(WARM_UP + 1)
     return seconds_per_call(partial(trainer.train, CAPTURED), budget) / CAPTURED
-
-
-def seconds_per_call(action: Callable[[], None], budget: float) -> float:
-    """Seconds per call, after a warm-up call, for about as long as the budget says."""
-    action()
-    _finish()
-    start, calls = time.perf_counter(), 0
-    while calls < 1 or time.perf_counter() - start < budget:
-        action()
-        calls += 1
-    _finish()
-    return (time.perf_counter() - start) / calls
-
-
-def _finish() -> None:
-    """Wait for what has been asked of the device."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()

@@ -176,14 +176,14 @@ def _fleet_needs(
     episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
     evals = episodes * horizon * len(first.tasks)
     groups = grouping(fleet)
-    update_seconds = collect_seconds = pool_seconds = 0.0
+    update_seconds = collect_seconds = pool_seconds = end_seconds = 0.0
     if measure:
         times = costs.times(fleet)
-        updates += round(times.retraining)
         steps = own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
         shared = runs * fmean(costs_of_steps) * times.step / workers  # by all workers
-        update_seconds = updates * times.update
+        update_seconds, end_seconds = updates * times.update, times.end
+        updates += round(times.retraining)
         # With a worker for each lane, all wait for the slowest.
         collect_seconds = steps * max(max(costs_of_steps) * times.step, lanes * shared)
         pool_seconds = shared * (lanes * steps + evals)
@@ -200,6 +200,7 @@ def _fleet_needs(
         update_seconds=update_seconds,
         collect_seconds=collect_seconds,
         pool_seconds=pool_seconds,
+        end_seconds=end_seconds,
         groups=len(groups),
     )
 

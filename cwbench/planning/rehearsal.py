@@ -4,8 +4,11 @@ The real method runs, after random earlier tasks: what an update costs, and what
 memory, depends on them. What a method requests apart from updates is counted, not done.
 """
 
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +19,24 @@ from torch.utils._pytree import tree_leaves
 from cwbench.learner.method import Method
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.planning.timing import finish, seconds_per_call
 from cwbench.spec.config import Gradients
 from cwbench.spec.options import rehearsed
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 ROWS = 2000  # random transitions of each task
+REPEATS = (50, 150)  # updates of a method's own that are timed on CUDA
+
+
+@dataclass
+class TaskEnd:
+    """What a method did at a task's end, or asked for."""
+
+    updates: int = 0
+    sac_updates: int = 0  # those of them that are SAC's
+    own_seconds: float = 0.0  # that the others would take
+    seconds: float = 0.0  # of all but updates
 
 
 class Rehearsal(Trainer):
@@ -38,7 +53,9 @@ class Rehearsal(Trainer):
         *,
         compiled: bool = False,
         gradients: Gradients = "manual",
+        memory: bool = True,
     ) -> None:
+        """Without `memory`, methods remember little of earlier tasks; updates take as long."""
         first = fleet[0]
         super().__init__(
             [segment.seed for segment in fleet],
@@ -53,9 +70,10 @@ class Rehearsal(Trainer):
             gradients=gradients,
             architecture=method_class.architecture,
         )
-        method = method_class(rehearsed(first.setup.options), self)
+        method = method_class(rehearsed(first.setup.options, memory=memory), self)
         self.lanes = method.lanes(first.position)
-        self.retraining = 0  # updates that the method asked for at the last task's end
+        self.task_end = TaskEnd()
+        self._budget = 0.0  # seconds for timing an update of the method's own
         self.selection_episodes = 0  # episodes that it asked for at this task's start
         self.begin(method, self._random_replay([0]), try_heads=self._try_heads)
         self.method.use_expert(self._fresh_expert())
@@ -110,13 +128,40 @@ class Rehearsal(Trainer):
         return torch.zeros(self.runs, len(heads), device=self.device)
 
     def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
-        self.retraining += updates
+        end = self.task_end
+        end.updates += updates
+        if update is None:
+            end.sac_updates += updates
+        elif self._budget and updates:
+            start = time.perf_counter()
+            end.own_seconds += updates * self._seconds_per_update(update)
+            end.seconds -= time.perf_counter() - start
+
+    def _seconds_per_update(self, update: Callable[[], None]) -> float:
+        if self.device.type != "cuda":
+            return seconds_per_call(update, self._budget)
+        few, many = (seconds_per_call(partial(self._repeat, update, n), 0.0) for n in REPEATS)
+        return max(0.0, many - few) / (REPEATS[1] - REPEATS[0])  # without those before a capture
+
+    def time_task_end(self, budget: float, options: Any = None) -> TaskEnd:
+        """What the method will do at the end of this task; the last thing to ask.
+
+        `budget` is for updates of its own; with 0 they are only counted. `options` replace those
+        of rehearsals.
+        """
+        if options is not None:
+            self.method.assign([options] * self.runs)
+        self.task_end, self._budget = TaskEnd(), budget
+        finish()
+        start = time.perf_counter()
+        self.method.end_task(self.position)
+        finish()
+        self.task_end.seconds += time.perf_counter() - start
+        return self.task_end
 
     def count_retraining(self) -> int:
-        """Updates that the method will make at the end of this task; the last thing to ask."""
-        self.retraining = 0
-        self.method.end_task(self.position)
-        return self.retraining
+        """Updates that the method will make at the end of this task; likewise the last thing."""
+        return self.time_task_end(0.0).updates
 
 
 def held_bytes(trainer: Rehearsal) -> int:

@@ -21,6 +21,7 @@ def option(
     above: float | None = None,
     per_run: bool = False,
     rehearsal: Any = None,
+    takes_memory: bool = False,
     added: bool = False,
     metavar: str | None = None,
     parts: Sequence[str] = (),
@@ -29,17 +30,18 @@ def option(
     """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
     Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
-    reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that costs
-    time but no memory. An option `added` to a class with published results is left out of records
-    while it has its default, so that their ids stay. `metavar` names the value in help texts.
-    The value of an option with `parts` is `none` or some of them, separated by commas; naming an
-    `implied` one changes nothing.
+    reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that makes
+    a task's end slow; of one that also `takes_memory` only estimates of time do. An option `added`
+    to a class with published results is left out of records while it has its default, so that
+    their ids stay. `metavar` names the value in help texts. The value of an option with `parts` is
+    `none` or some of them, separated by commas; naming an `implied` one changes nothing.
     """
     metadata = {
         "help": help,
         "bounds": {"minimum": minimum, "maximum": maximum, "above": above},
         "per_run": per_run,
         "rehearsal": rehearsal,
+        "takes_memory": takes_memory,
         "added": added,
         "metavar": metavar,
         "parts": tuple(parts),
@@ -203,14 +205,29 @@ def shared_options(config: C) -> C:
     return cast(C, shared)
 
 
-def rehearsed(config: C) -> C:
-    """The config that estimates use."""
-    values = {
-        field.name: field.metadata["rehearsal"]
-        for field in dataclasses.fields(config)  # type: ignore[arg-type]
-        if field.metadata.get("rehearsal") is not None
-    }
+def rehearsed(config: C, factor: int = 1, *, memory: bool = False) -> C:
+    """The config that estimates use, with values up to `factor` times those of rehearsals.
+
+    With `memory`, options that take some have their real values.
+    """
+    values = _rehearsal_values(config, factor, memory)
     return dataclasses.replace(config, **values)  # type: ignore[type-var]
+
+
+def rehearsal_scale(config: Any, factor: int) -> float | None:
+    """How much larger the real values are than those; None if the config has no such option."""
+    pairs = ((getattr(config, name), x) for name, x in _rehearsal_values(config, factor).items())
+    return max((real / x for real, x in pairs if isinstance(real, int | float)), default=None)
+
+
+def _rehearsal_values(config: Any, factor: int, memory: bool = False) -> dict[str, Any]:
+    values = {}
+    for field in dataclasses.fields(config):
+        real, small = getattr(config, field.name), field.metadata.get("rehearsal")
+        if small is not None and not (memory and field.metadata["takes_memory"]):
+            number = isinstance(real, int | float)
+            values[field.name] = min(real, factor * small) if number else small
+    return values
 
 
 def field_names(*classes: type) -> set[str]:

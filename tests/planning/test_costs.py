@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 from planned_fleet import fleet_of
 
+from cwbench.learner import Method, MethodConfig, option
 from cwbench.planning import costs
 from cwbench.planning.costs import Costs, Times, pick_threads, seconds_per_call
 from cwbench.planning.plan import Plan
+from cwbench.planning.rehearsal import Rehearsal
 from cwbench.planning.time_cache import TimeCache
 from cwbench.spec.segment import Segment
 
@@ -92,7 +97,7 @@ def test_a_device_that_works_later_is_timed_without_its_warm_up(
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", work_off)
-    monkeypatch.setattr("cwbench.planning.costs.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("cwbench.planning.timing.time.perf_counter", lambda: now[0])
     assert seconds_per_call(ask, 0) == 1
 
 
@@ -136,3 +141,52 @@ def test_all_threads_are_used_where_they_are_clearly_faster(
     measuring = Costs({segments[0].setup.method: method_class}, torch.device("cpu"))
     assert pick_threads(plan, measuring) == picked
     assert torch.get_num_threads() == 1
+
+
+@dataclass(frozen=True)
+class SlowEndConfig(MethodConfig):
+    samples: int = option(2560, "Each takes a second at a task's end.", minimum=1, rehearsal=1)
+
+
+class SlowEnd(Method[SlowEndConfig]):
+    """Takes its time at a task's end, on a clock of its own."""
+
+    config_class = SlowEndConfig
+    now: ClassVar[float] = 0.0
+
+    def on_task_end(self, position: int) -> None:
+        SlowEnd.now += self.config.samples
+        self.trainer.retrain(1000, self._update)
+        self.trainer.retrain(40)
+
+    def _update(self) -> None:
+        SlowEnd.now += 0.5
+
+
+@pytest.fixture
+def slow_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setattr("cwbench.planning.timing.time.perf_counter", lambda: SlowEnd.now)
+        yield
+
+
+@pytest.mark.usefixtures("slow_clock")
+def test_the_end_of_a_task_takes_its_real_samples_and_updates() -> None:
+    segments, _ = fleet_of("finetuning")
+    setup = replace(segments[0].setup, options=SlowEndConfig())
+    first = replace(segments[0], setup=setup, tasks=("push",))
+    measuring = Costs({"finetuning": SlowEnd}, torch.device("cpu"))
+    trainer = Rehearsal([first] * 2, SlowEnd, (12, 4), torch.device("cpu"))
+    # One run's samples on a CPU, for two runs; own updates as timed; SAC's at their price.
+    assert measuring._task_end(trainer, first, 0.25) == (1040, 2 * 2560 + 500 + 10)
+
+
+def test_the_last_task_of_packnet_is_not_retrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_seconds_per_update", lambda trainer, budget: 0.0)
+    monkeypatch.setattr(Costs, "_step_seconds", lambda self, first, trainer, budget: 0.0)
+    segments, kind = fleet_of("packnet")
+    measuring = Costs({"packnet": kind}, torch.device("cpu"))
+    for length, updates in ((3, [6000, 6000, 0]), (2, [6000, 0])):
+        run = [replace(segments[0], tasks=("push",) * n, length=length) for n in range(1, 4)]
+        found = [measuring.times([segment]).retraining for segment in run[:length]]
+        assert found == updates  # a tenth of 60,000 steps

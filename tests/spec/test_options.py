@@ -11,6 +11,7 @@ from cwbench.spec.options import (
     from_record,
     option,
     parse,
+    rehearsal_scale,
     rehearsed,
     resolve,
     shared_options,
@@ -48,6 +49,17 @@ def test_an_added_option_with_its_default_is_not_recorded() -> None:
 
 def test_estimates_use_the_value_for_rehearsals() -> None:
     assert rehearsed(Config(steps=3)) == Config(steps=3, samples=1)
+    assert rehearsed(Config(), factor=20) == Config(samples=20)
+    assert rehearsed(Config(), factor=1000) == Config()
+    assert rehearsal_scale(Config(), 20) == 5
+    assert rehearsal_scale(Remembering(), 1) == 8
+    assert rehearsed(Remembering()).states == 1
+    assert rehearsed(Remembering(), memory=True) == Remembering()
+
+
+@dataclass(frozen=True)
+class Remembering:
+    states: int = option(8, "States.", rehearsal=1, takes_memory=True)
 
 
 def test_an_option_in_which_runs_differ_cannot_be_read_for_all() -> None:
