@@ -16,8 +16,8 @@ import torch
 from cwbench import envs
 from cwbench.bench import baselines
 from cwbench.learner.method import Method
-from cwbench.planning.costs import seconds_per_call
 from cwbench.planning.rehearsal import Rehearsal
+from cwbench.planning.timing import seconds_per_call
 from cwbench.spec.config import (
     MetaWorldConfig,
     MethodConfig,

@@ -14,10 +14,11 @@ from planned_fleet import fleet_of
 
 from cwbench.learner import Method, MethodConfig, option
 from cwbench.planning import costs
-from cwbench.planning.costs import Costs, Times, pick_threads, seconds_per_call
+from cwbench.planning.costs import Costs, Times, pick_threads
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.planning.time_cache import TimeCache
+from cwbench.planning.timing import seconds_per_call
 from cwbench.spec.segment import Segment
 
 MEASURE = """
