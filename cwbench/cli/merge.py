@@ -13,7 +13,11 @@ from cwbench.spec.text import counted
 @click.option("--into", required=True, type=PATH, metavar="TARGET",
               help="Folder or .tar.gz, new or to be added to.")  # fmt: skip
 @click.option("--weights", is_flag=True, help="Copy weights and replay, too.")
-def merge(sources: tuple[Path, ...], into: Path, weights: bool) -> None:
+@click.option("--experiment", "experiments", multiple=True, metavar="NAME",
+              help="Only the runs of this experiment. May be given several times.")  # fmt: skip
+def merge(
+    sources: tuple[Path, ...], into: Path, weights: bool, experiments: tuple[str, ...]
+) -> None:
     """Add the finished segments of results folders or archives to another one.
 
     Records stay as they are, so each segment still says where, when and with which version it was
@@ -23,7 +27,7 @@ def merge(sources: tuple[Path, ...], into: Path, weights: bool) -> None:
     """
     from cwbench.store.merge import merge as merge_folders
 
-    merged = merge_folders(sources, into, weights=weights)
+    merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     click.echo(f"{counted(merged.added, 'segment')} added to {into}, {merged.present} were there")
     if merged.unfinished:
         click.echo(f"{len(merged.unfinished)} unfinished segments left out")

@@ -3,7 +3,7 @@
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,6 +13,8 @@ from typing import Any
 from cwbench.spec.errors import UserError
 from cwbench.store.files import read_json
 from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
+
+Experiment = dict[str, Any]  # its record
 
 ARCHIVE = ".tar.gz"
 RECORDS = ("segment.json", "status.json")
@@ -28,22 +30,33 @@ class Merged:
     problems: list[str] = field(default_factory=list)
 
 
-def merge(sources: Sequence[Path], target: Path, *, weights: bool = False) -> Merged:
+def merge(
+    sources: Sequence[Path],
+    target: Path,
+    *,
+    weights: bool = False,
+    experiments: Sequence[str] = (),
+) -> Merged:
     """Add the finished segments of `sources` to `target`, a folder or an archive.
 
-    Records, evaluations and curves are copied; weights and replay only if asked for. Two segments
-    of one id must have the same evaluations: this is checked for all before anything is written.
+    Records, evaluations and curves are copied; weights and replay only if asked for. With names of
+    `experiments`, only what these asked for. Two segments of one id must have the same evaluations:
+    this is checked for all before anything is written.
     """
     merged = Merged()
     with ExitStack() as stack:
         folders = [stack.enter_context(opened(source)) for source in sources]
+        asked = {source: list(read_experiments(source, merged.problems)) for source in folders}
         with _written(target) as folder:
             found = {source: _finished(source, merged) for source in folders}
+            if experiments:
+                asked = _named(asked, experiments)
+                found = {source: _part(found[source], asked[source]) for source in folders}
             _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
             for source, segments in found.items():
                 for segment in segments:
                     _add_segment(segment, folder / "segments" / segment.name, weights, merged)
-                _add_experiments(source, folder, merged)
+                _add_experiments(source, asked[source], folder)
     return merged
 
 
@@ -170,8 +183,29 @@ def _mark(segment: Path) -> None:
     folder.set_status(**status | {"checksums": kept, "records_only": True})
 
 
-def _add_experiments(source: Path, target: Path, merged: Merged) -> None:
+def _named(
+    asked: Mapping[Path, Sequence[Experiment]], names: Sequence[str]
+) -> dict[Path, list[Experiment]]:
+    """The experiments with these names, all of which there must be."""
+    known = {experiment["name"] for own in asked.values() for experiment in own}
+    if missing := [name for name in names if name not in known]:
+        raise UserError(
+            f"--experiment {missing[0]}: not there", f"there are {', '.join(sorted(known))}"
+        )
+    return {
+        source: [experiment for experiment in own if experiment["name"] in names]
+        for source, own in asked.items()
+    }
+
+
+def _part(segments: Sequence[Path], experiments: Sequence[Experiment]) -> list[Path]:
+    """The segments that these experiments have."""
+    ids = {id for experiment in experiments for run in experiment["runs"] for id in run["segments"]}
+    return [segment for segment in segments if segment.name.rsplit("-", 1)[-1] in ids]
+
+
+def _add_experiments(source: Path, experiments: Sequence[Experiment], target: Path) -> None:
     for code in sorted(source.glob("sources/*.py")):
         Store(target).add_source(code.stem, code.read_bytes())
-    for experiment in read_experiments(source, merged.problems):
+    for experiment in experiments:
         Store(target).add_experiment({k: v for k, v in experiment.items() if k != "schema"})

@@ -48,6 +48,23 @@ def test_an_archive_grows_block_by_block(tmp_path: Path) -> None:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
 
 
+def test_an_experiment_is_taken_out_of_a_folder_of_several(tmp_path: Path) -> None:
+    """Both have EWC's seed 0 in common; an unknown name writes nothing."""
+    both = tmp_path / "both"
+    for name, method, seeds in (("a", "ewc", [0, 1]), ("b", "ewc", [0]), ("b", "mas", [0])):
+        write_results(
+            both, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=name
+        )
+    alone = made(tmp_path / "alone", "ewc", [0, 1])
+    with pytest.raises(UserError, match="--experiment c: not there; there are a, b"):
+        merge([both], tmp_path / "taken", experiments=["a", "c"])
+    assert not (tmp_path / "taken").exists()
+    assert merge([both], tmp_path / "taken", experiments=["a"]).added == 6
+    assert evaluations(tmp_path / "taken") == evaluations(alone)
+    assert merge([both], tmp_path / "taken", experiments=["b"]).added == 3
+    assert evaluations(tmp_path / "taken") == evaluations(both)
+
+
 def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
     source = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
     [first] = source.glob("segments/ewc-1-*")
