@@ -132,7 +132,7 @@ def known() -> dict[str, Entry]:
 def load(name: str) -> tuple[str, Entry]:
     """The name to record and the method, by name, alias or `path/to/file.py:ClassName`."""
     if name.endswith(".py"):
-        raise UserError(f"method {name}: which class of it?", f"write {name}:ClassName")
+        raise UserError(f"method {name} names no class", f"write {name}:ClassName")
     if ".py:" in name:
         path, _, class_name = name.rpartition(":")
         return class_name, _from_file(Path(path), class_name)

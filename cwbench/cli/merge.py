@@ -30,6 +30,6 @@ def merge(
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     click.echo(f"{counted(merged.added, 'segment')} added to {into}, {merged.present} were there")
     if merged.unfinished:
-        click.echo(f"{len(merged.unfinished)} unfinished segments left out")
+        click.echo(f"{counted(len(merged.unfinished), 'unfinished segment')} left out")
     for problem in merged.problems:
         click.echo(f"problem: {problem}", err=True)

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from cwbench.spec import options
+from cwbench.spec.config import PROTOCOLS
 from cwbench.spec.errors import UserError
 
 
@@ -49,6 +50,17 @@ def click_type(cls: type, field: options.Field) -> "click.ParamType[Any]":
     return Value(cls, field.name)
 
 
+def seeds_and_protocol(command: Any) -> Any:
+    """Add --seeds and --protocol, which several commands have."""
+    protocol = click.option(
+        "--protocol", default="paper", show_default=True, help=f"{', '.join(PROTOCOLS)}."
+    )
+    seeds = click.option(
+        "--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7."
+    )
+    return seeds(protocol(command))
+
+
 class GroupedOption(click.Option):
     """An option that --help shows under a heading."""
 
@@ -63,7 +75,7 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title, records in groups.items():
             with formatter.section(title):

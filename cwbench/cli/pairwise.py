@@ -7,7 +7,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.experiment import train
-from cwbench.cli.options import GroupedCommand
+from cwbench.cli.options import GroupedCommand, seeds_and_protocol
 from cwbench.cli.training_options import Training, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
@@ -30,10 +30,7 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
 )  # fmt: skip
 @click.option("--seq", "of", default="cw10", show_default=True, help="Pairs of its tasks.")
 @click.option("--tasks", help="Tasks by index in the sequence: 0-9 or 2,5,8.  [default: all]")
-@click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option(
-    "--protocol", default="paper", show_default=True, help="paper, compact, componet or smoke."
-)
+@seeds_and_protocol
 @click.pass_context
 def pairwise(
     ctx: click.Context,

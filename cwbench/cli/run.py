@@ -12,7 +12,7 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import GroupedCommand, Value, click_options
+from cwbench.cli.options import GroupedCommand, Value, click_options, seeds_and_protocol
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
     check_count,
@@ -162,10 +162,7 @@ def _complete_sequence(ctx: object, param: object, incomplete: str) -> list[str]
     "--seq", "sequence", required=True, multiple=True, shell_complete=_complete_sequence,
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
-@click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option(
-    "--protocol", default="paper", show_default=True, help="paper, compact, componet, demo, smoke."
-)
+@seeds_and_protocol
 @click.option(
     "--unshared", metavar="NETWORKS", help="actor, critic or actor,critic: one network per task."
 )

@@ -9,7 +9,7 @@ import click
 from cwbench import sequences
 from cwbench.cli.console import show
 from cwbench.cli.experiment import train
-from cwbench.cli.options import GroupedCommand, Number
+from cwbench.cli.options import GroupedCommand, Number, seeds_and_protocol
 from cwbench.cli.training_options import Training, command_line, training_options
 from cwbench.experiment.build import parse_protocol, parse_seeds
 from cwbench.spec.errors import UserError
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     "--option", "swept", required=True, multiple=True, metavar="NAME=VALUE,...",
     help="Values of an option to try; several options are combined.",
 )  # fmt: skip
-@click.option("--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", default="paper", show_default=True, help="paper, compact, demo, smoke.")
+@seeds_and_protocol
 @click.option(
     "--first", type=Number(float, above=0, maximum=100), metavar="PERCENT",
     help="Train and judge only the first tasks, those that this part of a sequence touches.",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import pandas as pd
@@ -115,15 +116,17 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
         )
         for part in episodes(rows, config.horizon)
     ]
-    create_dataset_from_buffers(
-        name,
-        buffers,
-        observation_space=Box(-np.inf, np.inf, (dims.obs,), np.float32),
-        action_space=Box(-1, 1, (dims.action,), np.float32),
-        algorithm_name=record["method"],
-        description=f"Transitions of the last of the tasks {', '.join(record['tasks'])}",
-        data_format="arrow",
-    )
+    with catch_warnings():
+        filterwarnings("ignore", module="minari")  # on author, code and other fields left out
+        create_dataset_from_buffers(
+            name,
+            buffers,
+            observation_space=Box(-np.inf, np.inf, (dims.obs,), np.float32),
+            action_space=Box(-1, 1, (dims.action,), np.float32),
+            algorithm_name=record["method"],
+            description=f"Transitions of the last of the tasks {', '.join(record['tasks'])}",
+            data_format="arrow",
+        )
     return name
 
 

@@ -48,7 +48,8 @@ def find_run(path: Path) -> tuple[Run, int]:
         raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
     finished = [run for run in load_runs(path) if run.done]
     if len(finished) != 1:
-        example = f", such as {path}/segments/{finished[0].folders[0]}" if finished else ""
+        last = [run.folders[run.done - 1] for run in finished]
+        example = f", such as {path}/segments/{last[0]}" if last else ""
         raise UserError(
             f"{path} has {len(finished)} runs with a finished task", f"name a segment{example}"
         )

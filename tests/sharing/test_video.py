@@ -60,7 +60,7 @@ def test_an_mp4_has_every_frame(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_several_runs_needs_a_segment(shared_results: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"has 2 runs .* such as .*segments/perfect-memory-1-"):
+    with pytest.raises(UserError, match=r"has 2 runs .* such as .*segments/perfect-memory-2-"):
         find_run(shared_results)
     with pytest.raises(UserError, match="neither a results folder nor a segment"):
         find_run(tmp_path)
