@@ -135,6 +135,10 @@ class Reparametrised(Method[C]):
             return x
         return x.select(network.task_axis, self.trainer.position)
 
+    def live(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Views of the trainer's weights, of the current task's head where there are heads."""
+        return {name: self.current(self.trainer.params, name) for name in names}
+
     def write(self, table: Mapping[str, Tensor], weights: Weights) -> None:
         """In place: captured updates read from there."""
         for name, w in weights.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class AGEM(Method[AGEMConfig]):
     """Never step against the gradient of a memory of old tasks; project such steps instead."""
 
     config_class = AGEMConfig
-    state_names: ClassVar[tuple[str, ...]] = ("memory",)
+    state_names = ("memory",)
     memory: Tensor  # [R, finished tasks * kept of each, F], in the order of tasks
 
     def on_task_start(self, position: int) -> None:

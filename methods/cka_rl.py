@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -23,12 +23,7 @@ class CKARL(Reparametrised[CKARLConfig]):
     """Learn a vector per task on a frozen base, plus a weighted pool of the vectors before."""
 
     config_class = CKARLConfig
-    state_names: ClassVar[tuple[str, ...]] = (
-        *Reparametrised.state_names,
-        "base",
-        "vectors",
-        "kept",
-    )
+    state_names = (*Reparametrised.state_names, "base", "vectors", "kept")
 
     def __init__(self, config: CKARLConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -42,14 +37,11 @@ class CKARL(Reparametrised[CKARLConfig]):
         shared = self.trainer.trunk_names("actor") if self.config.scope == "heads" else []
         return [name for name in names if name not in shared]
 
-    def _current(self) -> dict[str, Tensor]:
-        return {name: self.current(self.trainer.params, name) for name in self.names}
-
     def on_task_start(self, position: int) -> None:
         if position:  # the first task trains the base itself
             count = self.vectors.shape[1]
             beta = self.trainer.streams.normal_once("cka-beta", count) / count
-            zero = {name: torch.zeros_like(x) for name, x in self._current().items()}
+            zero = {name: torch.zeros_like(x) for name, x in self.live(self.names).items()}
             self.start_phi(zero | {"beta": beta, "scale": torch.ones_like(beta[:, :1])})
 
     def centre(self) -> Weights:
@@ -74,7 +66,7 @@ class CKARL(Reparametrised[CKARLConfig]):
     def on_task_end(self, position: int) -> None:
         super().on_task_end(position)
         if position == 0:
-            self.base = join(self._current().values())
+            self.base = join(self.live(self.names).values())
             self.vectors = torch.zeros_like(self.base).unsqueeze(1)
         else:
             new = join(self.phi[name] for name in self.names)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,7 +106,7 @@ class CompoNet(Method[CompoNetConfig]):
     """A module of the actor per task, which attends to the outputs of the frozen earlier ones."""
 
     config_class = CompoNetConfig
-    architecture: ClassVar[type[Architecture]] = Modules
+    architecture = Modules
 
     def on_task_start(self, position: int) -> None:
         """The critics start again."""

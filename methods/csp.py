@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,14 +16,9 @@ TINY = 2.0**-25  # half a step of the grid of uniform numbers, so that none is z
 
 @dataclass(frozen=True)
 class CSPConfig(MethodConfig):
-    gain: float = option(
-        0.1, "A new anchor stays if it raises the return by more than this share.", minimum=0
-    )
+    gain: float = option(0.1, "Share of the return that a new anchor must add to stay.", minimum=0)
     candidates: int = option(
-        512,
-        "Policies with and without the new anchor that critics compare.",
-        minimum=1,
-        rehearsal=1,
+        512, "Policies with and without it that critics compare.", minimum=1, rehearsal=1
     )
     candidate_states: int = option(256, "Transitions that they are compared on.", minimum=1)
     episodes: int = option(3, "Episodes that decide between the best of each.", minimum=1)
@@ -34,13 +28,7 @@ class CSP(Reparametrised[CSPConfig]):
     """Act with convex combinations of anchor actors; add an anchor only where that pays."""
 
     config_class = CSPConfig
-    state_names: ClassVar[tuple[str, ...]] = (
-        *Reparametrised.state_names,
-        "anchors",
-        "alive",
-        "best",
-        "averaged",
-    )
+    state_names = (*Reparametrised.state_names, "anchors", "alive", "best", "averaged")
 
     def __init__(self, config: CSPConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -50,9 +38,8 @@ class CSP(Reparametrised[CSPConfig]):
         self.averaged: dict[str, Tensor] = {}  # the target critics' bias and U
         self.mix: Tensor  # [R, n + 1], coefficients in this update
 
-    def _actor(self) -> dict[str, Tensor]:
-        names = self.trainer.group("actor")
-        return {name: self.current(self.trainer.params, name) for name in names}
+    def _actor(self) -> Weights:
+        return self.live(self.trainer.group("actor"))
 
     # Task boundaries
 
@@ -68,7 +55,7 @@ class CSP(Reparametrised[CSPConfig]):
     def _fresh_inputs(self, position: int) -> Tensor:
         """Weights of n + 1 more inputs of the critics, as the layer's others: [R, 2, n + 1, D]."""
         twins, inputs, width = self.current(self.trainer.params, "critic.0.weight").shape[1:]
-        limit = math.sqrt(6 / (inputs + position + 1 + width))
+        limit = self.trainer.critic.limit(inputs + position + 1, width)
         shape = (twins, position + 1, width)
         numbers = self.trainer.streams.uniform_once("csp-inputs", math.prod(shape))
         return ((2 * numbers - 1) * limit).view(-1, *shape)
@@ -86,7 +73,9 @@ class CSP(Reparametrised[CSPConfig]):
         self.phi, self.averaged = {}, {}
         self.anchors = torch.cat([self.anchors, anchor], 1)
         self.best = torch.nn.functional.pad(self.best, (0, 1, 0, 1))
-        grows = self._grows(self._score(with_new), self._score(without))
+        score, other = self._score(with_new), self._score(without)
+        # The paper's factor 1 + gain, in a form that holds for negative returns too.
+        grows = score > other + self.config.gain * other.abs()
         self.best[:, -1] = torch.where(grows, with_new, without)
         self.alive = torch.cat([self.alive, grows.float()], 1)
         self.anchors[:, -1] = torch.where(grows, self.anchors[:, -1], 0.0)
@@ -97,14 +86,11 @@ class CSP(Reparametrised[CSPConfig]):
         count, size = self.config.candidates, self.alive.shape[1] + 1
         draws = self.trainer.streams.uniform_once("csp-search", count * size)
         batch = self.trainer.replay.sample_once(self.config.candidate_states, "csp-states")
-        best = torch.zeros_like(draws[:, :size])
-        best_value = torch.full_like(draws[:, :1], -torch.inf)
-        for draw in torch.split(draws, size, 1):
-            mix = self.coefficients(draw, torch.full_like(draw[:, :1], new))
-            value = self._value(mix, batch)
-            best = torch.where(value > best_value, mix, best)
-            best_value = torch.maximum(value, best_value)
-        return best
+        share = torch.full_like(draws[:, :1], new)
+        mixes = [self.coefficients(draw, share) for draw in torch.split(draws, size, 1)]
+        values = torch.cat([self._value(mix, batch) for mix in mixes], 1)
+        best = values.argmax(1)[:, None, None]  # of equals the first
+        return torch.stack(mixes, 1).take_along_dim(best, 1).squeeze(1)
 
     def _value(self, mix: Tensor, batch: Batch) -> Tensor:
         """[R, 1]"""
@@ -117,10 +103,6 @@ class CSP(Reparametrised[CSPConfig]):
         self.best[:, -1] = mix
         here = self.trainer.position
         return self.trainer.try_heads(here, [here], self.config.episodes)
-
-    def _grows(self, score: Tensor, without: Tensor) -> Tensor:
-        """The factor 1 + gain of the paper, written so that it holds for negative returns too."""
-        return score > without + self.config.gain * without.abs()
 
     # Points of the subspace
 

@@ -1,7 +1,7 @@
 """Experience replay with a budget: a reservoir of transitions of all finished tasks."""
 
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ class ER(Method[ERConfig]):
     """Replay a bounded memory of old tasks along with the new data."""
 
     config_class = ERConfig
-    state_names: ClassVar[tuple[str, ...]] = ("memory", "keys", "task")
+    state_names = ("memory", "keys", "task")
     memory: Tensor  # [R, n, F]
     keys: Tensor  # [R, n], random; the smallest are kept
     task: Tensor  # [R, n], the position of each

@@ -1,7 +1,6 @@
 """Fine-tuning that keeps a copy of the actor per task: no forgetting by construction."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,7 +10,7 @@ from cwbench.learner import Method, MethodConfig, Trainer
 class FineTuningN(Method[MethodConfig]):
     """Fine-tuning; each finished task is acted for by the actor as that task left it."""
 
-    state_names: ClassVar[tuple[str, ...]] = ("kept",)
+    state_names = ("kept",)
 
     def __init__(self, config: MethodConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,9 +29,9 @@ class PackNet(Method[PackNetConfig]):
     """
 
     config_class = PackNetConfig
-    preset: ClassVar[Mapping[str, Any]] = {"clip_norm": 2e-5}
-    state_names: ClassVar[tuple[str, ...]] = ("owner", "free")
-    needs_length: ClassVar[bool] = True
+    preset = {"clip_norm": 2e-5}
+    state_names = ("owner", "free")
+    needs_length = True
 
     def __init__(self, config: PackNetConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -65,7 +65,7 @@ class ProgNet(Method[ProgNetConfig]):
     """A column of the actor per task, with lateral connections from the frozen earlier columns."""
 
     config_class = ProgNetConfig
-    architecture: ClassVar[type[Architecture]] = Columns
+    architecture = Columns
 
     def on_task_start(self, position: int) -> None:
         """The critics start again."""

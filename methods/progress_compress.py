@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ class ProgressCompress(Method[ProgressCompressConfig]):
     """Learn with an active actor, then compress it into a knowledge base under online EWC."""
 
     config_class = ProgressCompressConfig
-    state_names: ClassVar[tuple[str, ...]] = ("base", "importance", "compressed")
+    state_names = ("base", "importance", "compressed")
 
     def __init__(self, config: ProgressCompressConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -28,8 +27,8 @@ class ResetDistill(Method[ResetDistillConfig]):
     """Learn each task from scratch, then distill the expert into a student that acts for all."""
 
     config_class = ResetDistillConfig
-    state_names: ClassVar[tuple[str, ...]] = ("states",)
-    experts: ClassVar[str | None] = "finetuning"
+    state_names = ("states",)
+    experts = "finetuning"
 
     def __init__(self, config: ResetDistillConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class VCL(Reparametrised[VCLConfig]):
     """Give the actor Gaussian weights, held to the previous task's posterior by a KL term."""
 
     config_class = VCLConfig
-    state_names: ClassVar[tuple[str, ...]] = (*Reparametrised.state_names, "prior", "heads")
+    state_names = (*Reparametrised.state_names, "prior", "heads")
 
     def __init__(self, config: VCLConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -62,7 +62,7 @@ class VCL(Reparametrised[VCLConfig]):
     def on_task_start(self, position: int) -> None:
         shared = [key for name in self.shared for key in (name, RHO + name)]
         self.prior = {key: self.phi[key].clone() for key in shared} if position else {}
-        means = {name: self.current(self.trainer.params, name) for name in self.names}
+        means = self.live(self.names)
         start = self.config.init_log_variance
         fresh = {RHO + name: torch.full_like(x, start) for name, x in means.items()}
         self.start_phi(means | fresh | self.prior)

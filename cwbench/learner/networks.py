@@ -94,7 +94,7 @@ class Network:
         inputs, outputs = self._sizes()[layer]
         stream = f"{self.name}.{layer}.weight{draw}"
         draws = rng.uniform(seeds, stream, (*self.ensemble, inputs, 1))
-        return (2 * draws - 1) * self._limit(inputs, outputs)
+        return (2 * draws - 1) * self.limit(inputs, outputs)
 
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
         """A new head depends on (seed, position), not on how many heads there will be."""
@@ -112,10 +112,10 @@ class Network:
             return torch.zeros(len(seeds), *shape)
         layer = int(name.split(".")[1])
         fan_out = self.fan_out if layer == self.layers else shape[-1]
-        limit = self._limit(self._sizes()[layer][0], fan_out)
+        limit = self.limit(self._sizes()[layer][0], fan_out)
         return (2 * rng.uniform(seeds, stream, shape) - 1) * limit
 
-    def _limit(self, fan_in: int, fan_out: int) -> float:
+    def limit(self, fan_in: int, fan_out: int) -> float:
         """The largest initial weight of a layer."""
         torchs = self.init == "torch"
         return 1 / math.sqrt(fan_in) if torchs else math.sqrt(6 / (fan_in + fan_out))
