@@ -328,5 +328,5 @@ def test_every_method_learns_the_same_when_compiled(
                 p += 0.05 * torch.randn(p.shape, device=device)
         trainer.update()
     # Attention to a single policy has no gradient: nothing is left of it but rounding.
-    assert_same(made[1], made[0], tolerance, floor=1e-15)
+    assert_same(made[1], made[0], tolerance, floor=1e-3 * tolerance)
     assert any(x.abs().max() > 1e-3 for x in made[0].values())
