@@ -111,6 +111,17 @@ VARIANTS: dict[str, Entry] = {
     "recall-pairs": _variant("recall", lambda_=0.01, critic_head_layers=0, best_return=False),
     # What the release composes on Meta-World, with the pool of its launcher.
     "cka-rl-release": _variant("cka-rl", scope="heads", pool=20, reset="critic"),
+    # Continual backpropagation as CKA-RL's table has it, and Parseval with its release's settings.
+    "continual-backprop-cka": _variant(
+        "continual-backprop",
+        replacement_rate=1e-3,
+        maturity=1000,
+        every=1,
+        networks="actor",
+        first_only=True,
+        reset="critic",
+    ),
+    "parseval-release": _variant("parseval", scale=2.0, input_layer=True),
     # Everything the release does differently from its paper and that is a switch here.
     "recall-release": _variant(
         "recall", old_weight="num_old", popart_stats="normalized", distill_states=10_000

@@ -1,7 +1,6 @@
 """Continual backpropagation (Dohare et al., Nature 2024)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,13 +16,14 @@ class ContinualBackpropConfig(PlasticityConfig):
     decay: float = option(0.99, "Decay of the running utility per update.", minimum=0, maximum=1)
     every: int = option(10, "Updates between two looks at the units.", minimum=1)
     samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
+    first_only: bool = option(False, "Act on the first hidden layer only.", added=True)
 
 
 class ContinualBackprop(Method[ContinualBackpropConfig]):
     """Replace the least useful mature hidden unit of a layer by a new one, now and then."""
 
     config_class = ContinualBackpropConfig
-    state_names: ClassVar[tuple[str, ...]] = ("utility", "age", "due")
+    state_names = ("utility", "age", "due")
 
     def __init__(self, config: ContinualBackpropConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
@@ -49,6 +49,7 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         batch = trainer.replay.sample_once(self.config.samples, f"cbp-{trainer.updates}")
         for network in chosen(self.config.networks):
             layers = activity(trainer, network, batch)
+            layers = layers[:1] if self.config.first_only else layers
             for layer, active in enumerate(layers):
                 self._measure(f"{network}.{layer}", active * self._outgoing(network, layer))
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`

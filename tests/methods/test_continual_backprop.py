@@ -57,3 +57,10 @@ def test_nothing_is_replaced_before_maturity(make_trainer: MakeTrainer) -> None:
     for trainer in (one, other):
         trainer.train(4)
     assert all(torch.equal(x, other.state()[name]) for name, x in one.state().items())
+
+
+def test_first_only_leaves_later_layers_alone(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer([0])
+    method = cbp(trainer, replacement_rate=1.0, maturity=0, every=1, first_only=True)
+    method.at_interval()
+    assert {unit for unit, age in method.age.items() if age.any()} == {"actor.0", "critic.0"}
