@@ -281,10 +281,12 @@ class Fleet:
         if self.diagnostics:
             self.diagnostics.keep_probe()
         tensors = snapshot.tensors(self.trainer, self.method)
+        kept = sum(x[0].nbytes for x in self.method.state().values())
         for run, folder in enumerate(self.folders):
             if self.state.runs[run].diverged:
                 continue
             folder.check_claim()
+            self.state.runs[run].counts.method_bytes = kept
             if self.method.keeps_replay:
                 limit = self.method.rows_per_task(self.position + 1)
                 old_replay.keep(folder, self.trainer.replay, self.position, run, limit)

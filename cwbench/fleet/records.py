@@ -104,6 +104,7 @@ class Records:
                 "updates": self.trainer.updates - self.trainer.retrain_updates,
                 "retrain_updates": self.trainer.retrain_updates,
                 "replay_bytes": self.trainer.replay.bytes // len(self.segments),
+                "method_bytes": count.method_bytes,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
             **further,

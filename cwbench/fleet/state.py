@@ -16,6 +16,7 @@ class Counts:
     eval_steps: int = 0
     selection_steps: int = 0  # episodes that only choose a head
     extra_steps: int = 0  # of environments besides the task's own
+    method_bytes: int = 0  # that the method keeps for later tasks, once this one has ended
 
     episodes: int = 0  # training episodes since the last evaluation
     successes: float = 0

@@ -175,7 +175,7 @@ def _bytes_across(axis: Axes) -> None:
 
 TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Point]], str]] = {
     "performance-transfer": (standings.against_transfer, "forward transfer"),
-    "performance-memory": (standings.against_memory, "replay memory and parameters"),
+    "performance-memory": (standings.against_memory, "replay memory, method and parameters"),
 }
 
 

@@ -191,7 +191,7 @@ def _tradeoffs(scores: Scores, family: str) -> list[str]:
     )
     memory = Scatter(
         "Performance and memory",
-        "replay memory and parameters",
+        "replay memory, method and parameters",
         "average performance",
         standings.against_memory(scores, family),
         log=True,

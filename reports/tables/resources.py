@@ -17,6 +17,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
     "Updates": ("updates", sum, "count"),
     "Retraining updates": ("retrain_updates", sum, "count"),
     "Replay, largest": ("replay_bytes", max, "bytes"),
+    "Method's own, largest": ("method_bytes", max, "bytes"),
     "Parameters": ("parameters", max, "count"),
 }
 
@@ -36,21 +37,36 @@ def count_text(value: float, unit: str) -> str:
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     """Totals over the distinct segments of each setting: a shared beginning is counted once."""
     setups = by_setup(scores.study.of(scores.protocol, family))
+    found = [
+        [status for _, status in segment_statuses(scores.study.segments, groups)]
+        for groups in setups.values()
+    ]
+    recorded = {name for statuses in found for one in statuses for name in counters(one)}
+    columns = {title: rule for title, rule in COLUMNS.items() if rule[0] in recorded}
     rows = []
-    for title, groups in zip(titles(setups), setups.values(), strict=True):
-        statuses = [status for _, status in segment_statuses(scores.study.segments, groups)]
-        cells = []
-        for counter, combine, unit in COLUMNS.values():
-            known = [status.get("resources") or {} for status in statuses]
-            values = [int(entry[counter]) for entry in known if counter in entry]
-            cells.append(Cell(text=count_text(combine(values), unit) if values else ""))
+    for title, groups, statuses in zip(titles(setups), setups.values(), found, strict=True):
+        cells = [_total(statuses, *rule) for rule in columns.values()]
         seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
         cells.append(Cell(text=count_text(sum(seconds), "hours") if seconds else ""))
         runs = [run for group in groups for run in group.runs]
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
         rows.append((title, (Cell(text=ended), *cells)))
-    columns = ("Runs ended", *COLUMNS, "Wall time")
-    return (Block("", "Method", columns, tuple(rows)),)
+    return (Block("", "Method", ("Runs ended", *columns, "Wall time"), tuple(rows)),)
+
+
+def counters(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a segment has used; versions differ in what they count."""
+    return status.get("resources") or {}
+
+
+def _total(
+    statuses: Sequence[Mapping[str, Any]],
+    counter: str,
+    combine: Callable[[Iterable[int]], int],
+    unit: str,
+) -> Cell:
+    values = [int(counters(one)[counter]) for one in statuses if counter in counters(one)]
+    return Cell(text=count_text(combine(values), unit) if values else "")
 
 
 def segment_statuses(

@@ -19,7 +19,7 @@ from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import published
-from cwbench.reports.tables.resources import segment_statuses
+from cwbench.reports.tables.resources import counters, segment_statuses
 
 Array = NDArray[np.float64]
 BYTES = 4  # of a parameter
@@ -217,7 +217,7 @@ def against_transfer(scores: Scores, family: str) -> list[Point]:
 
 
 def against_memory(scores: Scores, family: str) -> list[Point]:
-    """Bytes kept across (largest replay memory and parameters), average performance up."""
+    """Bytes kept across (replay memory, what the method keeps, parameters), performance up."""
     found = []
     for row in standings(scores, family, "average_performance"):
         size = memory(scores, row.setting)
@@ -228,11 +228,17 @@ def against_memory(scores: Scores, family: str) -> list[Point]:
 
 
 def memory(scores: Scores, setting: Setting) -> int:
-    """Bytes of the largest replay memory and of the parameters of a run; 0 if not recorded."""
+    """Bytes of a run's replay memory, of what its method keeps and of its parameters, at most.
+
+    0 if they were not recorded.
+    """
     statuses = segment_statuses(scores.study.segments, setting.groups)
-    known = [status.get("resources") or {} for _, status in statuses]
-    replay = max((int(one.get("replay_bytes", 0)) for one in known), default=0)
-    return replay + BYTES * max((int(one.get("parameters", 0)) for one in known), default=0)
+    known = [counters(status) for _, status in statuses]
+    size = {"replay_bytes": 1, "method_bytes": 1, "parameters": BYTES}  # of one
+    return sum(
+        unit * max((int(one.get(name, 0)) for one in known), default=0)
+        for name, unit in size.items()
+    )
 
 
 def published_points(scores: Scores, family: str) -> list[Point]:

@@ -114,6 +114,7 @@ def write_segment(store: Store, segment: Segment, sequence: str, share: float = 
         "updates": last,
         "retrain_updates": 0,
         "replay_bytes": 4 * 29 * last,
+        "method_bytes": 2000,
         "parameters": 800_000,
     }
     folder.set_status(

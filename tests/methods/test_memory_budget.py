@@ -42,6 +42,9 @@ def test_clonex_keeps_to_its_budget(toy_run: Any, tmp_path: Path) -> None:
     assert sizes == [30, 2 * 20, 3 * 13]
     first, second = (state["method/states:obs"] for state in states[:2])
     assert second[:, :20].equal(first[:, :20])  # the first task's states stay
+    used = [store.folder(one).status()["resources"]["method_bytes"] for one in plan.segments]
+    width = 12 + 4 + 2 * 4 + 2  # observation, action, mean and log-std, two values
+    assert used == [4 * width * size for size in sizes]
 
 
 def test_records_without_a_budget_are_those_of_before() -> None:

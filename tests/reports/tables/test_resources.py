@@ -35,3 +35,13 @@ def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
     assert texts["Training steps"] == "30k"
     assert texts["Wall time"] == count_text(30, "hours")
     assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum
+
+
+def test_what_no_segment_counted_has_no_column(tmp_path: Path) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    study = build.read(tmp_path)
+    for segment in study.segments.values():
+        del segment["status"]["resources"]["method_bytes"]
+    [block] = resources(Scores(study, study.protocols[0]), "cw3")
+    counted = [title for title in COLUMNS if title != "Method's own, largest"]
+    assert block.columns == ("Runs ended", *counted, "Wall time")
