@@ -314,8 +314,9 @@ class Fleet:
             run.counts.train_steps += steps
             run.counts.extra_steps += steps * (len(self.lane_positions) - 1)
         for episode in episodes:
+            count = self.state.runs[episode.run].counts
+            count.unstable_episodes += episode.unstable
             if episode.lane == 0 and episode.complete:
-                count = self.state.runs[episode.run].counts
                 count.episodes += 1
                 count.successes += episode.score
                 count.returns += episode.total

@@ -101,6 +101,7 @@ class Records:
                 "eval_steps": count.eval_steps,
                 "selection_steps": count.selection_steps,
                 "extra_steps": count.extra_steps,
+                "unstable_episodes": count.unstable_episodes,
                 "updates": self.trainer.updates - self.trainer.retrain_updates,
                 "retrain_updates": self.trainer.retrain_updates,
                 "replay_bytes": self.trainer.replay.bytes // len(self.segments),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench import envs
-from cwbench.envs import Env, HasSuccessTests
+from cwbench.envs import Env, HasSuccessTests, instability
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout, Floats
@@ -64,6 +64,7 @@ class Episode:
     total: float
     following: LaneStart  # the start of the next one
     complete: bool = True  # False: cut off when the next task's turn came
+    unstable: bool = False  # whether the simulator had to be reset in it
 
 
 class Envs:
@@ -76,7 +77,11 @@ class Envs:
 
     def take(self, task: str) -> Env:
         idle = self.idle.get(task)
-        return idle.pop() if idle else self.make(task, self.config)
+        if idle:
+            return idle.pop()
+        env = self.make(task, self.config)
+        instability.silence()
+        return env
 
     def give(self, task: str, env: Env) -> None:
         self.idle.setdefault(task, []).append(env)
@@ -176,7 +181,15 @@ class Lane:
         if self.spec.explore_heads:
             self.tried[:, self.choice] += 1, self.total
         following = LaneStart(self.step, self.episode + 1, self.tried.copy())
-        return Episode(self.spec.run, self.spec.lane, self.score, self.total, following, complete)
+        return Episode(
+            self.spec.run,
+            self.spec.lane,
+            self.score,
+            self.total,
+            following,
+            complete,
+            unstable=getattr(self.env, "unstable", False),
+        )
 
     def save(self) -> dict[str, NDArray[Any]]:
         state = {f"env.{key}": value for key, value in self.env.save().items()}

@@ -37,6 +37,7 @@ def test_counts_of_steps_updates_and_evaluations(toy_run: Any, tmp_path: Path) -
         assert used["updates"] == count_updates(schedule, 60) == 40
         assert used["eval_steps"] == 3 * tasks * 2 * 20  # evaluations, tasks, episodes, horizon
         assert used["selection_steps"] == used["extra_steps"] == used["retrain_updates"] == 0
+        assert used["unstable_episodes"] == 0
         assert 0 < folder.status()["warm_up_seconds"] < folder.status()["seconds"]
         evals = pd.read_csv(folder.path / "evals.csv")
         assert evals["step"].tolist() == [s for s in (25, 50, 60) for _ in range(tasks)]

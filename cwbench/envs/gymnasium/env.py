@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.envs.gymnasium import state
+from cwbench.envs.instability import was_reset
 from cwbench.envs.suite import Observation, State
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task, imported
@@ -67,6 +68,12 @@ class GymnasiumEnv:
             self._steps = self.horizon
             score = self.task.score.of(self._total, self._success)
         return self._padded(obs), float(reward), score, terminated, truncated
+
+    @property
+    def unstable(self) -> bool:
+        """Whether MuJoCo, if it simulates this task, has reset the simulation in this episode."""
+        bare = self.env.unwrapped
+        return state.is_mujoco(bare) and was_reset(bare.data)
 
     def _padded(self, obs: Any) -> Observation:
         flat = np.asarray(obs, np.float32).ravel()

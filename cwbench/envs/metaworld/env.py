@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cwbench.envs.instability import was_reset
 from cwbench.spec.config import MetaWorldConfig
 
 Vector = NDArray[Any]
@@ -95,6 +96,11 @@ class MetaWorldEnv:
         if self._v1_test is None:
             return {"v3": success}
         return {"v3": success, "v1": self._v1_test(self.sim, obs)}
+
+    @property
+    def unstable(self) -> bool:
+        """Whether MuJoCo has reset the simulation in this episode."""
+        return was_reset(self.sim.data)
 
     def _layout(self, obs: Vector) -> Observation:
         chosen: Observation = obs[self._select].astype(np.float32)

@@ -41,6 +41,7 @@ def test_a_simulation_that_blows_up_is_reset_as_meta_world_s_is(kind, tmp_path, 
             if number == 20:
                 assert data.time > 0.1
                 DISTURBANCES[kind](data)
+        assert env.unstable == (number > 20)
         if number == 21:
             assert stock.data.time < 0.1  # it was reset
         if number == 40:
