@@ -22,8 +22,8 @@ WHOLE = {  # figures with a panel per family of sequences
     "told apart.",
     "performance-transfer": "Average performance against forward transfer, with {level:g} % "
     "bootstrap intervals. Grey: published means, joined to ours.",
-    "performance-memory": "Average performance against replay memory and parameters, with "
-    "{level:g} % bootstrap intervals.",
+    "performance-memory": "Average performance against bytes of replay memory, of what the "
+    "method keeps and of parameters, with {level:g} % bootstrap intervals.",
     "orders": "Average performance over orders of tasks and seeds; every order is a dot.",
 }
 OF_FAMILY = {  # `FAMILY-NAME`
