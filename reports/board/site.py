@@ -1,5 +1,9 @@
-"""The board: one static page with a row per method, protocol, sequence and contribution."""
+"""The board: one static page with a row per method, protocol, sequence and contribution.
 
+Pairs of tasks are one row together.
+"""
+
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -8,6 +12,7 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 
@@ -34,42 +39,54 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One setting of one contribution on one sequence."""
+    """One setting of one contribution on one sequence, or on all its pairs of tasks."""
 
     entry: Entry
-    group: Group
+    groups: Sequence[Group]
     scores: tuple[Score, ...]
 
     @property
-    def section(self) -> tuple[str, str]:
-        """Numbers of different protocols are never in one table."""
-        protocol = self.group.protocol
-        return f"{protocol.name} {protocol.key[:6]}", self.group.sequence
+    def section(self) -> tuple[str, tuple[str, ...]]:
+        """Numbers of different protocols or sequences are never in one table."""
+        protocol = self.groups[0].protocol
+        sequences = sorted((group.sequence for group in self.groups), key=names.natural)
+        return f"{protocol.name} {protocol.key[:6]}", tuple(sequences)
+
+    @property
+    def tasks(self) -> str:
+        if len(self.groups) == 1:
+            return ", ".join(self.groups[0].tasks)
+        first, second = (dict.fromkeys(group.tasks[i] for group in self.groups) for i in range(2))
+        return f"first {', '.join(first)}; second {', '.join(second)}"
 
     @property
     def records(self) -> list[dict[str, object]]:
-        ids = {key for run in self.group.finished for key in run.segments}
+        runs = (run for group in self.groups for run in group.finished)
+        ids = {key for run in runs for key in run.segments}
         return [self.entry.study.segments[key] for key in sorted(ids)]
 
 
 def rows_of(entry: Entry) -> Iterator[Row]:
     for protocol in entry.study.protocols:
         scores = Scores(entry.study, protocol)
-        for group in entry.study.of(protocol):
-            if group.finished:
-                found = tuple(scores.score([group], metric) for metric in METRICS)
-                yield Row(entry, group, found)
+        finished = [group for group in entry.study.of(protocol) if group.finished]
+        together: dict[tuple[str, str], list[Group]] = {}
+        for group in finished:
+            what = group.family if group.family == "pairs" else group.sequence
+            together.setdefault((group.setup, what), []).append(group)
+        for groups in together.values():
+            yield Row(entry, groups, tuple(scores.score(groups, metric) for metric in METRICS))
 
 
 def render(entries: Sequence[Entry]) -> str:
     """The page; best average performance first in every table."""
-    sections: dict[tuple[str, str], list[Row]] = {}
+    sections: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     for entry in entries:
         for row in rows_of(entry):
             sections.setdefault(row.section, []).append(row)
     body = "".join(
-        _section(protocol, sequence, sections[protocol, sequence])
-        for protocol, sequence in sorted(sections, key=lambda key: (key[0], names.natural(key[1])))
+        _section(protocol, sequences, sections[protocol, sequences])
+        for protocol, sequences in sorted(sections, key=lambda key: (key[0], *_order(key[1])))
     )
     contributions = "".join(
         f'<li><a href="{quote(entry.name)}/index.html">{escape(entry.name)}</a>, '
@@ -80,26 +97,36 @@ def render(entries: Sequence[Entry]) -> str:
     return page.substitute(body=body or "<p>No results.</p>", contributions=contributions)
 
 
-def _section(protocol: str, sequence: str, rows: Sequence[Row]) -> str:
+def _title(sequences: Sequence[str]) -> str:
+    return sequences[0] if len(sequences) == 1 else f"{len(sequences)} pairs of tasks"
+
+
+def _order(sequences: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
+    """Single sequences by name, then sets of pairs, the largest first."""
+    return (-len(sequences) if len(sequences) > 1 else -sys.maxsize), names.natural(sequences[0])
+
+
+def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> str:
+    title = _title(sequences)
     ordered = sorted(rows, key=lambda row: -row.scores[0].value)
-    tasks = ", ".join(rows[0].group.tasks)
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
     lines = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(row))}</tr>" for row in ordered
     )
-    anchor = quote(f"{protocol}-{sequence}".replace(" ", "-"))
+    place = title if len(sequences) == 1 else fingerprint({"pairs": list(sequences)})
+    anchor = quote(f"{protocol}-{place}".replace(" ", "-"))
     return (
-        f'<section id="{anchor}"><h2>{escape(sequence)} <small>{escape(protocol)}</small></h2>'
-        f"<p>{escape(tasks)}</p><div class=wide><table><thead><tr>{head}</tr></thead>"
+        f'<section id="{anchor}"><h2>{escape(title)} <small>{escape(protocol)}</small></h2>'
+        f"<p>{escape(rows[0].tasks)}</p><div class=wide><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{lines}</tbody></table></div></section>"
     )
 
 
 def _cells(row: Row) -> Iterator[str]:
-    yield escape(row.group.title)
+    yield escape(row.groups[0].title)
     for score in row.scores:
         yield _score(score)
-    yield str(len(row.group.finished))
+    yield str(min(len(group.finished) for group in row.groups))
     steps = sum(int(_resource(record, "train_steps")) for record in row.records)
     yield f"{steps / 1e6:.1f} M"
     yield f"{sum(_seconds(record) for record in row.records) / 3600:.2f}"

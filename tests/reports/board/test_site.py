@@ -1,12 +1,15 @@
 """The board's page."""
 
+import re
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.board.site import Entry, render
 
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
@@ -26,3 +29,17 @@ def test_rows_show_what_the_tables_show(tmp_path: Path) -> None:
     assert len(ends) == 3
     assert f"<td>RECALL</td><td>{np.mean(ends):.2f} <small>[0.91, 0.94]" in table
     assert "A &amp; B" in page and 'href="cw3-1/index.html"' in page
+
+
+def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
+    """Sets of different pairs are not in one table: their means do not compare."""
+    for name, sequences in (("a", ["pair-0-1", "pair-0-2"]), ("b", ["pair-0-1", "pair-0-9"])):
+        write_results(tmp_path / name, sequence_names=sequences, settings=[small("ewc")], seeds=[0])
+    same, other = (build.read(tmp_path / name) for name in "ab")
+    page = render([Entry("a", "A", same), Entry("again", "A", same), Entry("b", "B", other)])
+    tables = re.findall("<tbody>.*?</tbody>", page)
+    assert [table.count("<tr>") for table in tables] == [2, 1]
+    scores = Scores(same, same.protocols[0])
+    mean = np.mean([scores.score([group], "average_performance").value for group in same.groups])
+    assert f"<td>EWC</td><td>{mean:.2f}</td>" in tables[0]
+    assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
