@@ -13,6 +13,7 @@ BUDGETS = (50_000, 100_000, 150_000, 250_000)
 STUDIES = {
     "six methods on CW3-1": ("cw3-1", "label"),
     "second tasks of RECALL's pairs": ("pairs-recall", "task"),
+    "second tasks of Perfect Memory's pairs": ("pairs-perfect-memory", "task"),
 }
 
 
@@ -30,6 +31,10 @@ def _ends(own: pd.DataFrame, budget: int) -> pd.Series:
     return own["success_rate"].where(inside)
 
 
+def _p_text(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
 def main() -> None:
     for title, (archive, column) in STUDIES.items():
         table = learned(archive, column)
@@ -37,7 +42,7 @@ def main() -> None:
             order = stats.kendalltau(table[budget], table[BUDGETS[-1]])
             print(
                 f"| {title} | {len(table)} | {budget:,} | {table[budget].mean():.2f} | "
-                f"{order.statistic:.2f} | {order.pvalue:.3f} |"
+                f"{order.statistic:.2f} | {_p_text(order.pvalue)} |"
             )
         print(f"| {title} | {len(table)} | {BUDGETS[-1]:,} | {table[BUDGETS[-1]].mean():.2f} | | |")
 
