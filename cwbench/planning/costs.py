@@ -34,7 +34,8 @@ CAPTURED = 20  # captured updates between two readings
 CLEARLY = 0.85  # of one thread's time; workers and evaluation want the other cores
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
 RETRAINING_SECONDS = 0.1  # for updates of a method's own at a task's end
-EXAMPLES = 100  # that time what a method does with thousands at a task's end
+# Examples and runs that time what a method does with thousands of examples, run by run.
+EXAMPLES, FEW = 100, {"cpu": 1, "cuda": 16}
 
 
 class Costs:
@@ -128,7 +129,7 @@ class Costs:
         end = trainer.time_task_end(RETRAINING_SECONDS)
         seconds = end.seconds
         if scale := rehearsal_scale(first.setup.options, EXAMPLES):
-            runs = 1 if self.device.type == "cpu" else trainer.runs
+            runs = min(trainer.runs, FEW[self.device.type])
             few = Rehearsal([first] * runs, *self.method(first), self.device, memory=False)
             timed = few.time_task_end(0.0, rehearsed(first.setup.options, EXAMPLES))
             seconds = scale * timed.seconds * trainer.runs / runs

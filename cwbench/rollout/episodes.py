@@ -297,6 +297,8 @@ class Evaluation:
         obs, going = np.stack(first), list(range(job.episodes))
         tests = [env.success_tests for env in fleet if isinstance(env, HasSuccessTests)]
         for noise in np.stack(draws, 1):
+            if not going:
+                break
             actions = np.nan_to_num(actor.act(obs, job.head, noise))
             for episode in tuple(going):
                 obs[episode], reward, score, *ends = fleet[episode].step(actions[episode])
