@@ -136,6 +136,7 @@ class SideBySide:
         self.waiting: list[Segments] = list(plan.fleets)
         self.untried = {segment.id for fleet in plan.fleets for segment in fleet}
         self.trainings: list[Training] = []  # in the order of their next turns
+        self.alone: set[str] = set()  # single runs that found no memory next to other fleets
         self._look_again = 0.0  # when to look whether a fleet can start
 
     def run(self) -> None:
@@ -172,7 +173,11 @@ class SideBySide:
     def _can_join(self, segments: Segments) -> bool:
         """Whether it can join those that train; with nobody to wait for it starts at once."""
         others = [training.segments for training in self.trainings]
-        return not others or (self.compiled(segments) and self.runner.room([*others, segments]))
+        if not others:
+            return True
+        if any(segment.id in self.alone for fleet in (segments, *others) for segment in fleet):
+            return False
+        return self.compiled(segments) and self.runner.room([*others, segments])
 
     def _start(self, segments: Segments) -> None:
         """Train those segments of a fleet that can be claimed; the rest waits."""
@@ -257,16 +262,24 @@ class SideBySide:
             traceback.print_exception(error)
 
     def _split(self, trainings: Sequence[Training], reason: str) -> None:
-        """Halves of fleets that ran out of memory wait for their turn; a single run fails."""
+        """Halves of fleets that ran out of memory wait for their turn.
+
+        So does a single run, until it can train alone; if it was, it fails.
+        """
         for training in trainings:
-            if len(training.segments) > 1:
-                self.waiting[:0] = split_evenly(training.segments, 2)
-                self.untried.update(segment.id for segment in training.segments)
-                runs = len(training.segments)
-                warnings.warn(f"{reason}: a fleet of {runs} runs is split", stacklevel=2)
+            segments, ids = training.segments, {segment.id for segment in training.segments}
+            if len(segments) == 1 and len(self.trainings) == 1:
+                self.runner.mark(segments, "failed", reason)
+                self.outcome.failed[segments[0].folder] = reason
                 continue
-            self.runner.mark(training.segments, "failed", reason)
-            self.outcome.failed[training.segments[0].folder] = reason
+            self.untried |= ids
+            if len(segments) > 1:
+                self.waiting[:0] = split_evenly(segments, 2)
+                warnings.warn(f"{reason}: a fleet of {len(segments)} runs is split", stacklevel=2)
+            else:
+                self.waiting[:0] = [segments]
+                self.alone |= ids
+                warnings.warn(f"{reason}: a run waits until it can train alone", stacklevel=2)
 
     def _abandon(
         self, trainings: Sequence[Training], state: str, message: str, **content: Any

@@ -202,3 +202,26 @@ def test_a_fleet_that_runs_out_of_memory_is_split(
     with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
     assert outcome.good and outcome.trained == 4
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_run_that_found_no_memory_next_to_others_trains_alone(
+    tmp_path: Path, toy_run: Any, monkeypatch: pytest.MonkeyPatch, always: bool
+) -> None:
+    """Or fails, if there is no memory even then."""
+    learn, finished = Fleet.learn, set[str]()
+
+    def full(fleet: Fleet, **how: Any) -> None:
+        if fleet.setup.method == "l2" and (always or not finished):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        learn(fleet, **how)
+        if fleet.finished:
+            finished.add(fleet.setup.method)
+
+    monkeypatch.setattr(Fleet, "learn", full)
+    with pytest.warns(UserWarning, match="out of memory: a run waits until it can train alone"):
+        outcome = toy_run(
+            tmp_path, "finetuning", "l2", seeds=(0,), tasks=("reach-0-1",), side_by_side=2
+        )[2]
+    assert outcome.trained == (1 if always else 2)
+    assert list(outcome.failed.values()) == ["CUDA out of memory"] * always
