@@ -22,8 +22,8 @@ def merge(
 
     Records stay as they are, so each segment still says where, when and with which version it was
     trained. Without --weights the target holds what reports read, in a few kilobytes per segment;
-    sequences cannot be continued from it. Segments of one id with different evaluations are refused
-    before anything is written.
+    sequences cannot be continued from it, unless weights are merged into it later. Segments of one
+    id with different evaluations are refused before anything is written.
     """
     from cwbench.store.merge import merge as merge_folders
 

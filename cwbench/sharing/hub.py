@@ -17,6 +17,7 @@ WEIGHTS = ("end.safetensors", PROBE)
 SHARED = (
     "experiments/*.json",
     "sources/*.py",
+    "tuning/*.json",
     *(f"segments/*/{name}" for name in ("segment.json", "status.json", *TABLES, *WEIGHTS)),
 )
 HINT = "the Hub needs a network, and `hf auth login` to write"

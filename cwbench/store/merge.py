@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
+from cwbench.store import claims, tuning
 from cwbench.store.files import read_json
 from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
 
@@ -56,7 +57,7 @@ def merge(
             for source, segments in found.items():
                 for segment in segments:
                     _add_segment(segment, folder / "segments" / segment.name, weights, merged)
-                _add_experiments(source, asked[source], folder)
+                _add_experiments(source, asked[source], folder, merged)
     return merged
 
 
@@ -155,8 +156,11 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
 
 def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
     """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
-    if target.exists():
+    if target.exists() and not _lacks(target, source, weights):
         merged.present += 1
+        return
+    if claims.owner(SegmentFolder(target)) is not None:
+        merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
         return
     half = target.with_name(f".{target.name}.half")
     shutil.rmtree(half, ignore_errors=True)
@@ -170,8 +174,20 @@ def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> N
             shutil.copytree(file, half / file.name)
     if not weights:
         _mark(half)
+    if target.exists():
+        aside = target.with_name(f".{target.name}.old")
+        target.rename(aside)
+        shutil.rmtree(aside)
     half.rename(target)
     merged.added += 1
+
+
+def _lacks(target: Path, source: Path, weights: bool) -> bool:
+    """Whether a segment of the target is unfinished, or lacks weights that are to be copied."""
+    there, here = SegmentFolder(target), SegmentFolder(source)
+    if there.state not in ("done", "diverged"):
+        return True
+    return weights and there.records_only and not here.records_only
 
 
 def _mark(segment: Path) -> None:
@@ -204,8 +220,12 @@ def _part(segments: Sequence[Path], experiments: Sequence[Experiment]) -> list[P
     return [segment for segment in segments if segment.name.rsplit("-", 1)[-1] in ids]
 
 
-def _add_experiments(source: Path, experiments: Sequence[Experiment], target: Path) -> None:
+def _add_experiments(
+    source: Path, experiments: Sequence[Experiment], target: Path, merged: Merged
+) -> None:
     for code in sorted(source.glob("sources/*.py")):
         Store(target).add_source(code.stem, code.read_bytes())
+    for record in tuning.read_all(source, merged.problems):
+        tuning.write(target, record)
     for experiment in experiments:
         Store(target).add_experiment({k: v for k, v in experiment.items() if k != "schema"})

@@ -9,9 +9,13 @@ from click.testing import CliRunner
 from sample_results import small, write_results
 
 from cwbench.cli import cli
+from cwbench.sharing.hub import push
 from cwbench.spec.errors import UserError
+from cwbench.store import tuning
+from cwbench.store.claims import Claims
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import merge
+from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
 
 
@@ -78,6 +82,45 @@ def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
     merge([source], tmp_path / "all", weights=True)
     copy = tmp_path / "all" / "segments" / first.name / "end.safetensors"
     assert copy.read_bytes() == b"weights"
+
+
+def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
+    target = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
+    whole = made(tmp_path / "b", "ewc", [0])
+    [half] = (p for p in target.glob("segments/*") if SegmentFolder(p).state != "done")
+    with Claims() as mine:
+        assert mine.take(SegmentFolder(half))
+        done = merge([whole], target)
+    assert (done.added, done.present, len(done.problems)) == (1, 1, 1)
+    assert f"{half.name} is being trained" in done.problems[0]
+    assert merge([whole], target).added == 1  # nobody is at work there now
+    assert evaluations(target) == evaluations(whole)
+    assert not list(target.glob("segments/.*"))
+
+
+def test_weights_can_be_added_later(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    [first] = source.glob("segments/ewc-1-*")
+    (first / "end.safetensors").write_bytes(b"weights")
+    records = tmp_path / "records"
+    merge([source], records)
+    assert merge([source], records, weights=True).added == 3
+    copy = SegmentFolder(records / "segments" / first.name)
+    assert copy.end.read_bytes() == b"weights" and not copy.records_only
+    assert merge([source], records, weights=True).present == 3
+
+
+def test_what_options_were_chosen_on_is_known_after_a_merge(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    setting = {"options": {"coef": 1.0}, "score": 0.5, "low": 0.4, "high": 0.6, "runs": 2}
+    chosen = {"method": "ewc", "options": {"coef": 1.0}, "on": ["cw3-1"], "settings": [setting]}
+    file = tuning.write(source, chosen)
+    for _ in range(2):
+        merge([source], tmp_path / "b")
+    [copy] = (tmp_path / "b" / "tuning").iterdir()
+    assert (copy.name, copy.read_text()) == (file.name, file.read_text())
+    push(source, str(tmp_path / "pushed"))
+    assert [f.name for f in (tmp_path / "pushed" / "tuning").iterdir()] == [file.name]
 
 
 def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
