@@ -258,7 +258,10 @@ def write_report(
     with _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
-        captions = {file.name: caption(name, study.options) for _, name, file in plan}
+        captions = {
+            file.name: caption(name, study.options, scores_of[index].title)
+            for index, name, file in plan
+        }
         files = write_tables(tables, out, captions)
         files += [f"figures/{file.name}{end}" for _, _, file in plan for end in suffixes]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")

@@ -73,6 +73,10 @@ class Scores:
     def level(self) -> float:
         return self.study.options.level
 
+    def title(self, family: str) -> str:
+        """What a family of sequences is called."""
+        return self.study.family_title(self.protocol, family)
+
     def reference_of(self, group: Group) -> Reference:
         """The single-task reference for a group's setting."""
         if group.setup not in self._references:

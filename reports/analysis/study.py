@@ -237,3 +237,10 @@ class Study:
             for group in self.groups
             if group.protocol.key == protocol.key and family in (None, group.family)
         ]
+
+    def family_title(self, protocol: Protocol, family: str) -> str:
+        """`CW3`; one or two other sequences by their names."""
+        found = dict.fromkeys(group.sequence for group in self.of(protocol, family))
+        if family == "other" and 0 < len(found) <= 2:
+            return " and ".join(map(names.sequence_title, found))
+        return names.FAMILIES[family]

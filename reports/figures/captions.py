@@ -1,5 +1,7 @@
 """What stands below each figure in `report.tex`."""
 
+from collections.abc import Callable
+
 from cwbench.reports.analysis import names, plasticity
 from cwbench.reports.analysis.study import Options
 
@@ -36,8 +38,11 @@ OF_FAMILY = {  # `FAMILY-NAME`
 }
 
 
-def caption(name: str, options: Options) -> str:
-    """A sentence or two; the name in words for figures of single methods."""
+def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
+    """A sentence or two; the name in words for figures of single methods.
+
+    `title` says what a family of sequences is called.
+    """
     level = 100 * options.level
     bands = BANDS[options.band].format(level=level)
     text, family = WHOLE.get(name, ""), ""
@@ -46,7 +51,7 @@ def caption(name: str, options: Options) -> str:
         text = OF_FAMILY.get(kind, "") or _curve(kind)
     if not text:
         return name.replace("-", " ").replace("_", " ")
-    where = f"{names.FAMILIES[family]}. " if family else ""
+    where = f"{title(family)}. " if family else ""
     return where + text.format(level=level, bands=bands)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.figures.style import figure_of, grid, nothing, panel_width
 from cwbench.reports.tables import comparisons
@@ -25,7 +24,7 @@ def differences(scores: Scores, families: Sequence[str]) -> Figure:
     axes = grid(len(found), columns=2, size=(side, side), gap=(1.0, 1.2), margin=margin)
     for axis, (family, pairs) in zip(axes, found.items(), strict=True):
         _matrix(axis, pairs)
-        axis.set_title(f"{names.FAMILIES[family]}: average performance,\nrow minus column")
+        axis.set_title(f"{scores.title(family)}: average performance,\nrow minus column")
     return figure_of(axes)
 
 

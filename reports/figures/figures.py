@@ -183,7 +183,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
         axis.set_xlim(-0.6, len(setups) - 0.4)
         axis.set_xticks(range(len(setups)), titles(setups), rotation=60, ha="right", fontsize=7)
         axis.set_title(
-            f"{names.FAMILIES[family]} ({count} sequences)" if count > 1 else family.upper()
+            f"{scores.title(family)} ({count} sequences)" if count > 1 else scores.title(family)
         )
     axes[0].set_ylabel(names.METRICS[metric].title.lower())
     return figure_of(axes)
@@ -204,7 +204,7 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
                 axis.hlines(np.nanmean(values), index - 0.35, index + 0.35, color="black", lw=1.2)
         axis.set_xticks(range(len(setups)), titles(setups), rotation=60, ha="right", fontsize=7)
         axis.set_ylim(-0.02, 1.02)
-        axis.set_title(names.FAMILIES[family])
+        axis.set_title(scores.title(family))
     axes[0].set_ylabel("average performance of a run")
     return figure_of(axes)
 
@@ -225,7 +225,7 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
                 style = line_style(slot)
                 axis.plot(thresholds, share, **style)
                 axis.fill_between(thresholds, low, high, color=style["color"], alpha=0.13, lw=0)
-        axis.set_title(names.FAMILIES[family])
+        axis.set_title(scores.title(family))
         axis.set_xlabel("average performance")
         axis.set_ylim(-0.02, 1.02)
     axes[0].set_ylabel("share of runs above")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import main_setups
 from cwbench.reports.figures.style import (
@@ -35,7 +34,7 @@ def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
             curve = standings.after_switch(scores, setting)
             draw_curve(axis, steps[1:], curve, setting.slot)
         axis.set_xlim(0, steps[-1])
-        axis.set_title(names.FAMILIES[family])
+        axis.set_title(scores.title(family))
         axis.set_xlabel("thousand steps after a switch")
     axes[0].set_ylabel("change of old tasks")
     legend(axes, most)

@@ -60,7 +60,7 @@ def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
         draw_rows(axis, standings.aggregate_standings(scores, family, name))
         axis.set_xlim(-0.02, 1.02)
         axis.set_xticks((0, 0.5, 1), ("0", "0.5", "1"))
-        axis.set_title(f"{names.FAMILIES[family]}: {title}" if not index % columns else title)
+        axis.set_title(f"{scores.title(family)}: {title}" if not index % columns else title)
         if index % columns:
             axis.tick_params(labelleft=False)
     return figure_of(axes)
@@ -100,7 +100,7 @@ def ranks(scores: Scores, families: Sequence[str]) -> Figure:
             x = len(rows) + 0.35 + 0.15 * index
             axis.vlines(x, min(heights) - 0.2, max(heights) + 0.2, color="black", lw=1.5)
         axis.set_xlim(0.8, len(rows) + 0.4 + 0.15 * len(joined))
-        axis.set_title(names.FAMILIES[family])
+        axis.set_title(scores.title(family))
         axis.set_xlabel("mean rank (1 is best)")
     return figure_of(axes)
 
@@ -128,7 +128,7 @@ def tradeoff(
             _bytes_across(axis)
         axis.margins(x=0.15)
         axis.set_ylim(-0.02, 1.06)
-        axis.set_title(names.FAMILIES[family] + " (grey: published)" * bool(published))
+        axis.set_title(scores.title(family) + " (grey: published)" * bool(published))
         axis.set_xlabel(title)
         axis.set_ylabel("average performance")
     return figure_of(axes)

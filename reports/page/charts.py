@@ -49,7 +49,7 @@ def curves_section(study: Study, protocol: Protocol) -> str:
         groups = study.of(protocol, family)
         if not groups:
             continue
-        title = names.FAMILIES[family]
+        title = study.family_title(protocol, family)
         parts.append(_family(main_setups(groups), f"{protocol.key}-{family}", title, look))
         for method in dict.fromkeys(group.method for group in groups):
             settings = by_setup([group for group in groups if group.method == method])

@@ -41,7 +41,7 @@ def summary_charts(scores: Scores) -> str:
     charts = "".join(
         _rows(
             standings.standings(scores, family, "average_performance"),
-            f"Average performance on {names.FAMILIES[family]}",
+            f"Average performance on {scores.title(family)}",
             (0.0, 1.0),
         )
         for family in present(scores)
@@ -61,7 +61,7 @@ def _family(scores: Scores, family: str) -> str:
         return ""
     shown = [(one.slot, one.title) for one in standings.settings_of(scores, family)]
     return (
-        f'<h3>{escape(names.FAMILIES[family])}</h3><div class="forests">{"".join(rows)}</div>'
+        f'<h3>{escape(scores.title(family))}</h3><div class="forests">{"".join(rows)}</div>'
         f"{_others(scores, family)}{differences(scores, family)}"
         f'<div class="curves">{legend(shown)}<div class="charts">{"".join(plots)}</div></div>'
     )

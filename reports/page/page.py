@@ -131,15 +131,16 @@ def _cards(study: Study) -> str:
     used = [record["status"].get("resources") or {} for record in study.segments.values()]
     steps = sum(int(entry.get("train_steps", 0)) for entry in used)
     hours = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
+    said = "problem" if len(study.problems) == 1 else "problems"
     cards = {
         "runs ended": f"{states['done']} / {len(runs)}",
         "running": str(states["running"]),
         "failed or diverged": str(broken),
         "training steps": count_text(steps, "count"),
         "wall time of all segments": count_text(hours, "hours"),
-        "problems": str(len(study.problems)),
+        said: str(len(study.problems)),
     }
-    alarms = {"failed or diverged": broken, "problems": len(study.problems)}
+    alarms = {"failed or diverged": broken, said: len(study.problems)}
     return "".join(
         f'<li class="{"alarm" if alarms.get(name) else ""}"><b>{value}</b><span>{name}</span></li>'
         for name, value in cards.items()
@@ -184,7 +185,8 @@ def _about(scores: Scores) -> str:
     env = ", ".join(f"{key} {value}" for key, value in protocol.env.items())
     schedule = ", ".join(f"{key} {value}" for key, value in protocol.schedule.items())
     text = f"Protocol {protocol.name}. Environment: {env}. Schedule: {schedule}."
-    ends = f"End values are means of the last {window} of {protocol.evaluations} evaluations."
+    last = f"means of the last {window}" if window > 1 else "those of the last"
+    ends = f"End values are {last} of {protocol.evaluations} evaluations."
     found = find_reference(scores.study, scores.protocol).curves.values()
     sources = sorted({curves.source for curves in found})
     reference = f"Reference of transfer: {'; '.join(sources) or 'none found'}."
@@ -200,9 +202,9 @@ def _summary(tables: Tables) -> str:
     """A row per method with its means over each family of sequences."""
     rows: dict[str, dict[str, Cell]] = {}
     spans: list[tuple[str, int]] = []
-    for _, _, table in tables:
+    for _, scores, table in tables:
         if table.name in ("cw3", "cw6", "other"):
-            spans.append((names.FAMILIES[table.name], len(table.blocks)))
+            spans.append((scores.title(table.name), len(table.blocks)))
             for index, block in enumerate(table.blocks):
                 if block.mean or len(block.rows) == 1:
                     for title, cell in zip(block.columns, block.rows[-1][1], strict=True):

@@ -60,7 +60,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
         if family in present:
             yield _stacked(scores, family)
     if long := tuple(family for family in ("cw10", "cw20") if family in present):
-        what = " and ".join(names.FAMILIES[family] for family in long)
+        what = " and ".join(scores.title(family) for family in long)
         caption = f"Results of all the methods on {what}. {_brackets(scores)}"
         yield Entry("cw10-cw20", "headline", long, caption, partial(long_sequences, scores))
     if "other" in present:
@@ -79,7 +79,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
             "single", "details", ("single",), caption, partial(details.single_tasks, scores)
         )
     for family in present:
-        title = names.FAMILIES[family]
+        title = scores.title(family)
         caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
         yield Entry(
             f"{family}-resources",
@@ -151,7 +151,7 @@ def find(scores: Scores, name: str) -> Entry | None:
 
 
 def _stacked(scores: Scores, family: str) -> Entry:
-    title = names.FAMILIES[family]
+    title = scores.title(family)
     caption = (
         f"Average performance, forgetting and forward transfer on {title}. {_brackets(scores)}"
     )
@@ -169,7 +169,7 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
 
 
 def _always(scores: Scores, family: str) -> Details:
-    title = names.FAMILIES[family]
+    title = scores.title(family)
     return {
         "tasks": (
             f"Results per task on {title}, averaged over the positions where the task occurs.",
@@ -211,7 +211,7 @@ def _always(scores: Scores, family: str) -> Details:
 
 def _where_measured(scores: Scores, family: str) -> Details:
     """Tables of what only some runs have."""
-    title, found = names.FAMILIES[family], Details()
+    title, found = scores.title(family), Details()
     if scores.protocol.env.get("success") == "last":
         found["own-window"] = (
             f"Performance on {title} in two ways. Own window: success of the last training "
@@ -236,7 +236,7 @@ def _where_measured(scores: Scores, family: str) -> Details:
 
 def _pairwise(scores: Scores, family: str) -> Details:
     """Every method against every other, a table per headline metric."""
-    title, found = names.FAMILIES[family], Details()
+    title, found = scores.title(family), Details()
     groups = scores.study.of(scores.protocol, family)
     most = max(len(group.finished) for group in groups) or 1
     for metric in names.HEADLINE:

@@ -131,7 +131,7 @@ def verdict(scores: Scores, family: str) -> str:
     interval = "" if isnan(got.low) else f" [{got.low:.2f}, {got.high:.2f}]"
     others = f"may be as good: {', '.join(near)}" if near else "no other may be as good"
     return (
-        f"{names.FAMILIES[family]}: {best.setting.title} has the highest average performance, "
+        f"{scores.title(family)}: {best.setting.title} has the highest average performance, "
         f"{got.value:.2f}{interval}; {others}."
     )
 

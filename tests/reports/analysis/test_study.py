@@ -56,3 +56,17 @@ def test_protocols_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) ->
 def study_titles(results: Path) -> list[str]:
     study = build.read(results)
     return [study.title(protocol) for protocol in study.protocols]
+
+
+def test_few_other_sequences_are_called_by_their_names(tmp_path: Path) -> None:
+    found = []
+    for count in (1, 2, 3):
+        sequences = ["cw3-1", "push,hammer", "hammer,push", "push,push-wall"][: count + 1]
+        write_results(
+            tmp_path / str(count), sequence_names=sequences, settings=[small("ewc")], seeds=[0]
+        )
+        study = build.read(tmp_path / str(count))
+        [protocol] = study.protocols
+        assert study.family_title(protocol, "cw3") == "CW3"
+        found.append(study.family_title(protocol, "other"))
+    assert found == ["push-hammer", "hammer-push and push-hammer", "Other sequences"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cwbench.reports.analysis.names import FAMILIES
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.figures.captions import caption
 
@@ -18,10 +19,13 @@ from cwbench.reports.figures.captions import caption
     ],
 )
 def test_captions_name_sequences_and_bands(name: str, text: str) -> None:
-    assert caption(name, Options(level=0.95)).startswith(text)
+    assert caption(name, Options(level=0.95), FAMILIES.__getitem__).startswith(text)
 
 
 def test_captions_say_what_bands_are() -> None:
-    found = {band: caption("cw3-average", Options(band=band)) for band in ("sd", "runs")}
+    found = {
+        band: caption("cw3-average", Options(band=band), FAMILIES.__getitem__)
+        for band in ("sd", "runs")
+    }
     assert found["sd"].endswith("one standard deviation over seeds.")
     assert found["runs"].endswith("Thin lines: single runs.")
