@@ -44,6 +44,13 @@ class Seen(Countdown):
     observation_space = gymnasium.spaces.Dict({"left": Countdown.observation_space})
 
 
+class Burning(Countdown):
+    """Whose own code fails."""
+
+    def step(self, action: Any) -> Any:
+        raise RuntimeError("the motor burns")
+
+
 class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
     def __init__(self, env: Any) -> None:
         raise RuntimeError("needs a licence")

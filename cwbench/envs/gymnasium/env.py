@@ -9,6 +9,7 @@ from cwbench.envs.gymnasium import state
 from cwbench.envs.instability import was_reset
 from cwbench.envs.suite import Observation, State
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import describe, located
 from cwbench.spec.tasks import Task, imported
 
 
@@ -48,7 +49,11 @@ class GymnasiumEnv:
         self._total, self._success = 0.0, False
 
     def reset(self, rng: np.random.Generator) -> Observation:
-        obs, _ = self.env.reset(seed=int(rng.integers(2**31)))
+        seed = int(rng.integers(2**31))
+        try:
+            obs, _ = self.env.reset(seed=seed)
+        except Exception as error:
+            raise self._failed(error) from error
         self._steps, self._total, self._success = 0, 0.0, False
         return self._padded(obs)
 
@@ -57,7 +62,10 @@ class GymnasiumEnv:
             raise RuntimeError(f"no episode of {self.task.name} is running: reset it first")
         own = np.clip(action[: self._actions].astype(np.float64), -1, 1)
         scaled = (self._low + (own + 1) * self._scale).astype(self._dtype)
-        obs, reward, terminated, truncated, info = self.env.step(scaled)
+        try:
+            obs, reward, terminated, truncated, info = self.env.step(scaled)
+        except Exception as error:
+            raise self._failed(error) from error
         self._steps += 1
         self._total += float(reward)
         self._success |= bool(info.get("success", False))
@@ -68,6 +76,10 @@ class GymnasiumEnv:
             self._steps = self.horizon
             score = self.task.score.of(self._total, self._success)
         return self._padded(obs), float(reward), score, terminated, truncated
+
+    def _failed(self, error: Exception) -> UserError:
+        """One line about what the environment's own code has raised."""
+        return UserError(f"task {self.task.name}: {located(describe(error))}")
 
     @property
     def unstable(self) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from countdown import PENDULUM, Countdown, Seen, configured
+from countdown import PENDULUM, Burning, Countdown, Seen, configured
 
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.tasks import Task
@@ -20,7 +20,7 @@ def test_the_definition_is_in_the_record() -> None:
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        (Task("x", "CartPole-v1"), "task x: its action space is Discrete"),
+        (Task("x", "CartPole-v1"), "its action space is Discrete, not Box; choose an"),
         (Task("x", "Nowhere-v1"), "task x: NameNotFound"),
         (Task("x", "no_such_package:Env-v0"), "task x: ModuleNotFoundError"),
         (Task("x", "Pendulum-v1", {"mass": 2}), "task x: TypeError"),
@@ -29,6 +29,7 @@ def test_the_definition_is_in_the_record() -> None:
         (Task("x", Seen, horizon=9), "task x: its observation space is Dict, not Box; wrap it"),
         (Task("x", "Pendulum-v1", wrappers=("countdown:Refusing",)), "x: RuntimeError: needs a"),
         (Task("x", Countdown), "task x has no time limit"),
+        (Task("x", Burning, horizon=9), "task x: .*countdown.py line .*RuntimeError: the motor"),
         (Task("x", Countdown, {"broken": True}, horizon=9), "task x: an observation is not finite"),
     ],
 )
