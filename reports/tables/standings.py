@@ -172,7 +172,7 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
             known, aggregates.rank_estimates(table, scores.level), strict=True
         )
     ]
-    groups = aggregates.cliques(table, scores.level) if table.shape[2] > 1 else []
+    groups = aggregates.cliques(table, scores.level)  # with one seed, all of them
     joined = [tuple(known[index][0].title for index in group) for group in groups]
     return sorted(found, key=lambda standing: standing.estimate.value), joined
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.tables.standings import published_points
+from cwbench.reports.tables.standings import published_points, rank_standings
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +28,11 @@ def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
     ]
     assert found["EWC"].y[0] == pytest.approx(np.mean(ewc))
     assert found["EWC"].slot == -1
+
+
+def test_one_seed_tells_no_ranks_apart(tmp_path: Path):
+    settings = [small("ewc"), small("recall"), small("finetuning")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = build.read(tmp_path)
+    found, [joined] = rank_standings(Scores(study, study.protocols[0]), "cw3")
+    assert len(found) == len(joined) == 3
