@@ -74,8 +74,11 @@ def area(success: Array) -> Array:
 
 
 def task_transfer(mean_area: Array, mean_reference: Array) -> Array:
-    """Forward transfer per position from *seed means*, [..., N]: a ratio of means, not of runs."""
-    return (mean_area - mean_reference) / (1 - mean_reference)
+    """Forward transfer per position from *seed means*, [..., N]: a ratio of means, not of runs.
+
+    NaN where the reference is 1, so that nothing can be gained.
+    """
+    return _ratio(mean_area - mean_reference, 1 - mean_reference)
 
 
 def transfer(mean_area: Array, mean_reference: Array) -> Array:
@@ -85,8 +88,11 @@ def transfer(mean_area: Array, mean_reference: Array) -> Array:
 
 def pooled_transfer(mean_area: Array, mean_reference: Array) -> Array:
     """One ratio for all positions. A task whose reference is near 1 cannot dominate it."""
-    gain = (mean_area - mean_reference).sum(-1)
-    return np.asarray(gain / (1 - mean_reference).sum(-1))
+    return _ratio((mean_area - mean_reference).sum(-1), (1 - mean_reference).sum(-1))
+
+
+def _ratio(gain: Array, room: Array) -> Array:
+    return np.asarray(np.where(room > 0, gain / np.where(room > 0, room, 1), np.nan))
 
 
 def trailing_mean(curve: Array, length: int) -> Array:

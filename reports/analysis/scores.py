@@ -168,6 +168,8 @@ class Scores:
             level=self.level,
             bounds=names.METRICS[metric].bounds,
         )
+        if np.isnan(value.value):
+            return nothing("not defined: the reference solves a task at every evaluation")
         return Score(value, seeds, one_seed(min(seeds, reference.seeds(tasks))))
 
 

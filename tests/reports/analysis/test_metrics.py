@@ -42,6 +42,15 @@ def test_transfer_of_known_curves():
     assert metrics.pooled_transfer(area, reference) == pytest.approx((0.3 - 0.4) / (0.8 + 0.4))
 
 
+def test_nothing_can_be_gained_on_a_perfect_reference():
+    """Transfer is not defined there, rather than minus infinity. Warnings are errors here."""
+    area, reference = np.array([0.5, 0.5]), np.array([1.0, 0.2])
+    assert_allclose(metrics.task_transfer(area, reference), [np.nan, 0.375])
+    assert np.isnan(metrics.transfer(area, reference))
+    assert metrics.pooled_transfer(area, reference) == pytest.approx((-0.5 + 0.3) / 0.8)
+    assert np.isnan(metrics.pooled_transfer(reference[:1], reference[:1]))
+
+
 def test_pooling_tames_a_denominator_near_zero():
     # The second task is solved at once by the reference, so a loss of 0.02 there reads as -1.
     area, reference = np.array([0.5, 0.96]), np.array([0.5, 0.98])

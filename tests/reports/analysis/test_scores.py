@@ -1,5 +1,6 @@
 """Scores of groups against the same numbers taken another way."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics
+from cwbench.reports.analysis.reference import Reference
 from cwbench.reports.analysis.scores import Scores
 
 
@@ -30,3 +32,15 @@ def test_values_of_runs_average_to_the_score_where_a_metric_is_linear(triplets: 
     scores = Scores(study, study.protocols[0], resamples=50)
     value = scores.score([group], metric).value
     assert scores.per_run(group, metric).mean() == pytest.approx(value)
+
+
+def test_transfer_against_a_perfect_reference_is_empty_and_says_why(triplets: Path):
+    study = build.read(triplets)
+    [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
+    scores = Scores(study, study.protocols[0], resamples=50)
+    known = scores.reference_of(group).curves
+    perfect = {task: replace(one, success=np.ones_like(one.success)) for task, one in known.items()}
+    scores._references[group.setup] = Reference(perfect)
+    found = scores.score([group], "forward_transfer")
+    assert np.isnan(found.value)
+    assert found.why == "not defined: the reference solves a task at every evaluation"
