@@ -122,11 +122,11 @@ class Session:
                 resumed=self._resumed(plan),
             )
 
-    def _resumed(self, plan: Plan) -> dict[str, float]:
-        """The share of its steps that each segment with a snapshot has left."""
+    def _resumed(self, plan: Plan) -> dict[str, int]:
+        """The steps that each segment with a snapshot has left."""
         segments = [segment for fleet in plan.fleets for segment in fleet]
         steps = ((segment, self._snapshot_step(segment)) for segment in segments)
-        return {segment.id: 1 - step / segment.steps for segment, step in steps if step}
+        return {segment.id: segment.steps - step for segment, step in steps if step}
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
         """A plan in a few lines: runs, steps, memory, time."""

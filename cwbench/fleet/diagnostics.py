@@ -50,6 +50,7 @@ class Diagnostics:
         now = diagnostics.probe(self.trainer, self.method.policy_weights(self.trainer.position))
         tensors = {name: getattr(now, name) for name in FIELDS}
         for run, folder in enumerate(self.folders):
+            folder.check_claim()
             checkpoint.save(folder.probe, checkpoint.one_run(tensors, run), {})
 
 

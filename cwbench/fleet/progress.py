@@ -142,10 +142,10 @@ class Progress(Quiet):
         self.total -= segment.steps
         self._left.pop(segment.id, None)
 
-    def left(self) -> dict[str, float]:
-        """The share of its steps that each segment has left; without finished ones."""
+    def left(self) -> dict[str, int]:
+        """The steps that each segment has left; without finished ones."""
         under_way = {
-            segment.id: 1 - fleet.step / fleet.steps
+            segment.id: fleet.steps - fleet.step
             for fleet in self.fleets
             for segment in fleet.segments
         }

@@ -24,7 +24,7 @@ CUDA_BYTES, COMPILING_SECONDS = 1 << 30, 25.0
 # Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
 FULL_DEVICE = 50
 
-Left = Mapping[str, float]  # segment id -> share of its steps still to do; without finished ones
+Left = Mapping[str, int]  # segment id -> steps still to do; without finished segments
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ def estimate(
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds.
 
-    `resumed`: shares of steps that segments with a snapshot have left. Only time depends on them.
+    `resumed`: steps that segments with a snapshot have left. Only time depends on them.
     """
     needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
-    left = {segment.id: 1.0 for fleet in plan.fleets for segment in fleet} | dict(resumed or {})
+    left = steps_left(plan.fleets, resumed or {})
     total = Estimate(
         steps=sum(one.steps for one in needs),
         eval_steps=sum(one.eval_steps for one in needs),
@@ -126,10 +126,15 @@ def seconds_together(
     )
 
 
+def steps_left(fleets: Sequence[Sequence[Segment]], resumed: Left) -> dict[str, int]:
+    """Of every segment of a plan, some of which are resumed."""
+    return {segment.id: segment.steps for fleet in fleets for segment in fleet} | dict(resumed)
+
+
 def planned_seconds(
     fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int, left: Left
 ) -> float:
-    """Of the shares that are left of fleets."""
+    """Of what is left of fleets."""
     rest = [
         (fleet, _rest(fleet, one, left))
         for fleet, one in zip(fleets, needs, strict=True)
@@ -139,15 +144,19 @@ def planned_seconds(
 
 
 def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
-    """A fleet's mean share; the end of its task comes after the last step."""
-    shares = [left[segment.id] for segment in fleet if segment.id in left]
-    share = sum(shares) / len(fleet)
+    """A fleet's mean share; the end of its task comes after the last step.
+
+    A segment may have fewer steps of its own than its task has, where an expert made the others.
+    """
+    own = needs.steps // len(fleet)
+    steps = [min(own, left[segment.id]) for segment in fleet if segment.id in left]
+    share = sum(steps) / needs.steps
     return replace(
         needs,
         update_seconds=share * needs.update_seconds,
         collect_seconds=share * needs.collect_seconds,
         pool_seconds=share * needs.pool_seconds,
-        end_seconds=needs.end_seconds * len(shares) / len(fleet),
+        end_seconds=needs.end_seconds * len(steps) / len(fleet),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cwbench.planning.estimate import FleetNeeds, Left, planned_seconds
+from cwbench.planning.estimate import FleetNeeds, Left, planned_seconds, steps_left
 from cwbench.spec.segment import Segment
 
 TRUST_SECONDS = 60.0  # of measurement that a plan's estimate counts for
@@ -21,14 +21,13 @@ class Forecast:
         fleets: Sequence[Sequence[Segment]],
         needs: Sequence[FleetNeeds] | None,
         side_by_side: int,
-        left: Left | None = None,
+        resumed: Left | None = None,
     ) -> None:
-        """`left`: shares that snapshots leave to do."""
         self.fleets = fleets
         self.needs = needs or [_steps_alone(fleet) for fleet in fleets]
         self.side_by_side = side_by_side if needs else 1
         self.trust = TRUST_SECONDS if needs else 0.0
-        self.left = {segment.id: 1.0 for fleet in fleets for segment in fleet} | dict(left or {})
+        self.left = steps_left(fleets, resumed or {})
         self._start: tuple[float, float] | None = None  # time, planned seconds left
 
     def planned(self, left: Left) -> float:

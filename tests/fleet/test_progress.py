@@ -103,7 +103,7 @@ def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> No
         lines.leave(segment)
     half.step = 600
     assert (lines.steps, lines.total) == (1600, 2400)
-    assert lines.left() == dict.fromkeys((segment.id for segment in split.segments), 0.4)
+    assert lines.left() == dict.fromkeys((segment.id for segment in split.segments), 400)
 
 
 def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:

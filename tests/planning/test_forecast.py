@@ -14,8 +14,8 @@ def fleet(name: str, runs: int, steps: int = 100_000, parents: Any = ()) -> list
     return [SimpleNamespace(id=f"{name}{run}", steps=steps, parents=parents) for run in range(runs)]
 
 
-def needs(updates: float, collect: float = 0.0, end: float = 0.0) -> FleetNeeds:
-    return FleetNeeds(0, 0, 0, 0, 0, updates, collect, 0.0, end)
+def needs(runs: int, updates: float, end: float = 0.0, steps: int = 100_000) -> FleetNeeds:
+    return FleetNeeds(runs * steps, 0, 0, 0, 0, updates, 0.0, 0.0, end)
 
 
 def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None:
@@ -26,15 +26,17 @@ def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None
     """
     quick, slow = fleet("quick", 40), fleet("slow", 5)
     both = fleet("both", 45, parents=(slow[0], quick[0]))
-    plan = Forecast([quick, slow, both], [needs(200), needs(500), needs(600)], side_by_side=3)
+    plan = Forecast(
+        [quick, slow, both], [needs(40, 200), needs(5, 500), needs(45, 600)], side_by_side=3
+    )
     planned = 1100.0
 
-    def left(now: float) -> dict[str, float]:
-        shares: dict[str, float] = {}
+    def left(now: float) -> dict[str, int]:
+        steps: dict[str, int] = {}
         for group, start, end in ((quick, 0, 240), (slow, 0, 600), (both, 600, 1320)):
-            share = 1 - min(1.0, max(0.0, (now - start) / (end - start)))
-            shares |= dict.fromkeys((s.id for s in group), share) if share else {}
-        return shares
+            done = min(1.0, max(0.0, (now - start) / (end - start)))
+            steps |= dict.fromkeys((s.id for s in group), round(100_000 * (1 - done)))
+        return {key: number for key, number in steps.items() if number}
 
     assert plan.seconds(20, left(0)) == planned  # while it compiles
     plan.start(30, left(0))
@@ -50,11 +52,11 @@ def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None
 def test_a_wrong_plan_is_corrected_within_minutes() -> None:
     """Said 40 minutes, takes ten."""
     runs = fleet("a", 2)
-    plan = Forecast([runs], [needs(2400)], 1)
+    plan = Forecast([runs], [needs(2, 2400)], 1)
     plan.start(0, plan.left)
 
     def seconds(now: float) -> float:
-        found = plan.seconds(now, dict.fromkeys(plan.left, 1 - now / 600))
+        found = plan.seconds(now, dict.fromkeys(plan.left, round(100_000 * (1 - now / 600))))
         assert found is not None
         return found
 
@@ -66,15 +68,16 @@ def test_a_wrong_plan_is_corrected_within_minutes() -> None:
 def test_the_end_of_a_task_is_left_until_it_is_over() -> None:
     """Retraining takes as long as the steps before it, and makes none."""
     first, second = fleet("a", 1), fleet("b", 1)
-    plan = Forecast([first, second], [needs(100, end=100)] * 2, 1)
-    assert plan.planned({"a0": 1.0, "b0": 1.0}) == 400
-    assert plan.planned({"a0": 0.0, "b0": 1.0}) == 300
-    assert plan.planned({"b0": 1.0}) == 200
+    plan = Forecast([first, second], [needs(1, 100, end=100)] * 2, 1)
+    assert plan.planned({"a0": 100_000, "b0": 100_000}) == 400
+    assert plan.planned({"a0": 0, "b0": 100_000}) == 300
+    assert plan.planned({"b0": 100_000}) == 200
     assert plan.planned({}) == 0
 
 
 def test_what_snapshots_brought_is_not_left() -> None:
-    plan = Forecast([fleet("a", 2), fleet("b", 1)], [needs(100), needs(50)], 1, {"a0": 0.5})
+    fleets = [fleet("a", 2), fleet("b", 1)]
+    plan = Forecast(fleets, [needs(2, 100), needs(1, 50)], 1, {"a0": 50_000})
     assert plan.planned(plan.left) == 125  # a fleet at different steps counts by the mean
 
 
@@ -83,7 +86,15 @@ def test_without_a_plan_all_steps_count_alike() -> None:
         plan = Forecast([fleet("a", 2, 1000), fleet("b", 1, 2000)], None, 8)
         yield plan.seconds(0, plan.left)
         plan.start(0, plan.left)
-        yield plan.seconds(5, {"a0": 0.9, "a1": 0.9, "b0": 1.0})
-        yield plan.seconds(100, {"a0": 0.5, "a1": 0.5, "b0": 1.0})
+        yield plan.seconds(5, {"a0": 900, "a1": 900, "b0": 2000})
+        yield plan.seconds(100, {"a0": 500, "a1": 500, "b0": 2000})
 
     assert list(course()) == [None, None, 300]  # 1,000 of 4,000 steps in 100 s
+
+
+def test_steps_of_an_expert_are_not_left() -> None:
+    """A method that makes the last tenth of a task's steps itself."""
+    plan = Forecast([fleet("a", 1)], [needs(1, 50, end=10, steps=10_000)], 1)
+    assert plan.planned(plan.left) == 60
+    assert plan.planned({"a0": 10_000}) == 60  # where it begins
+    assert plan.planned({"a0": 5_000}) == 35
