@@ -23,7 +23,7 @@ def bench() -> None:
     """Measure speed, side by side with others."""
 
 
-@bench.command("envs")
+@bench.command("envs", short_help="Environments against stock Meta-World or EnvPool.")
 @click.option(
     "--against", default="stock", show_default=True, type=click.Choice(["stock", "envpool"]),
     help="Meta-World itself, or EnvPool (the extra `bench`).",
@@ -98,7 +98,7 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-@bench.command("update")
+@bench.command("update", short_help="Updates, of plain SAC against Stable-Baselines3.")
 @click.option("--method", "names", help="Names joined by commas, or all.")
 @click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
@@ -204,7 +204,7 @@ def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
 FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 
 
-@bench.command("fleet")
+@bench.command("fleet", short_help="Whole fleets: collection, updates, evaluation.")
 @click.option(
     "--method", "names", default=("finetuning",), show_default=True, multiple=True,
     help="Several: a fleet of each, side by side.",
