@@ -193,15 +193,14 @@ def run(
     methods: dict[str, type[Method[Any]]] = {}
     for name in dict.fromkeys(names):
         method, entry = load_method(name)
-        if methods.setdefault(method, entry.method) is not entry.method:
-            raise UserError(f"two methods are called {method}", "rename one of the classes")
+        methods[method] = entry.method
         chosen = with_unshared(alone, entry, protocol, given)
         label = make_label(name, entry, protocol, given, alone)
         title = f"{label} on {', '.join(one.name for one in wanted)}"
-        experiments[title] = []
+        runs = experiments.setdefault(title, [])
         for one in wanted:
             setup = make_setup(method, entry, protocol, chosen, one)
-            experiments[title] += make_runs(entry, label, setup, protocol, one, numbers)
+            runs += make_runs(entry, label, setup, protocol, one, numbers)
     if tuned is not None and not training.dry_run:
         from cwbench.store import tuning
 

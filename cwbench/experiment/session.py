@@ -22,6 +22,7 @@ from cwbench.experiment.launching import check_launching, make_launcher, method_
 from cwbench.experiment.listener import Listener, Silent
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.summary import describe, tell_outcome, tell_states
+from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.store.files import Damaged
@@ -343,6 +344,7 @@ def open_session(
     command: str = "",
 ) -> Session:
     """A session for these segments. Sets up torch, if this machine trains; writes nothing."""
+    _check_names(segments)
     execution = execution or Execution()
     check_launching(launching or Launching())
     device = planned_device(execution, launching or Launching())
@@ -358,3 +360,11 @@ def open_session(
         listener or Silent(),
         command,
     )
+
+
+def _check_names(segments: Sequence[Segment]) -> None:
+    """UserError if two methods have one name: their segments would be trained by one of them."""
+    sources: dict[str, str | None] = {}
+    for setup in (segment.setup for segment in segments):
+        if sources.setdefault(setup.method, setup.source) != setup.source:
+            raise UserError(f"two methods are called {setup.method}", "rename one of the classes")

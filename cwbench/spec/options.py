@@ -41,12 +41,13 @@ def option(
         "bounds": {"minimum": minimum, "maximum": maximum, "above": above},
         "per_run": per_run,
         "rehearsal": rehearsal,
-        "takes_memory": takes_memory,
         "added": added,
         "metavar": metavar,
         "parts": tuple(parts),
         "implied": tuple(implied),
     }
+    # Metadata are part of the source of a method defined in a notebook, and so of its results' ids.
+    metadata |= {"takes_memory": True} if takes_memory else {}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -224,7 +225,7 @@ def _rehearsal_values(config: Any, factor: int, memory: bool = False) -> dict[st
     values = {}
     for field in dataclasses.fields(config):
         real, small = getattr(config, field.name), field.metadata.get("rehearsal")
-        if small is not None and not (memory and field.metadata["takes_memory"]):
+        if small is not None and not (memory and field.metadata.get("takes_memory")):
             number = isinstance(real, int | float)
             values[field.name] = min(real, factor * small) if number else small
     return values

@@ -108,3 +108,26 @@ def test_two_experiments_are_trained_and_recorded_apart(
     assert "L2 (coef=1.0)" in page
     main([*args, "--dry-run"])
     assert "8 segments, 8 done, 0 to train" in capsys.readouterr().out
+
+
+def test_two_methods_of_one_name_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of them would train the segments of both."""
+    code = (Path(__file__).parents[2] / "examples" / "pull.py").read_text()
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.py").write_text(code.replace("A method", f"The {name} method"))
+    methods = [f"{tmp_path / name}.py:Pull" for name in ("one", "other")]
+    file = tmp_path / "both.toml"
+    file.write_text(f'methods = {methods}\nsequences = ["point3"]\nprotocol = "demo"\n')
+    results = tmp_path / "results"
+    both = [f"--method={name}" for name in methods]
+    for command in (
+        ["experiment", str(file)],
+        ["run", *both, "--seq", "point3", "--protocol", "demo"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--results", str(results)])
+        assert ended.value.code == 2
+        assert "two methods are called Pull; rename one of the classes" in capsys.readouterr().err
+    assert not results.exists()
