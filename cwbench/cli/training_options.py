@@ -22,6 +22,7 @@ from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.session import Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, resolve
+from cwbench.spec.text import duration
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -172,8 +173,6 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
 
 def present(session: Session, plan: Plan, *, ask: bool) -> Estimate:
     """Say what will be done, and ask if it takes days and there is someone to ask."""
-    from cwbench.fleet.progress import duration
-
     needs = session.estimate(plan)
     for line in session.describe(plan, needs):
         session.listener.say(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, duration
 
 if TYPE_CHECKING:
     from cwbench.experiment.listener import Listener
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: int) -> list[str]:
     """A plan in a few lines: runs, steps, memory, time."""
-    from cwbench.fleet.progress import duration
     from cwbench.planning.machine import size
 
     total, missing = len(plan.segments), plan.missing

@@ -15,22 +15,10 @@ from rich.table import Table
 from cwbench.fleet.fleet import Fleet
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, duration
 
 LINE_SECONDS = 30.0
 MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
-
-
-def duration(seconds: float) -> str:
-    """A length of time in at most two units: 45 s, 3 min 20 s, 5 h 12 min, 2 d 3 h."""
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    left = max(0, round(seconds))
-    parts: list[str] = []
-    for name, size in units:
-        count, left = divmod(left, size)
-        if count or (name == "s" and not parts):
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2])
 
 
 @dataclass(frozen=True)

@@ -4,3 +4,15 @@
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 run`, `3 runs`, `1,000 runs`; `many` where it is more than an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in at most two units: 45 s, 3 min 20 s, 5 h 12 min, 2 d 3 h."""
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    left = max(0, round(seconds))
+    parts: list[str] = []
+    for name, size in units:
+        count, left = divmod(left, size)
+        if count or (name == "s" and not parts):
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])

@@ -11,7 +11,7 @@ import numpy as np
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.study import Study
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, duration
 from cwbench.store.claims import owner
 from cwbench.store.results import SegmentFolder
 
@@ -59,12 +59,6 @@ def speed(status: Mapping[str, Any]) -> float:
     steps = status.get("step", 0) - status.get("started_step", 0)
     seconds = status.get("updated", 0) - status.get("started", status.get("updated", 0))
     return steps / seconds if steps > 0 and seconds > 0 else 0.0
-
-
-def duration(seconds: float) -> str:
-    """4000 -> `1 h 7 min`."""
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
 def _row(name: str, records: Sequence[Record], success: Mapping[str, float]) -> str:

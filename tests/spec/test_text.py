@@ -1,8 +1,8 @@
-"""Counts in sentences."""
+"""Counts and lengths of time in sentences."""
 
 import pytest
 
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, duration
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,11 @@ def test_one_is_no_plural(number: int, text: str) -> None:
 def test_verbs_agree() -> None:
     made = [counted(number, "segment is", "segments are") for number in (1, 2)]
     assert made == ["1 segment is", "2 segments are"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (45, "45 s"), (200, "3 min 20 s"), (4000, "1 h 6 min"), (183_600, "2 d 3 h")],
+)
+def test_a_length_of_time_has_two_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
