@@ -80,13 +80,7 @@ def read_job(file: Path) -> dict[str, Any]:
         record = json.loads(read_text(file))
     except (json.JSONDecodeError, RecursionError):
         raise UserError("not a job file") from None
-    if not isinstance(record, dict) or not {
-        "schema",
-        "methods",
-        "segments",
-        "protocol",
-        "command",
-    } <= set(record):
+    if not isinstance(record, dict) or not set(record) >= KEYS:
         raise UserError("not a job file")
     if not isinstance(record["schema"], int) or record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")

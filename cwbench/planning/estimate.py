@@ -8,7 +8,7 @@ from statistics import fmean
 import torch
 
 from cwbench import envs
-from cwbench.planning.costs import Costs
+from cwbench.planning.costs import Costs, Times
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
@@ -179,20 +179,17 @@ def _fleet_needs(
     method_class, dims = costs.method(first)
     trainer = bare_trainer(fleet, dims, method_class)
     method = method_class(first.setup.options, trainer)
-    lanes = len(method.lanes(first.position))
     own_steps, when = method.expert_steps or first.steps, (first.steps, method.expert_steps)
     updates = count_updates(schedule, *when)
     episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
     evals = episodes * horizon * len(first.tasks)
     groups = grouping(fleet)
-    update_seconds = collect_seconds = pool_seconds = end_seconds = 0.0
+    collect_seconds = pool_seconds = 0.0
+    times = costs.times(fleet) if measure else Times(0.0, 0.0, 0.0, 0.0)
     if measure:
-        times = costs.times(fleet)
-        steps = own_steps + times.selection * horizon
+        lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
         shared = runs * fmean(costs_of_steps) * times.step / workers  # by all workers
-        update_seconds, end_seconds = updates * times.update, times.end
-        updates += round(times.retraining)
         # With a worker for each lane, all wait for the slowest.
         collect_seconds = steps * max(max(costs_of_steps) * times.step, lanes * shared)
         pool_seconds = shared * (lanes * steps + evals)
@@ -203,13 +200,13 @@ def _fleet_needs(
     return FleetNeeds(
         steps=runs * own_steps,
         eval_steps=runs * evals,
-        updates=runs * updates,
+        updates=runs * (updates + round(times.retraining)),
         bytes=sum(map(costs.fleet_bytes, groups)),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
-        update_seconds=update_seconds,
+        update_seconds=updates * times.update,
         collect_seconds=collect_seconds,
         pool_seconds=pool_seconds,
-        end_seconds=end_seconds,
+        end_seconds=times.end,
         groups=len(groups),
     )
 
