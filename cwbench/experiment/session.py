@@ -131,7 +131,8 @@ class Session:
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
         """A plan in a few lines: runs, steps, memory, time."""
-        return describe(plan, needs, self.store, self.device.type, self.workers(plan))
+        resumed, workers = self._resumed(plan), self.workers(plan)
+        return describe(plan, needs, resumed, self.device.type, workers)
 
     def workers(self, plan: Plan) -> int:
         from cwbench.planning.machine import cores

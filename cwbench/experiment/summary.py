@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cwbench.spec.text import counted, duration
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from cwbench.store.results import Store
 
 
-def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: int) -> list[str]:
-    """A plan in a few lines: runs, steps, memory, time."""
+def describe(
+    plan: Plan, needs: Estimate, resumed: Mapping[str, int], device: str, workers: int
+) -> list[str]:
+    """A plan in a few lines: runs, steps, memory, time. `resumed`: id -> steps left."""
     from cwbench.planning.machine import size
 
     total, missing = len(plan.segments), plan.missing
@@ -26,7 +29,7 @@ def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: in
         f"{counted(workers, 'worker')}"
     ]
     if missing:
-        lines += resumed(plan, store)
+        lines += _resumed(plan, resumed)
         on_device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
         lines += [
             f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
@@ -40,14 +43,14 @@ def describe(plan: Plan, needs: Estimate, store: Store, device: str, workers: in
     return lines
 
 
-def resumed(plan: Plan, store: Store) -> list[str]:
+def _resumed(plan: Plan, left: Mapping[str, int]) -> list[str]:
     """At which steps interrupted segments go on."""
-    from cwbench.fleet.snapshot import step_of
-
-    counts: Counter[tuple[int, int]] = Counter()
-    for segment in (segment for fleet in plan.fleets for segment in fleet):
-        if step := step_of(store.folder(segment).snapshot):
-            counts[step, segment.steps] += 1
+    counts = Counter(
+        (segment.steps - left[segment.id], segment.steps)
+        for fleet in plan.fleets
+        for segment in fleet
+        if segment.id in left
+    )
     return [
         f"{counted(number, 'segment goes', 'segments go')} on at step {step:,} of {steps:,}"
         for (step, steps), number in sorted(counts.items())

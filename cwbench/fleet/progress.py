@@ -132,12 +132,13 @@ class Progress(Quiet):
 
     def left(self) -> dict[str, int]:
         """The steps that each segment has left; without finished ones."""
-        under_way = {
-            segment.id: fleet.steps - fleet.step
-            for fleet in self.fleets
-            for segment in fleet.segments
-        }
-        return self._left | under_way
+        left = dict(self._left)
+        for fleet in self.fleets:
+            for segment in fleet.segments:
+                left[segment.id] = fleet.steps - fleet.step
+                if fleet.ended:
+                    del left[segment.id]
+        return left
 
     def wait(self, segments: int) -> None:
         self.caption = (

@@ -12,6 +12,7 @@ from cwbench.experiment.session import Session
 from cwbench.fleet import snapshot
 from cwbench.launch import Task
 from cwbench.planning.costs import Costs, Times
+from cwbench.planning.estimate import Estimate
 from cwbench.planning.plan import Run
 from cwbench.sequences import get
 from cwbench.store.files import read_json
@@ -119,3 +120,16 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     assert whole.seconds == 3 * 1250  # updates of a second each, after 250 steps
     assert resumed.seconds == 2.5 * 1250
     assert resumed.steps == whole.steps
+    assert "1 segment goes on at step 750 of 1,500" in one.describe(one.plan(runs), resumed)
+
+
+def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:
+    """Training says so, and goes on with the others."""
+    one, runs = make_session(tmp_path), make_runs(2)
+    damaged = one.store.folder(runs[0].segments[0]).snapshot
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("damaged")
+    plan = one.plan(runs)
+    needs = Estimate(1, 1, 1, 1, 0, 1, None)
+    assert plan.missing == 6
+    assert one.describe(plan, needs)[0].startswith("2 runs = 6 segments, 0 done, 6 to train")

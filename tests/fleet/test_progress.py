@@ -121,6 +121,7 @@ def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
     first, last = text.getvalue().splitlines()
     assert "step 0/1000" in first
     assert "step 1000/1000, 2 runs, success 1.00" in last
+    assert lines.left() == {}
 
 
 def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
