@@ -74,12 +74,11 @@ def cli() -> None:
 
 
 def _unknown_option(error: click.NoSuchOption) -> UserError:
-    """The closest option; one that only goes on where the given one ends is closer than others."""
+    from cwbench.cli.options import flags_of, unknown_option
+
     assert error.ctx is not None
-    flags = [flag for param in error.ctx.command.get_params(error.ctx) for flag in param.opts]
-    longer = [flag for flag in flags if flag.startswith(error.option_name)]
-    advice = f"`{error.ctx.command_path} --help` lists all"
-    return unknown("option", error.option_name, longer or flags, advice)
+    flags = flags_of(error.ctx.command.get_params(error.ctx))
+    return unknown_option(error.option_name, flags, error.ctx.command_path)
 
 
 def main(args: list[str] | None = None) -> None:

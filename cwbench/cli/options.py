@@ -1,14 +1,14 @@
 """Click options made from dataclass fields declared with `cwbench.spec.options.option`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import click
 
 from cwbench.spec import options
 from cwbench.spec.config import PROTOCOLS
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, unknown
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -48,6 +48,16 @@ def click_type(cls: type, field: options.Field) -> "click.ParamType[Any]":
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return Value(cls, field.name)
+
+
+def flags_of(params: Iterable[click.Parameter]) -> list[str]:
+    return [flag for param in params for flag in (*param.opts, *param.secondary_opts)]
+
+
+def unknown_option(flag: str, known: Collection[str], command: str) -> UserError:
+    """The closest option; one that only goes on where the given one ends is closer than others."""
+    longer = [name for name in known if name.startswith(flag)]
+    return unknown("option", flag, longer or known, f"`{command} --help` lists all")
 
 
 def seeds_and_protocol(command: Any) -> Any:

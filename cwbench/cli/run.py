@@ -12,7 +12,14 @@ import click
 
 from cwbench import sequences
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import GroupedCommand, Value, click_options, seeds_and_protocol
+from cwbench.cli.options import (
+    GroupedCommand,
+    Value,
+    click_options,
+    flags_of,
+    seeds_and_protocol,
+    unknown_option,
+)
 from cwbench.cli.training_options import Training, execute, training_options
 from cwbench.experiment.build import (
     check_count,
@@ -28,7 +35,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS
+from cwbench.spec.config import GROUPS, MethodConfig
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ class MethodCommand(GroupedCommand):
             protocol = _peek(args, "--protocol") or ["paper"]
             entries = [load_method(name)[1] for name in names]
             _check_names(args)
+            _check_flags(command.params, names, args)
             _check_values(command.params, args)
             _check_launching(args)
             command.params = [
@@ -119,6 +127,24 @@ def _check_names(args: list[str]) -> None:
         parse_seeds(text)
     for text in _peek(args, "--protocol"):
         parse_protocol(text)
+
+
+def _check_flags(
+    params: Sequence[click.Parameter], names: Sequence[str], args: Sequence[str]
+) -> None:
+    """Answer options that no built-in method has, likewise."""
+    from cwbench.methods import METHODS, declared_options
+
+    if not {*names} <= METHODS.keys():  # another method may have any option
+        return
+    groups = (*GROUPS.values(), MethodConfig)
+    shared = [one for group in groups for one in click_options(group, group="")]
+    own = [f"--{no}{options.flag_name(name)}" for name in declared_options() for no in ("", "no-")]
+    flags = [*flags_of([*params, *shared]), *own, "--help"]
+    for arg in args:
+        flag = arg.partition("=")[0]
+        if flag.startswith("--") and flag not in (*flags, "--"):
+            raise unknown_option(flag, flags, f"cwbench run --method {names[0]}")
 
 
 def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:

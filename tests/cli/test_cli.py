@@ -19,6 +19,7 @@ TYPOS = [
     ["run", "--method", "l2", "--seq", "cw3-1", "--protocol", "papr"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--lr", "nan"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--workers=0"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--widt", "64"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--slurm-partition", "long"],
     ["experiment", "cw4"],
     ["experiment", "cw3", "--slurm-mem", "4G"],

@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
-from cwbench.learner import Method
-from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, known
+from cwbench.learner import Method, MethodConfig
+from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, declared_options, known
 from cwbench.reports.analysis import names
+from cwbench.spec import options
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods"
 
@@ -41,3 +42,9 @@ def test_the_list_shows_families_and_names() -> None:
     assert all(FAMILIES[entry.family] in shown for entry in METHODS.values())
     listed = CliRunner().invoke(cli, ["methods", "--names"]).output.split()
     assert listed == list(known())
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_options_are_found_in_the_source(name: str) -> None:
+    fields = options.field_names(METHODS[name].method.config_class)
+    assert {*fields} <= declared_options() | {*options.field_names(MethodConfig)}
