@@ -133,7 +133,7 @@ WORDS = [
     ([*RUN, "--width", "65536", "--layers", "100"], "one run of finetuning needs at least"),
     ([*RUN, "--layers", "100000"], "100000 is too large; the largest value is 100"),
     ([*RUN, "--layers", "0"], "0 is too small"),
-    ([*RUN[:4], "discrete.toml"], "task CartPole-v1: its action space is Discrete, not Box; choose"),
+    ([*RUN[:4], "discrete.toml"], "task CartPole-v1: its action space is Discrete, not Box"),
     ([*RUN[:4], "package.toml"], "task Env-v0: ModuleNotFoundError: No module named"),
     ([*RUN[:4], "bounds.toml"], "task Pendulum-v1: score {'return_from': 0.0} is not a rule"),
     ([*RUN[:4], "wrapper.toml"], "task Pendulum-v1: TypeError: must be real number"),
