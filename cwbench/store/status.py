@@ -10,7 +10,7 @@ from cwbench.store import claims
 from cwbench.store.results import SegmentFolder, read_experiments, read_segments
 
 # `stopped` began and no process trains it now; `waiting` has not begun.
-STATES = ("done", "running", "waiting", "stopped", "failed", "diverged")
+STATES = ("done", "running", "waiting", "stopped", "failed", "diverged", "damaged")
 
 
 @dataclass(frozen=True)

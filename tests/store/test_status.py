@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from sample_results import small, write_results
+
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -24,3 +26,12 @@ def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:
     assert 60 < experiment.step / 2 < 120
     toy_run(tmp_path, seeds=(0, 1))
     assert states(tmp_path) == ["done"] * 6
+
+
+def test_a_damaged_segment_is_counted(tmp_path: Path) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    [status] = tmp_path.glob("segments/ewc-2-*/status.json")
+    status.write_text(status.read_text()[:40])
+    [experiment], problems = read_status(tmp_path)
+    assert experiment.counts["damaged"] == 1 and len(problems) == 1
+    assert sum(experiment.counts.values()) == len(experiment.segments) == 3
