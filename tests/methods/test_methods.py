@@ -1,5 +1,6 @@
 """The registry: what readers see of a method stands with its registration, once."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,13 @@ def test_the_list_shows_families_and_names() -> None:
 def test_options_are_found_in_the_source(name: str) -> None:
     fields = options.field_names(METHODS[name].method.config_class)
     assert {*fields} <= declared_options() | {*options.field_names(MethodConfig)}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_numbers_have_a_lower_bound(name: str) -> None:
+    """A negative strength would push where the method pulls; only logarithms may be negative."""
+    config = BASES[name].method.config_class
+    for field in dataclasses.fields(config):
+        if options.field_type(config, field) in (int, float) and "log" not in field.name:
+            bounds = field.metadata["bounds"]
+            assert bounds["minimum"] is not None or bounds["above"] is not None, field.name
