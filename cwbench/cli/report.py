@@ -139,7 +139,7 @@ def report(
     linked = folder == source
     made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
     if compare and not made.compared:
-        click.echo(f"--compare {compare}: it has no number for the sequences of these runs")
+        click.echo(f"--compare {compare}: none of its numbers has a counterpart in these runs")
     announce(made)
 
 

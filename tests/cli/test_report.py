@@ -53,9 +53,9 @@ def test_a_source_without_numbers_for_these_runs_is_named(
 ):
     monkeypatch.setattr(build, "figure_plan", lambda *_: [])  # draw nothing
     main(["report", "--compare", "cka-rl"])
-    assert "--compare cka-rl: it has no number for" in capsys.readouterr().out
+    assert "--compare cka-rl: none of its numbers has" in capsys.readouterr().out
     main(["report", "--compare", "paper"])
-    assert "has no number" not in capsys.readouterr().out
+    assert "none of its numbers" not in capsys.readouterr().out
 
 
 def test_one_table_goes_to_the_screen(folder: Path, capsys: pytest.CaptureFixture[str]):
