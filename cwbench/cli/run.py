@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import asdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,9 +228,15 @@ def run(
         for one in wanted:
             setup = make_setup(method, entry, protocol, chosen, one)
             runs += make_runs(entry, label, setup, protocol, one, numbers)
-    if tuned is not None and not training.dry_run:
+    if not execute(
+        experiments, methods, training, also_record=partial(_keep, tuned, training.results)
+    ):
+        ctx.exit(1)
+
+
+def _keep(tuned: Path | None, results: Path) -> None:
+    """For reports of the folder: where the options come from."""
+    if tuned is not None:
         from cwbench.store import tuning
 
-        tuning.write(training.results, tuning.read(tuned))  # for reports of this folder
-    if not execute(experiments, methods, training):
-        ctx.exit(1)
+        tuning.write(results, tuning.read(tuned))

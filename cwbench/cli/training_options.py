@@ -117,8 +117,12 @@ def execute(
     training: Training,
     *,
     record: bool = True,
+    also_record: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Plan, say so, train. False if something failed or was interrupted."""
+    """Plan, say so, train. False if something failed or was interrupted.
+
+    `also_record` is called when nothing can be refused any more.
+    """
     runs = [run for members in experiments.values() for run in members]
     session = open_session(
         training.results,
@@ -141,6 +145,7 @@ def execute(
     session.check(plan)
     if record:
         session.record(experiments)
+    also_record()
     if not plan.missing:
         session.listener.say(f"nothing to train: results are in {training.results}")
         return True

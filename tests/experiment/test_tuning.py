@@ -131,3 +131,12 @@ def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:
     file.write_text("{}")
     made = CliRunner().invoke(cli, command)
     assert "not a file of `cwbench tune`" in str(made.exception)
+
+
+def test_a_refused_run_keeps_no_record_of_tuning(tmp_path: Path) -> None:
+    record = {"method": "ewc", "options": {"coef": 1.0}, "on": ["cw3-1"], "settings": []}
+    file, results = store.write(tmp_path, record), tmp_path / "results"
+    command = ["run", "--seq", "cw3-1", "--tuned", str(file), "--results", str(results)]
+    made = CliRunner().invoke(cli, [*command, "--slurm-time", "5"])
+    assert "has no effect with --launcher local" in str(made.exception)
+    assert not results.exists()
