@@ -232,8 +232,10 @@ def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]
     """What a reader must know about the choice, in a few lines."""
     chosen = ", ".join(f"{options.flag_name(k)}={v}" for k, v in record["options"].items())
     spread = settings[0].score - settings[-1].score
+    equal = sum(setting.score == settings[0].score for setting in settings)
+    first = f" (the first of {equal} equal settings)" if equal > 1 else ""
     lines = [
-        f"chosen by {record['rule']}: {chosen}",
+        f"chosen by {record['rule']}: {chosen}{first}",
         f"{counted(len(settings), 'setting')}, {counted(record['runs'], 'run')}, "
         f"{record['steps']:,} environment steps; "
         f"best minus worst setting: {spread:.3f}",

@@ -99,6 +99,14 @@ def test_sensitivity_is_a_mean_over_the_other_options() -> None:
     assert "best minus worst setting: 0.800" in text
 
 
+def test_a_tie_is_called_one() -> None:
+    settings = [Setting({"coef": coef}, score, 0, 1, 2) for coef, score in ((1.0, 0.5), (2.0, 0.5))]
+    record = {"rule": "r", "options": {"coef": 1.0}, "runs": 4, "steps": 10}
+    assert summary(settings, record)[0] == "chosen by r: coef=1.0 (the first of 2 equal settings)"
+    better = [Setting({"coef": 3.0}, 0.6, 0, 1, 2), *settings]
+    assert "equal" not in summary(better, record)[0]
+
+
 def test_tune_then_run_then_report(tmp_path: Path) -> None:
     """The whole way: a sweep, its file, a run with it elsewhere, and the marks in reports."""
     sweep = {"coef": [1.0, 1e4]}
