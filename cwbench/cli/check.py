@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwbench.cli.completers import complete_method
 from cwbench.cli.console import json_option
 from cwbench.experiment.build import load_method
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("method", metavar="METHOD")
+@click.argument("method", metavar="METHOD", shell_complete=complete_method)
 @json_option
 @click.pass_context
 def check(ctx: click.Context, method: str, as_json: bool) -> None:

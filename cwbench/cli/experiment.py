@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.completers import complete_experiment, complete_protocol
 from cwbench.cli.console import show
 from cwbench.cli.options import GroupedCommand
 from cwbench.cli.training_options import Training, execute, training_options
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 
 @training_options
 @click.command(cls=GroupedCommand)
-@click.argument("wanted", nargs=-1, required=True, metavar="NAME...")
+@click.argument(
+    "wanted", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_experiment
+)
 @click.option("--seeds", help="Seeds in place of the experiment's: 3, 0-4 or 0,2,5-7.")
-@click.option("--protocol", help="Protocol in place of the experiment's: paper, compact, ...")
+@click.option(
+    "--protocol", shell_complete=complete_protocol,
+    help="Protocol in place of the experiment's: paper, compact, ...",
+)  # fmt: skip
 @click.pass_context
 def experiment(
     ctx: click.Context,

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from cwbench.cli.completers import complete_protocol
 from cwbench.spec import options
 from cwbench.spec.config import PROTOCOLS
 from cwbench.spec.errors import UserError, unknown
@@ -63,8 +64,9 @@ def unknown_option(flag: str, known: Collection[str], command: str) -> UserError
 def seeds_and_protocol(command: Any) -> Any:
     """Add --seeds and --protocol, which several commands have."""
     protocol = click.option(
-        "--protocol", default="paper", show_default=True, help=f"{', '.join(PROTOCOLS)}."
-    )
+        "--protocol", default="paper", show_default=True, shell_complete=complete_protocol,
+        help=f"{', '.join(PROTOCOLS)}.",
+    )  # fmt: skip
     seeds = click.option(
         "--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7."
     )

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from cwbench import sequences
+from cwbench.cli.completers import complete_method, complete_sequence
 from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, seeds_and_protocol
 from cwbench.cli.training_options import Training, training_options
@@ -26,9 +27,12 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
 @click.command(cls=GroupedCommand)
 @click.option(
     "--method", "names", multiple=True, default=("perfect-memory", "recall"), show_default=True,
-    help="A method; may be given several times.",
+    shell_complete=complete_method, help="A method; may be given several times.",
 )  # fmt: skip
-@click.option("--seq", "of", default="cw10", show_default=True, help="Pairs of its tasks.")
+@click.option(
+    "--seq", "of", default="cw10", show_default=True, shell_complete=complete_sequence,
+    help="Pairs of its tasks.",
+)  # fmt: skip
 @click.option("--tasks", help="Tasks by index in the sequence: 0-9 or 2,5,8.  [default: all]")
 @seeds_and_protocol
 @click.pass_context

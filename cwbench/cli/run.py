@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench import sequences
+from cwbench.cli.completers import complete_method, complete_sequence
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import (
     GroupedCommand,
@@ -169,24 +170,14 @@ def _peek(args: list[str], flag: str) -> list[str]:
     return [*after, *(arg.partition("=")[2] for arg in args if arg.startswith(f"{flag}="))]
 
 
-def _complete_method(ctx: object, param: object, incomplete: str) -> list[str]:
-    from cwbench.methods import known
-
-    return [name for name in known() if name.startswith(incomplete)]
-
-
-def _complete_sequence(ctx: object, param: object, incomplete: str) -> list[str]:
-    return [name for name in sequences.names() if name.startswith(incomplete)]
-
-
 @training_options
 @click.command(cls=MethodCommand)
 @click.option(
-    "--method", "names", required=True, multiple=True, shell_complete=_complete_method,
+    "--method", "names", required=True, multiple=True, shell_complete=complete_method,
     help="A method, or path/to/file.py:ClassName. May be given several times.",
 )  # fmt: skip
 @click.option(
-    "--seq", "sequence", required=True, multiple=True, shell_complete=_complete_sequence,
+    "--seq", "sequence", required=True, multiple=True, shell_complete=complete_sequence,
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
 )  # fmt: skip
 @seeds_and_protocol

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench import sequences
+from cwbench.cli.completers import complete_method, complete_sequence
 from cwbench.cli.console import show
 from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, Number, seeds_and_protocol
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @training_options
 @click.command(cls=GroupedCommand)
-@click.argument("method")
+@click.argument("method", shell_complete=complete_method)
 @click.option(
-    "--on", required=True, multiple=True, metavar="SEQUENCE",
+    "--on", required=True, multiple=True, metavar="SEQUENCE", shell_complete=complete_sequence,
     help="A sequence to choose on, as --seq of `cwbench run`. May be given several times.",
 )  # fmt: skip
 @click.option(

@@ -1,0 +1,24 @@
+"""Names in shells."""
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from cwbench.cli import cli
+
+
+@pytest.mark.parametrize(
+    ("before", "typed", "names"),
+    [
+        ("run --method", "perf", {"perfect-memory"}),
+        ("run --seq", "cw2", {"cw20"}),
+        ("run --protocol", "com", {"compact", "componet"}),
+        ("pairwise --method", "ew", {"ewc"}),
+        ("tune", "ew", {"ewc"}),
+        ("check", "clonex-", {"clonex-rr"}),
+        ("experiment", "pai", {"pairs"}),
+    ],
+)
+def test_names_are_completed(before: str, typed: str, names: set[str]) -> None:
+    found = ShellComplete(cli, {}, "cwbench", "_CWBENCH_COMPLETE")
+    items = found.get_completions(before.split(), typed)
+    assert {item.value for item in items} == names
