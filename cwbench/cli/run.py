@@ -41,7 +41,7 @@ from cwbench.spec.config import GROUPS, MethodConfig
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cwbench.learner import Method
     from cwbench.methods import Entry
@@ -134,19 +134,43 @@ def _check_names(args: list[str]) -> None:
 def _check_flags(
     params: Sequence[click.Parameter], names: Sequence[str], args: Sequence[str]
 ) -> None:
-    """Answer options that no built-in method has, likewise."""
-    from cwbench.methods import METHODS, declared_options
+    """Answer options that a built-in method does not have, likewise."""
+    from cwbench.methods import declared_options
 
-    if not {*names} <= METHODS.keys():  # another method may have any option
+    declared, methods = declared_options(), [load_method(name)[0] for name in names]
+    if not {*methods} <= declared.keys():  # another method may have any option
         return
     groups = (*GROUPS.values(), MethodConfig)
-    shared = [one for group in groups for one in click_options(group, group="")]
-    own = [f"--{no}{options.flag_name(name)}" for name in declared_options() for no in ("", "no-")]
-    flags = [*flags_of([*params, *shared]), *own, "--help"]
-    for arg in args:
-        flag = arg.partition("=")[0]
-        if flag.startswith("--") and flag not in (*flags, "--"):
-            raise unknown_option(flag, flags, f"cwbench run --method {names[0]}")
+    shared = flags_of(
+        [
+            *params,
+            *(one for group in groups for one in click_options(group, group="")),
+        ]
+    )
+    own = {name: _flags(found) for name, found in declared.items()}
+    valid = [*shared, "--help", "--", *(own[methods[0]] if len(methods) == 1 else ())]
+    for flag in [arg.partition("=")[0] for arg in args if arg.startswith("--")]:
+        if flag not in valid:
+            owners = [name for name, flags in own.items() if flag in flags]
+            raise _unknown_flag(flag, valid, names, owners)
+
+
+def _flags(names: Iterable[str]) -> set[str]:
+    return {f"--{no}{options.flag_name(name)}" for name in names for no in ("", "no-")}
+
+
+def _unknown_flag(
+    flag: str, valid: Sequence[str], names: Sequence[str], owners: Sequence[str]
+) -> UserError:
+    """A mistyped option, or one of other methods."""
+    if owners and len(names) > 1:
+        what = f"{flag} is no option that all methods have"
+        return UserError(what, "name one --method to use its own options")
+    command = f"cwbench run --method {names[0]}"
+    if owners:
+        what = f"{names[0]} has no option {flag}, which is one of {', '.join(owners)}"
+        return UserError(what, f"`{command} --help` lists its own")
+    return unknown_option(flag, valid, command)
 
 
 def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 from cwbench.cli import COMMANDS, cli
+from cwbench.spec.errors import UserError
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -20,6 +22,8 @@ TYPOS = [
     ["run", "--method", "l2", "--seq", "cw3-1", "--lr", "nan"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--workers=0"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--widt", "64"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--lambda", "3"],
+    ["run", "--method", "l2", "--method", "pm", "--seq", "cw3-1", "--coef", "3"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--slurm-partition", "long"],
     ["experiment", "cw4"],
     ["experiment", "cw3", "--slurm-mem", "4G"],
@@ -44,6 +48,12 @@ def test_typos_are_answered_before_torch_is_imported() -> None:
     )
     assert made.stdout.splitlines() == ["2 False"] * len(TYPOS), made.stderr
     assert len(made.stderr.splitlines()) == len(TYPOS)
+
+
+def test_an_option_of_other_methods_names_them() -> None:
+    answer = CliRunner().invoke(cli, ["run", "--method", "pm", "--seq", "cw3-1", "--lambda=3"])
+    assert isinstance(answer.exception, UserError)
+    assert str(answer.exception).startswith("pm has no option --lambda, which is one of recall;")
 
 
 def test_every_command_is_where_the_table_says() -> None:
