@@ -42,7 +42,9 @@ def small(source: Path, name: str, width: int) -> None:
     width = min(width, image.width)
     image = image.resize((width, round(image.height * width / image.width)))
     # Few pixels have a method's colour, and all of them matter: cover colours, not pixels.
-    image.quantize(200, Image.Quantize.MAXCOVERAGE).save(PICTURES / f"{name}.png", optimize=True)
+    # A round of k-means then gives large areas their own grey; without it they are tinted.
+    reduced = image.quantize(200, Image.Quantize.MAXCOVERAGE, kmeans=1)
+    reduced.save(PICTURES / f"{name}.png", optimize=True)
 
 
 def screenshots(page: Path, folder: Path) -> None:
