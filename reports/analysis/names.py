@@ -52,6 +52,7 @@ STATISTICS = {
     "actor_loss": "actor loss",
     "mean_return": "return of training episodes",
 }
+ONE_SCALE = ("mean_return",)  # the others are normalised by some methods
 HEADLINE = ("average_performance", "forgetting", "forward_transfer")
 
 

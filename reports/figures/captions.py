@@ -57,9 +57,10 @@ def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
 
 def _curve(kind: str) -> str:
     """Of a statistic of training or a plasticity diagnostic."""
-    statistics = {name.replace("_", "-"): title for name, title in names.STATISTICS.items()}
-    if kind in statistics:
-        return f"{_capital(statistics[kind])} while training. {{bands}}"
+    for name, title in names.STATISTICS.items():
+        if kind.startswith(start := name.replace("_", "-")):
+            other = " of methods with values on another scale" if kind != start else ""
+            return f"{_capital(title)}{other} while training. {{bands}}"
     for name, quantity in plasticity.QUANTITIES.items():
         if kind.startswith(start := name.replace("_", "-")):
             network = kind.removeprefix(start).removeprefix("-")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import comparison, metrics, names, plasticity
+from cwbench.reports.analysis import comparison, metrics, names, plasticity, scales
 from cwbench.reports.analysis.bands import seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
@@ -233,6 +233,15 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     return figure_of(axes)
 
 
+def _logged(setups: Setups) -> Iterator[tuple[str, Setups, Callable[[Group], Array], str]]:
+    """Statistics of training: name, settings that one axis can show, their runs, a label."""
+    for name, label in names.STATISTICS.items():
+        runs_of, slug = partial(logged_runs, name), name.replace("_", "-")
+        parts = [setups] if name in names.ONE_SCALE else scales.split(setups, runs_of)
+        for number, part in enumerate(parts, start=1):
+            yield slug if number == 1 else f"{slug}-{number}", part, runs_of, label
+
+
 def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """Name and maker of every figure that a protocol's runs can fill."""
     study, protocol = scores.study, scores.protocol
@@ -247,10 +256,9 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         drawn = partial(curves, options=study.options)
         yield f"{family}-average", partial(drawn, setups, average_runs, "average success")
         yield f"{family}-current", partial(drawn, setups, current_runs, "training success")
-        for name, label in names.STATISTICS.items():
-            runs_of = partial(logged_runs, name)
-            figure = partial(drawn, setups, runs_of, label, bounds=(-np.inf, np.inf))
-            yield f"{family}-{name.replace('_', '-')}", figure
+        for name, part, runs_of, label in _logged(setups):
+            figure = partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+            yield f"{family}-{name}", figure
         for measure in plasticity.measures(groups):
             own = main_setups(plasticity.having(groups, measure))
             runs_of = partial(plasticity.runs_of, measure)

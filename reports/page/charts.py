@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, plasticity
 from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.scales import by_scale
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
 from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, extent, line_plot, span
@@ -169,6 +170,27 @@ def _plot(
     return line_plot(drawn, axes, look.points)
 
 
+def _scales(
+    lines: Sequence[Setting],
+    look: Look,
+    *,
+    runs_of: Callable[[Group], Array],
+    what: str,
+    height: int = 300,
+) -> str:
+    """A plot for each scale of values, headed by its methods if there are several."""
+    draw = partial(_plot, look=look, runs_of=runs_of, bounds=None, height=height)
+    first, *others = by_scale([runs_of(group) for *_, group in lines])
+    if not others:
+        return draw(lines, what=what)
+    plots = []
+    for members in (first, *others):
+        own = [lines[index] for index in members]
+        title = ", ".join(name for _, name, _ in own)
+        plots.append(f"<h4>{escape(title)}</h4>{draw(own, what=f'{what}, {title}')}")
+    return "".join(plots)
+
+
 def _tasks(lines: Sequence[Setting], look: Look) -> str:
     """Success on each task over the run, one plot per position."""
     tasks = lines[0][2].tasks
@@ -209,7 +231,7 @@ def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
     for measure in [measure for measure in found if measure[0] == quantity]:
         own = [line for line in lines if measure in line[2].plasticity]
         runs_of, what = partial(plasticity.runs_of, measure), plasticity.title(measure)
-        plot = _plot(own, look, runs_of=runs_of, what=what, bounds=None, height=220)
+        plot = _scales(own, look, runs_of=runs_of, what=what, height=220)
         plots.append(f"<h4>{escape(measure[1])}</h4>{plot}" if plot else "")
     return "".join(plots)
 
@@ -220,7 +242,9 @@ KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
     "current": partial(_plot, runs_of=_training_runs, what=KINDS["current"]),
     **{
         name.replace("_", "-"): partial(
-            _plot, runs_of=partial(_logged_runs, name), what=title, bounds=None
+            partial(_plot, bounds=None) if name in names.ONE_SCALE else _scales,
+            runs_of=partial(_logged_runs, name),
+            what=title,
         )
         for name, title in names.STATISTICS.items()
     },

@@ -12,6 +12,7 @@ from cwbench.reports.figures.captions import caption
     [
         ("cw3-average", "CW3. Average success over all tasks of a sequence. Bands: 95 % t"),
         ("cw3-critic-loss", "CW3. Critic loss while training. Bands: 95 % t"),
+        ("cw3-q-2", "CW3. Q value of methods with values on another scale while training."),
         ("cw10-effective-rank-actor", "CW10. Effective rank of the actor at evaluations. Bands"),
         ("other-kl", "Other sequences. KL from earlier policies at evaluations."),
         ("aggregates", "Aggregates of average performance with 95 % bootstrap intervals."),

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+from numpy.testing import assert_allclose
 from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.figures import figures
 from cwbench.reports.page import charts
 from cwbench.reports.page.charts import curves_section
 
@@ -25,3 +29,18 @@ def test_matrices_of_pairs_take_no_points_from_curves(tmp_path: Path):
     pairs = [f"pair-{first}-{second}" for first in range(2) for second in range(10)]
     write_results(tmp_path, sequence_names=pairs, settings=[small("ewc")], seeds=[0], name="pairs")
     assert charts.points_of_a_line(build.read(tmp_path)) == alone == charts.MOST
+
+
+def test_losses_on_another_scale_have_a_plot_of_their_own(triplets: Path):
+    study = build.read(triplets)
+    for group in study.groups:
+        if group.method == "recall":
+            group.logged["q"][:] = 1e-3
+    section = curves_section(study, study.protocols[0])
+    own = section.split('aria-label="CW3-1: Q value, RECALL"')[1].split("aria-label")[0]
+    assert "<title>RECALL: 0.001 at the last" in own and "<title>Fine-tuning" not in own
+    assert 'aria-label="CW3-1: critic loss"' in section
+    made = dict(figures.plan(Scores(study, study.protocols[0])))
+    assert len(made["cw3-q"]().axes[0].lines) == 5
+    [line] = made["cw3-q-2"]().axes[0].lines
+    assert_allclose(np.asarray(line.get_ydata(), float), 1e-3)
