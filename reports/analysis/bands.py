@@ -42,11 +42,13 @@ def seed_curve(
     runs = metrics.smoothed(runs, evaluations, smooth)
     count = (~np.isnan(runs)).sum(0)
     mean = seed_means(runs.T, np.full((1, len(runs)), 1 / len(runs)))[0]
-    low = high = np.full_like(mean, np.nan)
-    if band == "percentile" and len(runs) > 1:
+    low, high = np.full((2, len(mean)), np.nan)
+    several = count > 1
+    if band == "percentile" and several.any():
         weights = resampled(len(runs), RESAMPLES, np.random.default_rng(0))
-        draws = seed_means(runs.T, weights)
-        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        draws = seed_means(runs[:, several].T, weights)
+        ends = (1 - level) / 2, (1 + level) / 2
+        low[several], high[several] = np.nanquantile(draws, ends, axis=0)
     elif band in ("interval", "sd"):
         with np.errstate(invalid="ignore", divide="ignore"):
             squares = np.nansum((runs - mean) ** 2, axis=0)
@@ -54,6 +56,5 @@ def seed_curve(
             reach = special.stdtrit(count - 1, (1 + level) / 2) * error
             reach = reach if band == "interval" else np.sqrt(squares / count)
         low, high = mean - reach, mean + reach
-    several = count > 1
     low, high = (np.where(several, np.clip(end, *bounds), np.nan) for end in (low, high))
     return Curve(mean, low, high, runs if band == "runs" else runs[:0])

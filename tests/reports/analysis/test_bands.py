@@ -40,3 +40,13 @@ def test_smoothing_starts_again_at_each_task():
     assert_allclose(metrics.smoothed(curve, 3, 2), [0, 0.3, 0.75, 0, 0.15, 0.6])
     gap = np.array([0.4, np.nan, 0.8])
     assert_allclose(metrics.smoothed(gap, 3, 3), [0.4, np.nan, 0.6])
+
+
+def test_a_bootstrap_band_begins_where_two_runs_have_values():
+    gaps = RUNS.copy()
+    gaps[:, 0], gaps[:2, 1] = np.nan, np.nan
+    runs = np.concatenate([gaps, RUNS], axis=1)
+    curve = seed_curve(runs, 2, "percentile", smooth=1)
+    assert_allclose(np.isnan(curve.low), [True, True, False, False])
+    assert_allclose(curve.high[2:], seed_curve(RUNS, 2, "percentile", smooth=1).high)
+    assert np.isnan(seed_curve(RUNS[:1], 2, "percentile").low).all()
