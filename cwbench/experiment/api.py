@@ -157,7 +157,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     root, page = session.store.root, live and todo.missing
     if todo.missing:
         with LivePage(root, session.listener.warn) if page else nullcontext():
-            needs = None if quiet or session.launcher else session.estimate(todo)
+            needs = None if quiet else session.estimate(todo)
             good = session.carry_out(todo, plan.protocol, needs)
     runs = _runs_of(plan)
     if todo.missing and not good:

@@ -230,7 +230,7 @@ class Session:
     def carry_out(self, plan: Plan, protocol: str, estimate: Estimate | None = None) -> bool:
         """Train, here or through the launcher, and say how it ended. False if not all is done."""
         if self.launcher is not None:
-            return self.launch(plan, self.launcher, protocol)
+            return self.launch(plan, self.launcher, protocol, estimate=estimate)
         return self.train(plan, protocol, estimate=estimate).good
 
     def train(
@@ -257,10 +257,13 @@ class Session:
 
     def _forecast(self, plan: Plan, estimate: Estimate | None = None) -> Forecast:
         """Of a plan's end, from what has been measured before and what training will show."""
-        from cwbench.planning.forecast import Forecast
+        from cwbench.planning.forecast import Forecast, steps_alone
 
-        needs = estimate.fleets if estimate is not None and estimate.seconds is not None else None
-        return Forecast(plan.fleets, needs, self.side_by_side, self._resumed(plan))
+        resumed = self._resumed(plan)
+        if estimate is not None and estimate.seconds is not None:
+            return Forecast(plan.fleets, estimate.fleets, self.side_by_side, resumed)
+        needs = [steps_alone(fleet, self.costs.own_steps(fleet)) for fleet in plan.fleets]
+        return Forecast(plan.fleets, needs, 1, resumed, measured=False)
 
     def _runner(self, protocol: str) -> Runner:
         from cwbench import envs
@@ -297,7 +300,9 @@ class Session:
         if plan.missing:
             torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
 
-    def launch(self, plan: Plan, launcher: Launcher, protocol: str) -> bool:
+    def launch(
+        self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None
+    ) -> bool:
         """Through commands of their own, here or elsewhere."""
         from cwbench.launch import Task
         from cwbench.launch.jobs import write_jobs
@@ -308,7 +313,7 @@ class Session:
         tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
         waits = self.launching is not None and self.launching.waits
         try:
-            with self._watching(plan) if waits else nullcontext():
+            with self._watching(plan, estimate) if waits else nullcontext():
                 launcher.launch(tasks, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
@@ -316,12 +321,13 @@ class Session:
         return not waits or tell_states(plan, self.store, self.listener)
 
     @contextmanager
-    def _watching(self, plan: Plan) -> Iterator[None]:
+    def _watching(self, plan: Plan, estimate: Estimate | None) -> Iterator[None]:
         """Show inside how far other processes have come with a plan."""
-        from cwbench.fleet.watch import now_and_then, rows_on_disk
+        from cwbench.fleet.watch import look_at, now_and_then
 
-        with self.listener.progress(self._forecast(plan)) as progress:
-            progress.watch(now_and_then(partial(rows_on_disk, self.store, plan.fleets)))
+        forecast = self._forecast(plan, estimate)
+        with self.listener.progress(forecast) as progress:
+            progress.watch(now_and_then(partial(look_at, self.store, forecast)))
             yield
 
     def _trust(self, plan: Plan) -> list[str]:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.fleet import Fleet
+from cwbench.planning.estimate import Left
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted, duration
@@ -51,6 +52,18 @@ def time_left(steps: int, speed: float | None) -> str:
     return duration(steps / speed) if speed else "-"
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """What other processes have made of a plan so far."""
+
+    rows: Sequence[Row] = ()  # of fleets under way
+    left: Left = field(default_factory=dict)
+    settled: bool = False  # they are past their first updates, which compile
+
+
+Look = Callable[[], Elsewhere]
+
+
 class Speed:
     """Steps per second over the last minute; None until ten seconds have been measured."""
 
@@ -76,7 +89,7 @@ class Quiet:
     def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, segment: Segment) -> None: ...
     def wait(self, segments: int) -> None: ...
-    def watch(self, look: Callable[[], list[Row]]) -> None: ...
+    def watch(self, look: Look) -> None: ...
     def __enter__(self) -> "Quiet":
         return self
 
@@ -88,28 +101,31 @@ class Progress(Quiet):
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         self.forecast, self.console = forecast, console
-        self.total = sum(segment.steps for fleet in forecast.fleets for segment in fleet)
         self.fleets: list[Fleet] = []
-        self.finished = 0  # steps of earlier fleets
-        self._ended: dict[str, int] = {}  # steps of segments that failed, or will begin again
         self._left = dict(forecast.left)  # what is left of segments, those under way excepted
-        self._resumed = 0  # steps that snapshots brought
+        self._made = forecast.steps - sum(forecast.left.values())
         self.caption = ""
         self._speed = Speed()
         self._speeds: dict[int, Speed] = {}  # by fleet
-        self._look: Callable[[], list[Row]] = list
+        self._steps: dict[int, int] = {}  # that each fleet had made when it was last seen
+        self._look: Look | None = None
+        self._over = threading.Event()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
 
     def begin(self, fleets: Sequence[Fleet]) -> None:
         self.fleets += fleets
         self.caption = ""
-        self._resumed += sum(fleet.step * fleet.runs for fleet in fleets)
-        self.total += sum(self._ended.pop(segment.id, 0) for segment in _segments(fleets))
         self._speeds |= {id(fleet): Speed() for fleet in fleets}
+        self._steps |= {id(fleet): fleet.step for fleet in fleets}
 
     def advance(self, fleet: Fleet) -> None:
-        now = time.monotonic()
+        now, before = time.monotonic(), self._steps[id(fleet)]
+        self._made += (fleet.step - before) * fleet.runs
+        self._steps[id(fleet)] = fleet.step
         self._speeds[id(fleet)].add(now, fleet.step * fleet.runs)
-        self._speed.add(now, self.steps - self._resumed)
+        self._speed.add(now, self._made)
         if not self.forecast.measures and all(fleet.settled for fleet in self.fleets):
             self.forecast.start(now, self.left())
 
@@ -118,20 +134,17 @@ class Progress(Quiet):
         for fleet in fleets:
             if fleet in self.fleets:
                 self.fleets.remove(fleet)
-                self.finished += fleet.step * fleet.runs
-                self.total -= (fleet.steps - fleet.step) * fleet.runs
                 for segment in fleet.segments:
                     self._left.pop(segment.id, None)
-                    if fleet.step < fleet.steps:
-                        self._ended[segment.id] = segment.steps
 
     def leave(self, segment: Segment) -> None:
         """Others trained it, or nobody will."""
-        self.total -= segment.steps
         self._left.pop(segment.id, None)
 
     def left(self) -> dict[str, int]:
         """The steps that each segment has left; without finished ones."""
+        if self._look is not None:
+            return dict(self._look().left)
         left = dict(self._left)
         for fleet in self.fleets:
             for segment in fleet.segments:
@@ -145,12 +158,14 @@ class Progress(Quiet):
             f"waiting for {counted(segments, 'segment')} that other processes are training"
         )
 
-    def watch(self, look: Callable[[], list[Row]]) -> None:
+    def watch(self, look: Look) -> None:
         """Show fleets that other processes train."""
         self._look = look
 
     def rows(self) -> list[Row]:
-        return [*(self._row(fleet) for fleet in self.fleets), *self._look()]
+        if self._look is not None:
+            return list(self._look().rows)
+        return [self._row(fleet) for fleet in self.fleets]
 
     def _row(self, fleet: Fleet) -> Row:
         names = sorted({segment.tasks[-1] for segment in fleet.segments})
@@ -165,28 +180,37 @@ class Progress(Quiet):
             self._speeds[id(fleet)].value,
         )
 
-    @property
-    def steps(self) -> int:
-        return self.finished + sum(fleet.step * fleet.runs for fleet in self.fleets)
+    def steps(self) -> tuple[int, int]:
+        """Made so far, and in all."""
+        left = sum(self.left().values())
+        made = self._made if self._look is None else self.forecast.steps - left
+        return made, made + left
 
-    def summary(self, rows: Sequence[Row] = ()) -> str:
+    def summary(self) -> str:
         """Steps, speed and time left, as far as they are known."""
-        rows = rows or self.rows()
-        steps = self.finished + sum(row.step * row.runs for row in rows)
-        if self._look is not list:  # elsewhere: nothing but speeds is known
-            speed: float | None = sum(row.speed or 0 for row in rows)
-            left = (self.total - steps) / speed if speed else None
-        else:
-            speed = self._speed.value
-            left = self.forecast.seconds(time.monotonic(), self.left())
-        parts = [f"{steps:,} of {self.total:,} steps"]
+        made, total = self.steps()
+        speed, left = self._speed.value, self._seconds_left()
+        if self._look is not None:
+            speed = sum(row.speed or 0 for row in self._look().rows)
+        parts = [f"{made:,} of {total:,} steps"]
         parts += [f"{speed:,.0f} steps/s"] if speed else []
         parts += [f"about {duration(left)} left"] if left is not None else []
         return ", ".join(parts)
 
+    def _seconds_left(self) -> float | None:
+        now = time.monotonic()
+        if self._look is not None and self._look().settled and not self.forecast.measures:
+            self.forecast.start(now, self.left())
+        return self.forecast.seconds(now, self.left())
 
-def _segments(fleets: Sequence[Fleet]) -> list[Segment]:
-    return [segment for fleet in fleets for segment in fleet.segments]
+    def _repeat(self, seconds: float, action: Callable[[], None]) -> None:
+        """In a thread, because a launcher waits in the main one."""
+
+        def loop() -> None:
+            while not self._over.wait(seconds):
+                action()
+
+        threading.Thread(target=loop, daemon=True).start()
 
 
 def task_name(position: int, names: Sequence[str]) -> str:
@@ -200,10 +224,6 @@ class Lines(Progress):
     def __init__(self, forecast: Forecast, console: Console) -> None:
         super().__init__(forecast, console)
         self._last: dict[int, float] = {}  # when a line was printed, by fleet
-        self._over = threading.Event()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
 
     def wait(self, segments: int) -> None:
         before = self.caption
@@ -218,22 +238,20 @@ class Lines(Progress):
             self._last[id(fleet)] = math.inf if fleet.ended else now
             self._print_row(self._row(fleet))
 
-    def watch(self, look: Callable[[], list[Row]]) -> None:
-        """A thread, because the launcher waits in the main one."""
+    def watch(self, look: Look) -> None:
         super().watch(look)
-        threading.Thread(target=self._print_rows, daemon=True).start()
+        self._repeat(LINE_SECONDS, self._print_rows)
 
     def _print_rows(self) -> None:
-        while not self._over.wait(LINE_SECONDS):
-            for row in self.rows():
-                if 0 < row.step < row.steps:
-                    self._print_row(row)
+        for row in self.rows():
+            if row.step:
+                self._print_row(row)
 
     def _print_row(self, row: Row) -> None:
         success = f"success {row.success}" if row.successes else "no evaluation yet"
         self._print(
             f"{row.method} task {row.task}: step {row.step}/{row.steps}, "
-            f"{counted(row.runs, 'run')}, {success}; {self.summary(self.rows())}"
+            f"{counted(row.runs, 'run')}, {success}; {self.summary()}"
         )
 
     def _print(self, text: str) -> None:
@@ -255,11 +273,12 @@ class Screen(Progress):
         return self
 
     def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self.live.stop()
 
     def table(self) -> Any:
         rows = self.rows()
-        table = Table(title=self.summary(rows), caption=self.caption)
+        table = Table(title=self.summary(), caption=self.caption)
         for name in self.COLUMNS:
             table.add_column(name, justify="left" if name in ("method", "task") else "right")
         for row in rows[: self.MOST]:
@@ -294,7 +313,12 @@ class NotebookBar(Progress):
         return self
 
     def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._show()
+
+    def watch(self, look: Look) -> None:
+        super().watch(look)
+        self._repeat(self.EVERY_SECONDS, self._show)
 
     def advance(self, fleet: Fleet) -> None:
         super().advance(fleet)
@@ -310,9 +334,9 @@ class NotebookBar(Progress):
         self._handle.update(self._content(), raw=True)
 
     def _content(self) -> dict[str, str]:
-        text = self.summary()
+        text, (made, total) = self.summary(), self.steps()
         text = f"{text}; {self.caption}" if self.caption else text
-        bar = f'<progress value="{self.steps}" max="{max(self.total, 1)}"></progress>'
+        bar = f'<progress value="{made}" max="{max(total, 1)}"></progress>'
         return {"text/plain": text, "text/html": f"{bar} {text}"}
 
 

@@ -22,7 +22,7 @@ class Progress(Protocol):
     def end(self, fleets: Sequence[Fleet]) -> None: ...
     def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
     def wait(self, segments: int) -> None: ...  # for segments that others are training
-    def watch(self, look: Callable[[], list[Any]]) -> None: ...  # rows of fleets elsewhere
+    def watch(self, look: Callable[[], Any]) -> None: ...  # fleets that train elsewhere
 
 
 @dataclass

@@ -1,25 +1,40 @@
 """Fleets that other processes train, as their status files show them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from cwbench.fleet.progress import Row, task_name
+from cwbench.fleet.progress import Elsewhere, Look, Row, task_name
+from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
 from cwbench.store.results import Store
 
 LOOK_SECONDS = 2.0  # between looks at the files
+Status = dict[str, Any]
 
 
-def rows_on_disk(store: Store, fleets: Sequence[Sequence[Segment]]) -> list[Row]:
-    """A row for each fleet that has begun; finished ones included."""
-    rows = [_row(fleet, [store.folder(segment).status() for segment in fleet]) for fleet in fleets]
-    return [row for row in rows if row.step]
+def look_at(store: Store, forecast: Forecast) -> Elsewhere:
+    """What other processes have made of a plan so far."""
+    segments = {segment.id: segment for fleet in forecast.fleets for segment in fleet}
+    found = {key: store.folder(segment).status() for key, segment in segments.items()}
+    left = forecast.steps_left(
+        {key: segments[key].steps - status.get("step", 0) for key, status in found.items()}
+    )
+    under_way = [status for status in found.values() if status["state"] == "running"]
+    rows = [_row(fleet, [found[segment.id] for segment in fleet]) for fleet in forecast.fleets]
+    return Elsewhere(
+        [row for row in rows if row is not None],
+        {key: steps for key, steps in left.items() if found[key]["state"] != "done"},
+        settled=bool(under_way) and all(map(_settled, under_way)),
+    )
 
 
-def _row(fleet: Sequence[Segment], found: Sequence[dict[str, Any]]) -> Row:
-    first = fleet[0]
+def _row(fleet: Sequence[Segment], found: Sequence[Status]) -> Row | None:
+    """None for a fleet that has not begun or is over."""
+    first, states = fleet[0], {status["state"] for status in found}
     steps = [status.get("step", 0) for status in found]
+    if "running" not in states and not ("pending" in states and any(steps)):
+        return None
     return Row(
         first.setup.method,
         task_name(first.position, sorted({segment.tasks[-1] for segment in fleet})),
@@ -31,7 +46,12 @@ def _row(fleet: Sequence[Segment], found: Sequence[dict[str, Any]]) -> Row:
     )
 
 
-def _speed(status: dict[str, Any]) -> float | None:
+def _settled(status: Status) -> bool:
+    """Past its process's first updates, which compile."""
+    return bool(status.get("step", 0) > status.get("started_step", 0))
+
+
+def _speed(status: Status) -> float | None:
     """Steps per second of a run that is being trained, since its process began with it."""
     if status["state"] != "running" or "started" not in status:
         return None
@@ -40,14 +60,14 @@ def _speed(status: dict[str, Any]) -> float | None:
     return float(steps / seconds) if steps and seconds > 0 else None
 
 
-def now_and_then(look: Callable[[], list[Row]]) -> Callable[[], list[Row]]:
+def now_and_then(look: Look) -> Look:
     """The same, with the last answer again if it is young."""
-    last, rows = -LOOK_SECONDS, list[Row]()
+    last, seen = -LOOK_SECONDS, Elsewhere()
 
-    def cached() -> list[Row]:
-        nonlocal last, rows
+    def cached() -> Elsewhere:
+        nonlocal last, seen
         if time.monotonic() - last >= LOOK_SECONDS:
-            last, rows = time.monotonic(), look()
-        return rows
+            last, seen = time.monotonic(), look()
+        return seen
 
     return cached

@@ -71,9 +71,15 @@ class Costs:
         return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
 
     def replay_bytes(self, fleet: Sequence[Segment]) -> int:
+        return replay_bytes(fleet, self._bare_method(fleet), self.method(fleet[0])[1])
+
+    def own_steps(self, fleet: Sequence[Segment]) -> int:
+        """Of each run, without those that an expert made before."""
+        return self._bare_method(fleet).expert_steps or fleet[0].steps
+
+    def _bare_method(self, fleet: Sequence[Segment]) -> Method[Any]:
         method_class, dims = self.method(fleet[0])
-        method = method_class(fleet[0].setup.options, bare_trainer(fleet, dims, method_class))
-        return replay_bytes(fleet, method, dims)
+        return method_class(fleet[0].setup.options, bare_trainer(fleet, dims, method_class))
 
     def _run_bytes(self, segment: Segment) -> float:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)

@@ -80,7 +80,7 @@ def estimate(
     `resumed`: steps that segments with a snapshot have left. Only time depends on them.
     """
     needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
-    left = steps_left(plan.fleets, resumed or {})
+    left = steps_left(plan.fleets, needs, resumed or {})
     total = Estimate(
         steps=sum(one.steps for one in needs),
         eval_steps=sum(one.eval_steps for one in needs),
@@ -126,9 +126,18 @@ def seconds_together(
     )
 
 
-def steps_left(fleets: Sequence[Sequence[Segment]], resumed: Left) -> dict[str, int]:
-    """Of every segment of a plan, some of which are resumed."""
-    return {segment.id: segment.steps for fleet in fleets for segment in fleet} | dict(resumed)
+def steps_left(
+    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], resumed: Left
+) -> dict[str, int]:
+    """Of every segment of a plan, some of which are resumed.
+
+    A segment may have fewer steps of its own than its task has, where an expert made the others.
+    """
+    return {
+        segment.id: min(one.steps // len(fleet), resumed.get(segment.id, segment.steps))
+        for fleet, one in zip(fleets, needs, strict=True)
+        for segment in fleet
+    }
 
 
 def planned_seconds(
@@ -144,12 +153,8 @@ def planned_seconds(
 
 
 def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
-    """A fleet's mean share; the end of its task comes after the last step.
-
-    A segment may have fewer steps of its own than its task has, where an expert made the others.
-    """
-    own = needs.steps // len(fleet)
-    steps = [min(own, left[segment.id]) for segment in fleet if segment.id in left]
+    """A fleet's mean share; the end of its task comes after the last step."""
+    steps = [left[segment.id] for segment in fleet if segment.id in left]
     share = sum(steps) / needs.steps
     return replace(
         needs,

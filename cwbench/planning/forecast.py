@@ -10,7 +10,7 @@ LEAST_SECONDS = 10.0  # of measurement, where there is no estimate
 
 
 class Forecast:
-    """Time left of a plan. Without an estimate of its fleets, all steps count alike.
+    """Time left of a plan. Where nothing was measured, all steps count alike.
 
     A plan knows that some fleets are slower than others, that some start when others end, and how
     many train at a time; steps per second know none of this.
@@ -19,16 +19,22 @@ class Forecast:
     def __init__(
         self,
         fleets: Sequence[Sequence[Segment]],
-        needs: Sequence[FleetNeeds] | None,
+        needs: Sequence[FleetNeeds],
         side_by_side: int,
         resumed: Left | None = None,
+        *,
+        measured: bool = True,
     ) -> None:
-        self.fleets = fleets
-        self.needs = needs or [_steps_alone(fleet) for fleet in fleets]
-        self.side_by_side = side_by_side if needs else 1
-        self.trust = TRUST_SECONDS if needs else 0.0
-        self.left = steps_left(fleets, resumed or {})
+        self.fleets, self.needs = fleets, needs
+        self.side_by_side = side_by_side if measured else 1
+        self.trust = TRUST_SECONDS if measured else 0.0
+        self.steps = sum(one.steps for one in needs)  # of all segments, resumed or not
+        self.left = self.steps_left(resumed or {})
         self._start: tuple[float, float] | None = None  # time, planned seconds left
+
+    def steps_left(self, resumed: Left) -> dict[str, int]:
+        """Of every segment, where some have begun."""
+        return steps_left(self.fleets, self.needs, resumed)
 
     def planned(self, left: Left) -> float:
         """Seconds that the rest takes according to the plan."""
@@ -53,6 +59,7 @@ class Forecast:
         return planned * (took + self.trust) / (max(was_due, 0.0) + self.trust)
 
 
-def _steps_alone(fleet: Sequence[Segment]) -> FleetNeeds:
-    steps = sum(segment.steps for segment in fleet)
-    return FleetNeeds(steps, 0, 0, 0, 0, float(steps), 0.0, 0.0)
+def steps_alone(fleet: Sequence[Segment], steps: int) -> FleetNeeds:
+    """A fleet of which only the number of each run's steps is known: a second for each."""
+    total = steps * len(fleet)
+    return FleetNeeds(total, 0, 0, 0, 0, float(total), 0.0, 0.0)

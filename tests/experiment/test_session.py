@@ -19,17 +19,17 @@ from cwbench.store.files import read_json
 from cwbench.store.results import Store
 
 
-def make_runs(seeds: int, **options: Any) -> list[Run]:
+def make_runs(seeds: int, method: str = "finetuning", **options: Any) -> list[Run]:
     sequence = get("point3")
-    recorded, entry = build.load_method("finetuning")
+    recorded, entry = build.load_method(method)
     setup = build.make_setup(recorded, entry, "demo", options, sequence)
-    return build.make_runs(entry, "finetuning", setup, "demo", sequence, range(seeds))
+    return build.make_runs(entry, method, setup, "demo", sequence, range(seeds))
 
 
-def make_session(root: Path, **given: Any) -> Session:
-    _, entry = build.load_method("finetuning")
+def make_session(root: Path, method: str = "finetuning", **given: Any) -> Session:
+    _, entry = build.load_method(method)
     given = {"execution": Execution(threads=1), "fits": lambda fleet: True, **given}
-    return Session(Store(root), {"finetuning": entry.method}, device=torch.device("cpu"), **given)
+    return Session(Store(root), {method: entry.method}, device=torch.device("cpu"), **given)
 
 
 def test_fleets_are_as_large_as_a_cpu_likes_or_as_asked(tmp_path: Path) -> None:
@@ -121,6 +121,19 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     assert resumed.seconds == 2.5 * 1250
     assert resumed.steps == whole.steps
     assert "1 segment goes on at step 750 of 1,500" in one.describe(one.plan(runs), resumed)
+
+
+def test_plan_and_progress_name_the_same_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Experts make all 1,500 steps of three tasks, the method itself a tenth of each."""
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
+    one = make_session(tmp_path, "reset-distill")
+    plan = one.plan(make_runs(2, "reset-distill"))
+    needs = one.estimate(plan)
+    assert needs.steps == 2 * 3 * (1500 + 150)
+    for forecast in (one._forecast(plan, needs), one._forecast(plan)):
+        assert forecast.steps == sum(forecast.left.values()) == needs.steps
 
 
 def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:

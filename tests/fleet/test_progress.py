@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cwbench.fleet.progress import Lines, NotebookBar, Quiet, Row, Screen, make_progress
+from cwbench.fleet.progress import (
+    Elsewhere,
+    Lines,
+    NotebookBar,
+    Quiet,
+    Row,
+    Screen,
+    make_progress,
+)
 from cwbench.fleet.state import RunState
-from cwbench.planning.forecast import Forecast
+from cwbench.planning.estimate import FleetNeeds
+from cwbench.planning.forecast import Forecast, steps_alone
 
 NUMBERS = itertools.count()
 
@@ -45,9 +54,11 @@ def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.
     )
 
 
-def steps_of(*fleets: Any) -> Forecast:
+def steps_of(*fleets: Any, resumed: Any = None) -> Forecast:
     """Without an estimate, all steps count alike."""
-    return Forecast([fleet.segments for fleet in fleets], None, 1)
+    segments = [fleet.segments for fleet in fleets]
+    needs = [steps_alone(fleet.segments, fleet.steps) for fleet in fleets]
+    return Forecast(segments, needs, 1, resumed, measured=False)
 
 
 def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
@@ -93,16 +104,19 @@ def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> No
     split, failed, other, half = (make_fleet(1000) for _ in range(4))
     lines = Lines(steps_of(split, failed, other), Console(file=io.StringIO()))
     lines.begin([split, failed])
-    split.step = failed.step = 100
+    for fleet in (split, failed):
+        fleet.step = 100
+        lines.advance(fleet)
     lines.end([split, failed])
-    assert lines.total == 2400  # 200 steps each were made, and the third fleet
+    assert lines.steps() == (400, 2400)  # 200 steps each were made; the third fleet is left
     half.segments = split.segments
     lines.begin([half])
-    assert (lines.steps, lines.total) == (400, 4400)
+    assert lines.steps() == (400, 4400)
     for segment in other.segments:
         lines.leave(segment)
     half.step = 600
-    assert (lines.steps, lines.total) == (1600, 2400)
+    lines.advance(half)
+    assert lines.steps() == (1600, 2400)
     assert lines.left() == dict.fromkeys((segment.id for segment in split.segments), 400)
 
 
@@ -127,7 +141,9 @@ def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
 def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
     text = io.StringIO()
     first, second = make_fleet(1000), make_fleet(1000)
-    lines = Lines(steps_of(first, second), Console(file=text))
+    resumed = {segment.id: 500 for segment in second.segments}
+    lines = Lines(steps_of(first, second, resumed=resumed), Console(file=text))
+    assert lines.steps() == (1000, 4000)
     lines.begin([first])
     for _ in range(3):
         clock[0], first.step = clock[0] + 10, first.step + 50
@@ -154,34 +170,66 @@ def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -
     assert lines.summary().endswith("1,000 of 4,000 steps, about 50 min left")
 
 
-def test_a_table_has_a_row_for_every_fleet_here_and_elsewhere(clock: list[float]) -> None:
+def table_of(screen: Screen) -> list[list[str]]:
     text = io.StringIO()
+    Console(file=text, width=200).print(screen.table())
+    lines = text.getvalue().split("\n")
+    return [[lines[0].strip()], *([cell.strip() for cell in x.split("│")[1:-1]] for x in lines)]
+
+
+def test_a_table_has_a_row_for_every_fleet(clock: list[float]) -> None:
     fleets = [make_fleet(1000), make_fleet(1000, "recall", (0.5, 0.5))]
-    elsewhere = [make_fleet(1000, "packnet") for _ in range(2)]
-    screen = Screen(steps_of(*fleets, *elsewhere), Console(file=text, width=200))
+    screen = Screen(steps_of(*fleets), Console(file=io.StringIO()))
     screen.begin(fleets)
-    screen.watch(lambda: [Row("packnet", "1 a", 4, 500, 1000, [0.25], 40.0)])
     for _ in range(2):
         clock[0] += 20
         for fleet, steps in zip(fleets, (100, 200), strict=True):
             fleet.step += steps
             screen.advance(fleet)
-    screen.console.print(screen.table())
-    rows = [
-        [cell.strip() for cell in line.split("│")[1:-1]] for line in text.getvalue().split("\n")
-    ]
-    assert [
-        "ewc",
-        "2 (2 tasks)",
-        "2",
-        "200/1,000",
-        "0.25 (0.00 to 0.50)",
-        "10",
-        "2 min 40 s",
-    ] in rows
+    rows = table_of(screen)
+    own = ["ewc", "2 (2 tasks)", "2", "200/1,000", "0.25 (0.00 to 0.50)", "10", "2 min 40 s"]
+    assert own in rows
     assert ["recall", "2 (2 tasks)", "2", "400/1,000", "0.50", "20", "1 min"] in rows
-    assert ["packnet", "1 a", "4", "500/1,000", "0.25", "40", "50 s"] in rows
-    assert "3,200 of 8,000 steps" in text.getvalue()  # 2 * 200 + 2 * 400 + 4 * 500
+    assert rows[0][0].startswith("1,200 of 4,000 steps")  # 2 * 200 + 2 * 400
+
+
+def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> None:
+    """A quick fleet of 100 s and a slow one of 900 s, planned at half of that.
+
+    After 100 s of measurement, 1,000 of 2,000 steps are made, and a fifth of the time is over.
+    """
+    quick, slow = make_fleet(500), make_fleet(500)
+    needs = [FleetNeeds(1000, 0, 0, 0, 0, seconds, 0.0, 0.0) for seconds in (50.0, 450.0)]
+    plan = Forecast([quick.segments, slow.segments], needs, 1)
+    screen = Screen(plan, Console(file=io.StringIO()))
+    left = {segment.id: 500 for fleet in (quick, slow) for segment in fleet.segments}
+    seen = [Elsewhere((), left)]
+    screen.watch(lambda: seen[0])
+    clock[0] = 30  # compiling
+    assert screen.summary() == "0 of 2,000 steps, about 8 min 20 s left"
+    seen[0] = Elsewhere((), left, settled=True)
+    assert screen.summary() == "0 of 2,000 steps, about 8 min 20 s left"
+    clock[0] = 130
+    row = Row("packnet", "1 a", 2, 0, 500, [0.25], 20.0)
+    seen[0] = Elsewhere([row], {segment.id: 500 for segment in slow.segments}, settled=True)
+    rows = table_of(screen)
+    assert ["packnet", "1 a", "2", "0/500", "0.25", "20", "50 s"] in rows
+    # 450 s * (100 + 60) / (50 + 60), between what was planned and the 900 s to come
+    assert rows[0] == ["1,000 of 2,000 steps, 20 steps/s, about 10 min 55 s left"]
+
+
+def test_steps_that_an_expert_made_are_not_counted(clock: list[float]) -> None:
+    """Of 1,000 steps a run makes the last hundred itself, as its plan says."""
+    fleet = make_fleet(1000)
+    plan = Forecast([fleet.segments], [steps_alone(fleet.segments, 100)], 1, measured=False)
+    lines = Lines(plan, Console(file=io.StringIO()))
+    assert lines.steps() == (0, plan.steps) == (0, 200)
+    fleet.step = 900
+    lines.begin([fleet])
+    assert lines.steps() == (0, 200)
+    fleet.step = 950
+    lines.advance(fleet)
+    assert lines.steps() == (100, 200)
 
 
 def test_the_place_decides_how_progress_is_shown() -> None:

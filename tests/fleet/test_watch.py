@@ -5,35 +5,39 @@ from typing import Any
 
 import pytest
 
-from cwbench.fleet.progress import Row
-from cwbench.fleet.watch import now_and_then, rows_on_disk
+from cwbench.fleet.progress import Elsewhere, Row
+from cwbench.fleet.watch import look_at, now_and_then
+from cwbench.planning.forecast import Forecast, steps_alone
 
 
-def test_rows_come_from_status_files(toy_run: Any, tmp_path: Path) -> None:
+def test_what_others_train_is_read_from_status_files(toy_run: Any, tmp_path: Path) -> None:
     tasks = ("reach-0-1", "reach-2-1")
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), tasks=tasks, stop_after=14)
     assert [fleet[0].position for fleet in plan.fleets] == [0, 1]
-    first, second = rows_on_disk(store, plan.fleets)
-    assert (first.method, first.task, first.runs) == ("finetuning", "1 reach-0-1", 2)
-    assert first.step == first.steps == 60 and len(first.successes) == 2
-    assert 0 < second.step < 60 and second.speed is None  # nobody trains it now
-    for number, segment in enumerate(plan.fleets[1]):
+    second = plan.fleets[1]
+    needs = [steps_alone(fleet, 60) for fleet in plan.fleets]
+    forecast = Forecast(plan.fleets, needs, 1, measured=False)
+    [paused] = look_at(store, forecast).rows  # the first task is over
+    assert 0 < paused.step < 60 and paused.speed is None  # nobody trains it now
+    for number, segment in enumerate(second):
         now = {"step": 30, "started": 100.0, "started_step": 10, "success": number / 2}
         store.folder(segment).set_status("running", updated=104.0, **now)
-    assert rows_on_disk(store, plan.fleets)[1:] == [
-        Row("finetuning", "2 reach-2-1", 2, 30, 60, [0.0, 0.5], 2 * (30 - 10) / 4)
-    ]
+    row = Row("finetuning", "2 reach-2-1", 2, 30, 60, [0.0, 0.5], 2 * (30 - 10) / 4)
+    left = {segment.id: 30 for segment in second}
+    assert look_at(store, forecast) == Elsewhere([row], left, settled=True)
+    store.folder(second[0]).set_status("running", step=30, started_step=30)
+    assert not look_at(store, forecast).settled
 
 
 def test_files_are_read_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    def look() -> list[Row]:
+    def look() -> Elsewhere:
         looks.append(1)
-        return []
+        return Elsewhere()
 
     cached = now_and_then(look)
-    assert cached() == cached() == []
+    assert cached() == cached() == Elsewhere()
     assert len(looks) == 1
     monkeypatch.setattr("cwbench.fleet.watch.LOOK_SECONDS", -1.0)
     cached()

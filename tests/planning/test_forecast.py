@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cwbench.planning.estimate import FleetNeeds
-from cwbench.planning.forecast import Forecast
+from cwbench.planning.forecast import Forecast, steps_alone
 
 
 def fleet(name: str, runs: int, steps: int = 100_000, parents: Any = ()) -> list[Any]:
@@ -83,7 +83,9 @@ def test_what_snapshots_brought_is_not_left() -> None:
 
 def test_without_a_plan_all_steps_count_alike() -> None:
     def course() -> Iterator[float | None]:
-        plan = Forecast([fleet("a", 2, 1000), fleet("b", 1, 2000)], None, 8)
+        fleets = [fleet("a", 2, 1000), fleet("b", 1, 2000)]
+        needs = [steps_alone(one, one[0].steps) for one in fleets]
+        plan = Forecast(fleets, needs, 8, measured=False)
         yield plan.seconds(0, plan.left)
         plan.start(0, plan.left)
         yield plan.seconds(5, {"a0": 900, "a1": 900, "b0": 2000})
