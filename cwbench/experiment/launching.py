@@ -54,6 +54,8 @@ def check_used(launcher: str, given: Iterable[str]) -> None:
 
 def make_launcher(launching: Launching, results: Path, device: torch.device) -> Launcher | None:
     """None for training in this process, the plain case."""
+    import torch
+
     gpu = device.type == "cuda"
     if launching.launcher == "print":
         from cwbench.launch.printed import Printed
@@ -62,7 +64,8 @@ def make_launcher(launching: Launching, results: Path, device: torch.device) -> 
     if launching.launcher == "ray":
         from cwbench.launch.ray import Ray
 
-        return Ray(launching.ray_address, gpu=gpu, cpus=launching.cpus_per_fleet)
+        devices = max(1, torch.cuda.device_count()) if gpu else 1
+        return Ray(launching.ray_address, gpu=gpu, cpus=launching.cpus_per_fleet, devices=devices)
     if launching.launcher == "slurm":
         return _slurm(launching, results, gpu)
     return _local(gpu, launching.fleets_per_gpu)

@@ -25,6 +25,7 @@ from cwbench.experiment.summary import describe, tell_outcome, tell_states
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
+from cwbench.spec.text import counted
 from cwbench.store.files import Damaged
 from cwbench.store.results import Store
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cwbench.launch import Launcher
     from cwbench.planning.costs import Costs
     from cwbench.planning.estimate import Estimate, Memory
+    from cwbench.planning.fleet_time import Parallelism
     from cwbench.planning.forecast import Forecast
     from cwbench.planning.plan import Fits, Grouping, Plan, Run
     from cwbench.rollout.pool import Pool
@@ -119,7 +121,7 @@ class Session:
                 self.workers(plan),
                 grouping=self.grouping,
                 measure=self.here,
-                side_by_side=self.side_by_side,
+                parallel=self.parallelism,
                 resumed=self._resumed(plan),
             )
 
@@ -131,14 +133,26 @@ class Session:
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
         """A plan in a few lines: runs, steps, memory, time."""
-        resumed, workers = self._resumed(plan), self.workers(plan)
+        resumed, workers = self._resumed(plan), counted(self.workers(plan), "worker")
+        if processes := self.parallelism.processes:
+            workers = f"{counted(processes, 'process', 'processes')} with {workers} each"
         return describe(plan, needs, resumed, self.device.type, workers)
 
     def workers(self, plan: Plan) -> int:
+        """Of each process."""
+        together = 1 if self.parallelism.processes else self.side_by_side
+        largest = sorted(map(len, plan.fleets), reverse=True)[:together]
+        return self.execution.workers or min(self.parallelism.cores, 2 * sum(largest) or 1)
+
+    @cached_property
+    def parallelism(self) -> Parallelism:
+        """What trains at the same time; of another machine no more than one process is known."""
+        from cwbench.planning.fleet_time import Parallelism
         from cwbench.planning.machine import cores
 
-        largest = sorted(map(len, plan.fleets), reverse=True)[: self.side_by_side]
-        return self.execution.workers or min(cores(), 2 * sum(largest) or 1)
+        if self.launcher is not None:
+            return self.launcher.parallelism()
+        return Parallelism(self.side_by_side, cores=cores())
 
     @property
     def side_by_side(self) -> int:
@@ -174,10 +188,10 @@ class Session:
 
     def _memory(self, most: int) -> Memory:
         from cwbench.planning.estimate import Memory
-        from cwbench.planning.machine import cores
 
-        workers = self.execution.workers or min(cores(), 2 * most)
-        fleets = self.launching.fleets_per_gpu if self.launching else 1
+        parallel = self.parallelism
+        workers = self.execution.workers or min(parallel.cores, 2 * most)
+        fleets = parallel.fleets_per_device if parallel.processes else 1
         return Memory(self.costs, workers, self.grouping, fleets)
 
     # Doing it
@@ -261,9 +275,9 @@ class Session:
 
         resumed = self._resumed(plan)
         if estimate is not None and estimate.seconds is not None:
-            return Forecast(plan.fleets, estimate.fleets, self.side_by_side, resumed)
+            return Forecast(plan.fleets, estimate.fleets, self.parallelism, resumed)
         needs = [steps_alone(fleet, self.costs.own_steps(fleet)) for fleet in plan.fleets]
-        return Forecast(plan.fleets, needs, 1, resumed, measured=False)
+        return Forecast(plan.fleets, needs, self.parallelism, resumed, measured=False)
 
     def _runner(self, protocol: str) -> Runner:
         from cwbench import envs
@@ -298,7 +312,10 @@ class Session:
         from cwbench.planning.costs import pick_threads
 
         if plan.missing:
-            torch.set_num_threads(self.execution.threads or pick_threads(plan, self.costs))
+            picked = self.execution.threads or pick_threads(
+                plan, self.costs, self.parallelism.cores
+            )
+            torch.set_num_threads(picked)
 
     def launch(
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None

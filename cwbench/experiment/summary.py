@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def describe(
-    plan: Plan, needs: Estimate, resumed: Mapping[str, int], device: str, workers: int
+    plan: Plan, needs: Estimate, resumed: Mapping[str, int], device: str, workers: str
 ) -> list[str]:
     """A plan in a few lines: runs, steps, memory, time. `resumed`: id -> steps left."""
     from cwbench.planning.machine import size
@@ -26,7 +26,7 @@ def describe(
     lines = [
         f"{counted(len(plan.runs), 'run')} = {counted(total, 'segment')}, {total - missing} done, "
         f"{missing} to train in {counted(len(plan.fleets), 'fleet')} on {device}, "
-        f"{counted(workers, 'worker')}"
+        f"{workers}"
     ]
     if missing:
         lines += _resumed(plan, resumed)

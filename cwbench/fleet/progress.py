@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.fleet import Fleet
-from cwbench.planning.estimate import Left
+from cwbench.planning.fleet_time import Left
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted, duration

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cwbench.launch.jobs import Job
+from cwbench.planning.fleet_time import Parallelism
 
 Tell = Callable[[str], None]
 
@@ -33,3 +34,6 @@ class Launcher(Protocol):
         """UserError if it cannot work; called before anything is written."""
 
     def launch(self, tasks: Sequence[Task], tell: Tell) -> None: ...
+
+    def parallelism(self) -> Parallelism:
+        """How many processes train at the same time, as far as this machine knows."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cwbench.launch import Task, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.order import describe, drive
+from cwbench.planning.fleet_time import Parallelism
 
 
 class Local:
@@ -21,6 +22,10 @@ class Local:
 
     def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
         drive(tasks, _Devices(self.devices, self.cores, tell))
+
+    def parallelism(self) -> Parallelism:
+        devices = len(set(self.devices))
+        return Parallelism(processes=len(self.devices), devices=devices, cores=self.cores)
 
 
 class _Devices:

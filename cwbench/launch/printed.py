@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from cwbench.launch import Task, Tell
 from cwbench.launch.jobs import levels
+from cwbench.planning.fleet_time import Parallelism
+from cwbench.planning.machine import cores
 
 
 class Printed:
@@ -21,3 +23,6 @@ class Printed:
             print(f"# level {number + 1}: {len(level)} fleets, {when}")
             for job in level:
                 print(shlex.join(["cwbench", *by_file[job.file].arguments]))
+
+    def parallelism(self) -> Parallelism:
+        return Parallelism(processes=1, cores=cores())

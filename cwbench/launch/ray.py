@@ -11,6 +11,8 @@ from typing import Any
 from cwbench.launch import Task, Tell
 from cwbench.launch.command import start
 from cwbench.launch.order import describe, drive
+from cwbench.planning.fleet_time import Parallelism
+from cwbench.planning.machine import cores
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 
@@ -37,8 +39,11 @@ def train(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -
 
 
 class Ray:
-    def __init__(self, address: str | None, *, gpu: bool, cpus: int | None) -> None:
-        self.address, self.gpus, self.cpus = address, int(gpu), cpus
+    def __init__(
+        self, address: str | None, *, gpu: bool, cpus: int | None, devices: int = 1
+    ) -> None:
+        """`devices`: GPUs of this machine, or 1 for its CPU."""
+        self.address, self.gpus, self.cpus, self.devices = address, int(gpu), cpus, devices
 
     def check(self) -> None:
         """Connect, so that a wrong address or a cluster without the means is noticed now."""
@@ -70,6 +75,13 @@ class Ray:
             drive(tasks, _Cluster(ray, remote, cpus, tell))
         finally:
             ray.shutdown()
+
+    def parallelism(self) -> Parallelism:
+        """Of a cluster elsewhere one process; here as many as GPUs and cores allow."""
+        share = self.cpus or max(1, cores() // self.devices)
+        fit = cores() // share if self.address is None else 1
+        most = min(fit, self.devices) if self.gpus else fit
+        return Parallelism(processes=max(1, most), devices=self.devices, cores=share)
 
     def _cores(self, ray: Any) -> int:
         """For a fleet: as asked for, or an equal share of the smallest node that will do."""

@@ -17,6 +17,7 @@ from typing import Any
 from cwbench.launch import Task, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.jobs import levels
+from cwbench.planning.fleet_time import Parallelism
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 
@@ -79,6 +80,9 @@ class Slurm:
         tell(
             f"submitted; logs are in {self.folder}, `squeue` and `cwbench status` show how it goes"
         )
+
+    def parallelism(self) -> Parallelism:
+        return Parallelism(processes=1, cores=self.cpus)
 
     def _submit(self, executor: Any, tasks: Sequence[Task]) -> str:
         """One array of jobs; its number."""

@@ -13,7 +13,6 @@ from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.machine import cores
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.planning.sizes import bare_trainer, replay_bytes
@@ -182,20 +181,20 @@ def _is_last(segment: Segment) -> bool:
     return segment.length == len(segment.tasks)
 
 
-def pick_threads(plan: Plan, costs: Costs) -> int:
-    """One thread, or all where that is clearly faster; numbers do not depend on it.
+def pick_threads(plan: Plan, costs: Costs, cores: int) -> int:
+    """One thread, or one for each core where that is clearly faster; no number depends on it.
 
     Measured each time, by the largest fleet: other processes may need the cores today.
     """
-    if costs.device.type != "cpu" or cores() == 1:
+    if costs.device.type != "cpu" or cores == 1:
         return 1
     fleet = max(plan.fleets, key=len)
     trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device, memory=False)
     seconds = {}
-    for threads in (cores(), 1):
+    for threads in (cores, 1):
         torch.set_num_threads(threads)
         seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.15)
-    return cores() if seconds[cores()] < CLEARLY * seconds[1] else 1
+    return cores if seconds[cores] < CLEARLY * seconds[1] else 1
 
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:

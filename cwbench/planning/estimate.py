@@ -1,6 +1,6 @@
 """What a plan will need: steps are counted, memory and time measured in short rehearsals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -9,6 +9,14 @@ import torch
 
 from cwbench import envs
 from cwbench.planning.costs import Costs, Times
+from cwbench.planning.fleet_time import (
+    FleetNeeds,
+    Fleets,
+    Left,
+    Parallelism,
+    planned_seconds,
+    steps_left,
+)
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
@@ -21,10 +29,7 @@ ENV_BYTES = 6 << 20  # one environment on a slim model
 # What libraries take on an NVIDIA H200 (docs/performance.md), and the way to the first compiled
 # update there, which would take too long to rehearse.
 CUDA_BYTES, COMPILING_SECONDS = 1 << 30, 25.0
-# Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
-FULL_DEVICE = 50
-
-Left = Mapping[str, int]  # segment id -> steps still to do; without finished segments
+STARTING_SECONDS = 5.0  # of a process that a launcher starts, before it trains
 
 
 @dataclass(frozen=True)
@@ -36,33 +41,7 @@ class Estimate:
     device_bytes: int  # 0 without an accelerator
     disk_bytes: int
     seconds: float | None  # None when nothing was measured
-    fleets: tuple["FleetNeeds", ...] = ()  # of each fleet, in the plan's order, from its first step
-
-
-@dataclass(frozen=True)
-class FleetNeeds:
-    """What one fleet of a plan needs."""
-
-    steps: int
-    eval_steps: int
-    updates: int
-    bytes: int  # of its tensors
-    disk_bytes: int
-    update_seconds: float  # of the device
-    collect_seconds: float  # of as many workers as it can use
-    pool_seconds: float  # of all workers, evaluation included
-    end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
-    groups: int = 1  # that take turns
-
-    @property
-    def alone(self) -> float:
-        """Seconds if nothing else trains: one group updates while others collect."""
-        longer, shorter = sorted((self.update_seconds, self.collect_seconds), reverse=True)
-        return max(longer + shorter / self.groups, self.pool_seconds) + self.end_seconds
-
-    def device_seconds(self, runs: int) -> float:
-        """Time for which the device can do nothing else."""
-        return self.update_seconds * min(1.0, runs / FULL_DEVICE) + self.end_seconds
+    fleets: tuple[FleetNeeds, ...] = ()  # of each fleet, in the plan's order, from its first step
 
 
 def estimate(
@@ -72,103 +51,44 @@ def estimate(
     *,
     grouping: Grouping = one_group,
     measure: bool = True,
-    side_by_side: int = 1,
+    parallel: Parallelism | None = None,
     resumed: Left | None = None,
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds.
 
-    `resumed`: steps that segments with a snapshot have left. Only time depends on them.
+    `workers` are those of each process. `resumed`: steps that segments with a snapshot have left;
+    only time depends on them.
     """
+    parallel = parallel or Parallelism()
     needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
+    compiling = COMPILING_SECONDS if costs.compiled else 0.0
+    if parallel.processes:
+        needs = [replace(one, start_seconds=STARTING_SECONDS + compiling) for one in needs]
     left = steps_left(plan.fleets, needs, resumed or {})
     total = Estimate(
         steps=sum(one.steps for one in needs),
         eval_steps=sum(one.eval_steps for one in needs),
         updates=sum(one.updates for one in needs),
         host_bytes=0,
-        device_bytes=_bytes_together(plan.fleets, needs, side_by_side),
+        device_bytes=_bytes_together(plan.fleets, needs, parallel.fleets_per_device),
         disk_bytes=sum(one.disk_bytes for one in needs),
-        seconds=planned_seconds(plan.fleets, needs, side_by_side, left) if measure else None,
+        seconds=planned_seconds(plan.fleets, needs, parallel, left) if measure else None,
         fleets=tuple(needs),
     )
-    if total.seconds and costs.compiled:  # later fleets are compiled while earlier ones train
-        total = replace(total, seconds=total.seconds + COMPILING_SECONDS)
+    if total.seconds and not parallel.processes:  # later fleets compile while earlier ones train
+        total = replace(total, seconds=total.seconds + compiling)
     # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
     tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
     episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
     processes = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
+    processes *= max(1, parallel.processes)
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
 
 
-def seconds_together(
-    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int
-) -> float:
-    """For all fleets: what is needed most decides.
-
-    That is the longest chain of fleets that start from each other, or the device, or the workers,
-    or the number of fleets that train at a time.
-    """
-    if side_by_side == 1:
-        return sum(one.alone for one in needs)
-    ends: dict[str, float] = {}  # of each segment's chain
-    for fleet, one in zip(fleets, needs, strict=True):
-        parents = [parent.id for segment in fleet for parent in segment.parents]
-        end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
-        ends |= dict.fromkeys((segment.id for segment in fleet), end)
-    pairs = list(zip(fleets, needs, strict=True))
-    return max(
-        max(ends.values(), default=0.0),
-        sum(one.device_seconds(len(fleet)) for fleet, one in pairs),
-        sum(one.pool_seconds for one in needs),
-        sum(one.alone for one in needs) / side_by_side,
-    )
-
-
-def steps_left(
-    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], resumed: Left
-) -> dict[str, int]:
-    """Of every segment of a plan, some of which are resumed.
-
-    A segment may have fewer steps of its own than its task has, where an expert made the others.
-    """
-    return {
-        segment.id: min(one.steps // len(fleet), resumed.get(segment.id, segment.steps))
-        for fleet, one in zip(fleets, needs, strict=True)
-        for segment in fleet
-    }
-
-
-def planned_seconds(
-    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int, left: Left
-) -> float:
-    """Of what is left of fleets."""
-    rest = [
-        (fleet, _rest(fleet, one, left))
-        for fleet, one in zip(fleets, needs, strict=True)
-        if any(segment.id in left for segment in fleet)
-    ]
-    return seconds_together([fleet for fleet, _ in rest], [one for _, one in rest], side_by_side)
-
-
-def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
-    """A fleet's mean share; the end of its task comes after the last step."""
-    steps = [left[segment.id] for segment in fleet if segment.id in left]
-    share = sum(steps) / needs.steps
-    return replace(
-        needs,
-        update_seconds=share * needs.update_seconds,
-        collect_seconds=share * needs.collect_seconds,
-        pool_seconds=share * needs.pool_seconds,
-        end_seconds=needs.end_seconds * len(steps) / len(fleet),
-    )
-
-
-def _bytes_together(
-    fleets: Sequence[Sequence[Segment]], needs: Sequence[FleetNeeds], side_by_side: int
-) -> int:
-    """Of the fleets of one position that train side by side; where it is most."""
+def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int) -> int:
+    """Of the fleets of one position that share a device; where it is most."""
     found: dict[int, list[int]] = {}
     for fleet, one in zip(fleets, needs, strict=True):
         found.setdefault(fleet[0].position, []).append(one.bytes)

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from cwbench.planning.estimate import FleetNeeds, Left, planned_seconds, steps_left
+from cwbench.planning.fleet_time import (
+    FleetNeeds,
+    Fleets,
+    Left,
+    Parallelism,
+    planned_seconds,
+    steps_left,
+)
 from cwbench.spec.segment import Segment
 
 TRUST_SECONDS = 60.0  # of measurement that a plan's estimate counts for
@@ -18,15 +25,15 @@ class Forecast:
 
     def __init__(
         self,
-        fleets: Sequence[Sequence[Segment]],
+        fleets: Fleets,
         needs: Sequence[FleetNeeds],
-        side_by_side: int,
+        parallel: Parallelism,
         resumed: Left | None = None,
         *,
         measured: bool = True,
     ) -> None:
         self.fleets, self.needs = fleets, needs
-        self.side_by_side = side_by_side if measured else 1
+        self.parallel = parallel if measured else Parallelism()
         self.trust = TRUST_SECONDS if measured else 0.0
         self.steps = sum(one.steps for one in needs)  # of all segments, resumed or not
         self.left = self.steps_left(resumed or {})
@@ -38,7 +45,7 @@ class Forecast:
 
     def planned(self, left: Left) -> float:
         """Seconds that the rest takes according to the plan."""
-        return planned_seconds(self.fleets, self.needs, self.side_by_side, left)
+        return planned_seconds(self.fleets, self.needs, self.parallel, left)
 
     @property
     def measures(self) -> bool:

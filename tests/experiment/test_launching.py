@@ -46,7 +46,33 @@ def test_several_gpus_have_a_process_each(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     made = make_launcher(Launching(fleets_per_gpu=fleets), tmp_path, CUDA)
     assert made is None if not processes else isinstance(made, Local)
-    assert not isinstance(made, Local) or len(made.devices) == processes
+    if isinstance(made, Local):
+        parallel = made.parallelism()
+        assert (parallel.processes, parallel.devices) == (processes, devices)
+
+
+@pytest.mark.parametrize(
+    ("address", "cpus", "gpus", "processes", "share"),
+    [
+        (None, None, 0, 1, 8),  # on a CPU a fleet takes the machine
+        (None, 2, 0, 4, 2),
+        (None, None, 2, 2, 4),
+        (None, 1, 2, 2, 1),  # more cores than GPUs
+        (None, 8, 2, 1, 8),
+        ("head:6379", 2, 0, 1, 2),  # how many nodes has a cluster elsewhere?
+    ],
+)
+def test_ray_here_starts_as_many_processes_as_fit(
+    address: str | None,
+    cpus: int | None,
+    gpus: int,
+    processes: int,
+    share: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cwbench.launch.ray.cores", lambda: 8)
+    made = Ray(address, gpu=bool(gpus), cpus=cpus, devices=gpus or 1).parallelism()
+    assert (made.processes, made.cores) == (processes, share)
 
 
 def test_a_cpu_has_one_process(tmp_path: Path) -> None:

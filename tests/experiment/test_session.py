@@ -11,8 +11,10 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.session import Session
 from cwbench.fleet import snapshot
 from cwbench.launch import Task
+from cwbench.launch.local import Local
 from cwbench.planning.costs import Costs, Times
-from cwbench.planning.estimate import Estimate
+from cwbench.planning.estimate import STARTING_SECONDS, Estimate
+from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.plan import Run
 from cwbench.sequences import get
 from cwbench.store.files import read_json
@@ -73,6 +75,9 @@ class Noted:
     def launch(self, tasks: Any, tell: Any) -> None:
         self.tasks += tasks
 
+    def parallelism(self) -> Parallelism:
+        return Parallelism(processes=1)
+
 
 def test_other_processes_get_the_same_execution(tmp_path: Path) -> None:
     launcher = Noted()
@@ -121,6 +126,24 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     assert resumed.seconds == 2.5 * 1250
     assert resumed.steps == whole.steps
     assert "1 segment goes on at step 750 of 1,500" in one.describe(one.plan(runs), resumed)
+
+
+def test_a_plan_is_divided_among_the_processes_of_a_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three runs of three tasks of 1,250 s, in fleets of one, and two processes."""
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
+    one = make_session(tmp_path, execution=Execution(threads=1, fleet_size=1))
+    one.__dict__["launcher"] = Local(["0", "1"], cores=6)
+    plan = one.plan(make_runs(3))
+    needs = one.estimate(plan)
+    # Tasks are started in the plan's order: 2, then 2, ..., and one is left.
+    assert needs.seconds == 5 * (1250 + STARTING_SECONDS)
+    assert (
+        "9 to train in 9 fleets on cpu, 2 processes with 2 workers each"
+        in (one.describe(plan, needs)[0])
+    )
+    assert one._forecast(plan, needs).planned(one._forecast(plan, needs).left) == needs.seconds
 
 
 def test_plan_and_progress_name_the_same_steps(

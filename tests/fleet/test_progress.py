@@ -19,7 +19,7 @@ from cwbench.fleet.progress import (
     make_progress,
 )
 from cwbench.fleet.state import RunState
-from cwbench.planning.estimate import FleetNeeds
+from cwbench.planning.fleet_time import FleetNeeds, Parallelism
 from cwbench.planning.forecast import Forecast, steps_alone
 
 NUMBERS = itertools.count()
@@ -58,7 +58,7 @@ def steps_of(*fleets: Any, resumed: Any = None) -> Forecast:
     """Without an estimate, all steps count alike."""
     segments = [fleet.segments for fleet in fleets]
     needs = [steps_alone(fleet.segments, fleet.steps) for fleet in fleets]
-    return Forecast(segments, needs, 1, resumed, measured=False)
+    return Forecast(segments, needs, Parallelism(), resumed, measured=False)
 
 
 def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
@@ -200,7 +200,7 @@ def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> No
     """
     quick, slow = make_fleet(500), make_fleet(500)
     needs = [FleetNeeds(1000, 0, 0, 0, 0, seconds, 0.0, 0.0) for seconds in (50.0, 450.0)]
-    plan = Forecast([quick.segments, slow.segments], needs, 1)
+    plan = Forecast([quick.segments, slow.segments], needs, Parallelism())
     screen = Screen(plan, Console(file=io.StringIO()))
     left = {segment.id: 500 for fleet in (quick, slow) for segment in fleet.segments}
     seen = [Elsewhere((), left)]
@@ -221,7 +221,9 @@ def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> No
 def test_steps_that_an_expert_made_are_not_counted(clock: list[float]) -> None:
     """Of 1,000 steps a run makes the last hundred itself, as its plan says."""
     fleet = make_fleet(1000)
-    plan = Forecast([fleet.segments], [steps_alone(fleet.segments, 100)], 1, measured=False)
+    plan = Forecast(
+        [fleet.segments], [steps_alone(fleet.segments, 100)], Parallelism(), measured=False
+    )
     lines = Lines(plan, Console(file=io.StringIO()))
     assert lines.steps() == (0, plan.steps) == (0, 200)
     fleet.step = 900

@@ -7,6 +7,7 @@ import pytest
 
 from cwbench.fleet.progress import Elsewhere, Row
 from cwbench.fleet.watch import look_at, now_and_then
+from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.forecast import Forecast, steps_alone
 
 
@@ -16,7 +17,7 @@ def test_what_others_train_is_read_from_status_files(toy_run: Any, tmp_path: Pat
     assert [fleet[0].position for fleet in plan.fleets] == [0, 1]
     second = plan.fleets[1]
     needs = [steps_alone(fleet, 60) for fleet in plan.fleets]
-    forecast = Forecast(plan.fleets, needs, 1, measured=False)
+    forecast = Forecast(plan.fleets, needs, Parallelism(), measured=False)
     [paused] = look_at(store, forecast).rows  # the first task is over
     assert 0 < paused.step < 60 and paused.speed is None  # nobody trains it now
     for number, segment in enumerate(second):

@@ -137,10 +137,9 @@ def test_all_threads_are_used_where_they_are_clearly_faster(
     def seconds(action: object, budget: float) -> float:
         return 1.0 if torch.get_num_threads() == 1 else of_one_thread
 
-    monkeypatch.setattr(costs, "cores", lambda: 2)
     monkeypatch.setattr(costs, "seconds_per_call", seconds)
     measuring = Costs({segments[0].setup.method: method_class}, torch.device("cpu"))
-    assert pick_threads(plan, measuring) == picked
+    assert pick_threads(plan, measuring, 2) == picked
     assert torch.get_num_threads() == 1
 
 

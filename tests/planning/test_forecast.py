@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from cwbench.planning.estimate import FleetNeeds
+from cwbench.planning.fleet_time import FleetNeeds, Parallelism
 from cwbench.planning.forecast import Forecast, steps_alone
+
+ONE = Parallelism()  # fleet at a time
 
 
 def fleet(name: str, runs: int, steps: int = 100_000, parents: Any = ()) -> list[Any]:
@@ -27,7 +29,7 @@ def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None
     quick, slow = fleet("quick", 40), fleet("slow", 5)
     both = fleet("both", 45, parents=(slow[0], quick[0]))
     plan = Forecast(
-        [quick, slow, both], [needs(40, 200), needs(5, 500), needs(45, 600)], side_by_side=3
+        [quick, slow, both], [needs(40, 200), needs(5, 500), needs(45, 600)], Parallelism(3)
     )
     planned = 1100.0
 
@@ -52,7 +54,7 @@ def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None
 def test_a_wrong_plan_is_corrected_within_minutes() -> None:
     """Said 40 minutes, takes ten."""
     runs = fleet("a", 2)
-    plan = Forecast([runs], [needs(2, 2400)], 1)
+    plan = Forecast([runs], [needs(2, 2400)], ONE)
     plan.start(0, plan.left)
 
     def seconds(now: float) -> float:
@@ -68,7 +70,7 @@ def test_a_wrong_plan_is_corrected_within_minutes() -> None:
 def test_the_end_of_a_task_is_left_until_it_is_over() -> None:
     """Retraining takes as long as the steps before it, and makes none."""
     first, second = fleet("a", 1), fleet("b", 1)
-    plan = Forecast([first, second], [needs(1, 100, end=100)] * 2, 1)
+    plan = Forecast([first, second], [needs(1, 100, end=100)] * 2, ONE)
     assert plan.planned({"a0": 100_000, "b0": 100_000}) == 400
     assert plan.planned({"a0": 0, "b0": 100_000}) == 300
     assert plan.planned({"b0": 100_000}) == 200
@@ -77,7 +79,7 @@ def test_the_end_of_a_task_is_left_until_it_is_over() -> None:
 
 def test_what_snapshots_brought_is_not_left() -> None:
     fleets = [fleet("a", 2), fleet("b", 1)]
-    plan = Forecast(fleets, [needs(2, 100), needs(1, 50)], 1, {"a0": 50_000})
+    plan = Forecast(fleets, [needs(2, 100), needs(1, 50)], ONE, {"a0": 50_000})
     assert plan.planned(plan.left) == 125  # a fleet at different steps counts by the mean
 
 
@@ -85,7 +87,7 @@ def test_without_a_plan_all_steps_count_alike() -> None:
     def course() -> Iterator[float | None]:
         fleets = [fleet("a", 2, 1000), fleet("b", 1, 2000)]
         needs = [steps_alone(one, one[0].steps) for one in fleets]
-        plan = Forecast(fleets, needs, 8, measured=False)
+        plan = Forecast(fleets, needs, Parallelism(8), measured=False)
         yield plan.seconds(0, plan.left)
         plan.start(0, plan.left)
         yield plan.seconds(5, {"a0": 900, "a1": 900, "b0": 2000})
@@ -96,7 +98,7 @@ def test_without_a_plan_all_steps_count_alike() -> None:
 
 def test_steps_of_an_expert_are_not_left() -> None:
     """A method that makes the last tenth of a task's steps itself."""
-    plan = Forecast([fleet("a", 1)], [needs(1, 50, end=10, steps=10_000)], 1)
+    plan = Forecast([fleet("a", 1)], [needs(1, 50, end=10, steps=10_000)], ONE)
     assert plan.planned(plan.left) == 60
     assert plan.planned({"a0": 10_000}) == 60  # where it begins
     assert plan.planned({"a0": 5_000}) == 35

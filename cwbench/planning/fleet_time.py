@@ -1,0 +1,138 @@
+"""How long fleets take that train at the same time, or one after another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+
+from cwbench.spec.segment import Segment
+
+# Runs that use a GPU fully; fewer leave it to other fleets for a part of the time.
+FULL_DEVICE = 50
+
+Fleets = Sequence[Sequence[Segment]]
+Left = Mapping[str, int]  # segment id -> steps still to do; without finished segments
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """What trains at the same time."""
+
+    side_by_side: int = 1  # fleets in one process, at most
+    processes: int = 0  # that a launcher starts, one for each fleet; 0: this one trains
+    devices: int = 1  # that these share
+    cores: int = 1  # of each process
+
+    @property
+    def fleets_per_device(self) -> int:
+        return -(-self.processes // self.devices) or self.side_by_side
+
+
+@dataclass(frozen=True)
+class FleetNeeds:
+    """What one fleet of a plan needs."""
+
+    steps: int
+    eval_steps: int
+    updates: int
+    bytes: int  # of its tensors
+    disk_bytes: int
+    update_seconds: float  # of the device
+    collect_seconds: float  # of as many workers as it can use
+    pool_seconds: float  # of all workers, evaluation included
+    end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
+    groups: int = 1  # that take turns
+    start_seconds: float = 0.0  # of a process of its own, before it trains
+
+    @property
+    def alone(self) -> float:
+        """Seconds if nothing else trains: one group updates while others collect."""
+        longer, shorter = sorted((self.update_seconds, self.collect_seconds), reverse=True)
+        trains = max(longer + shorter / self.groups, self.pool_seconds)
+        return self.start_seconds + trains + self.end_seconds
+
+    def device_seconds(self, runs: int) -> float:
+        """Time for which the device can do nothing else."""
+        return self.update_seconds * min(1.0, runs / FULL_DEVICE) + self.end_seconds
+
+
+def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism) -> float:
+    """For all fleets in one process: what is needed most decides.
+
+    That is the longest chain of fleets that start from each other, or the device, or the workers,
+    or the number of fleets that train at a time.
+    """
+    if parallel.side_by_side == 1:
+        return sum(one.alone for one in needs)
+    ends: dict[str, float] = {}  # of each segment's chain
+    for fleet, one in zip(fleets, needs, strict=True):
+        parents = [parent.id for segment in fleet for parent in segment.parents]
+        end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
+        ends |= dict.fromkeys((segment.id for segment in fleet), end)
+    pairs = list(zip(fleets, needs, strict=True))
+    return max(
+        max(ends.values(), default=0.0),
+        sum(one.device_seconds(len(fleet)) for fleet, one in pairs),
+        sum(one.pool_seconds for one in needs),
+        sum(one.alone for one in needs) / parallel.side_by_side,
+    )
+
+
+def seconds_in_processes(
+    fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism
+) -> float:
+    """For all fleets, each in a process of its own, as `launch/order.py` starts them.
+
+    A device that several processes share may be what they wait for.
+    """
+    waiting = list(zip(fleets, needs, strict=True))
+    device = sum(one.device_seconds(len(fleet)) for fleet, one in waiting) / parallel.devices
+    undone = {segment.id for fleet in fleets for segment in fleet}
+    now, running = 0.0, list[tuple[float, list[str]]]()  # by their ends
+    while waiting:
+        for fleet, one in list(waiting):
+            parents = {parent.id for segment in fleet for parent in segment.parents}
+            if len(running) < parallel.processes and not parents & undone:
+                waiting.remove((fleet, one))
+                heappush(running, (now + one.alone, [segment.id for segment in fleet]))
+        now, ended = heappop(running)
+        undone -= set(ended)
+    return max(device, max((end for end, _ in running), default=now))
+
+
+def steps_left(fleets: Fleets, needs: Sequence[FleetNeeds], resumed: Left) -> dict[str, int]:
+    """Of every segment of a plan, some of which are resumed.
+
+    A segment may have fewer steps of its own than its task has, where an expert made the others.
+    """
+    return {
+        segment.id: min(one.steps // len(fleet), resumed.get(segment.id, segment.steps))
+        for fleet, one in zip(fleets, needs, strict=True)
+        for segment in fleet
+    }
+
+
+def planned_seconds(
+    fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism, left: Left
+) -> float:
+    """Of what is left of fleets."""
+    rest = [
+        (fleet, _rest(fleet, one, left))
+        for fleet, one in zip(fleets, needs, strict=True)
+        if any(segment.id in left for segment in fleet)
+    ]
+    seconds = seconds_in_processes if parallel.processes else seconds_together
+    return seconds([fleet for fleet, _ in rest], [one for _, one in rest], parallel)
+
+
+def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
+    """A fleet's mean share; the end of its task comes after the last step."""
+    steps = [left[segment.id] for segment in fleet if segment.id in left]
+    share = sum(steps) / needs.steps
+    return replace(
+        needs,
+        update_seconds=share * needs.update_seconds,
+        collect_seconds=share * needs.collect_seconds,
+        pool_seconds=share * needs.pool_seconds,
+        end_seconds=needs.end_seconds * len(steps) / len(fleet),
+        start_seconds=needs.start_seconds if sum(steps) == needs.steps else 0.0,
+    )

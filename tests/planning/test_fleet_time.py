@@ -1,0 +1,94 @@
+"""How long several fleets take, with made-up times of each."""
+
+import dataclasses
+
+from planned_fleet import fleet_of
+
+from cwbench.planning.fleet_time import (
+    FleetNeeds,
+    Parallelism,
+    planned_seconds,
+    seconds_in_processes,
+    seconds_together,
+)
+from cwbench.spec.segment import Segment
+
+
+def needs(updates: float, workers: float, pool: float) -> FleetNeeds:
+    return FleetNeeds(
+        1, 1, 1, bytes=1, disk_bytes=1,
+        update_seconds=updates, collect_seconds=workers, pool_seconds=pool,
+    )  # fmt: skip
+
+
+def test_a_group_updates_while_others_collect() -> None:
+    alone = needs(10, 6, 1)
+    assert alone.alone == 16
+    assert dataclasses.replace(alone, groups=3).alone == 12
+    assert dataclasses.replace(alone, groups=3, pool_seconds=14).alone == 14  # and evaluation
+
+
+def chain_and_another() -> list[list[Segment]]:
+    """The two tasks of two runs, with a fleet of its own between them."""
+    second = fleet_of("finetuning")[0][:2]
+    first = [segment.parent for segment in second if segment.parent]
+    return [first, [dataclasses.replace(segment, seed=9) for segment in first], second]
+
+
+def test_side_by_side_what_is_needed_most_decides() -> None:
+    """Two runs of two tasks, and a fleet of its own."""
+    fleets = first, other, second = chain_and_another()
+
+    def seconds(side_by_side: int, *each: tuple[float, float, float]) -> float:
+        found = [needs(*one) for one in each]
+        return seconds_together(fleets, found, Parallelism(side_by_side))
+
+    assert seconds(1, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 55  # one after another
+    assert seconds(3, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 30  # the chain of two tasks
+    assert seconds(3, (10, 5, 1), (50, 5, 1), (10, 5, 1)) == 55  # the long fleet
+    assert seconds(3, (10, 5, 20), (10, 5, 20), (10, 5, 20)) == 60  # workers
+    large = [[segment] * 100 for segment in (first[0], other[0], second[0])]
+    found = [needs(10, 1, 1)] * 3
+    assert seconds_together(large, found, Parallelism(3)) == 30  # the device, full with one of them
+    assert seconds(2, (10, 5, 1), (40, 5, 1), (50, 5, 1)) == 70  # the chain again
+
+
+def test_processes_take_fleets_in_turn_after_their_parents() -> None:
+    """Of 15, 30 and 20 seconds; the third starts from the first."""
+    fleets = chain_and_another()
+
+    def seconds(processes: int, *each: float, devices: int = 1, start: float = 0.0) -> float:
+        found = [dataclasses.replace(needs(one, 0, 0), start_seconds=start) for one in each]
+        parallel = Parallelism(processes=processes, devices=devices)
+        return seconds_in_processes(fleets, found, parallel)
+
+    assert seconds(1, 15, 30, 20) == 65
+    assert seconds(2, 15, 30, 20) == 35  # the chain; the other fleet ends at 30
+    assert seconds(2, 15, 50, 20) == 50  # the other fleet
+    assert seconds(3, 15, 30, 20) == 35  # a third process has nothing to do
+    assert seconds(2, 15, 30, 20, start=5) == 45  # each process starts
+    other, *chain = fleets[1], fleets[0], fleets[2]
+    found = [needs(one, 0, 0) for one in (30, 15, 20)]
+    assert seconds_in_processes([other, *chain], found, Parallelism(processes=2)) == 35
+    assert seconds_in_processes([], [], Parallelism(processes=2)) == 0
+
+
+def test_a_device_that_processes_share_limits_them() -> None:
+    """Each of two fleets of 50 runs uses a device fully for 10 of its 15 seconds."""
+    first, other, _ = chain_and_another()
+    fleets = [[one] * 50 for one in (first[0], other[0])]
+    found = [needs(10, 5, 1)] * 2
+    shared, own = (Parallelism(processes=2, devices=devices) for devices in (1, 2))
+    assert seconds_in_processes(fleets, found, shared) == 20
+    assert seconds_in_processes(fleets, found, own) == 15
+    assert (shared.fleets_per_device, own.fleets_per_device) == (2, 1)
+
+
+def test_a_fleet_under_way_has_started() -> None:
+    fleets = chain_and_another()[:2]
+    found = [FleetNeeds(2000, 0, 0, 0, 0, 100.0, 0.0, 0.0, start_seconds=30.0) for _ in fleets]
+    left = {segment.id: 1000 for fleet in fleets for segment in fleet}
+    one = Parallelism(processes=1)
+    assert planned_seconds(fleets, found, one, left) == 260
+    begun = left | {segment.id: 500 for segment in fleets[0]}
+    assert planned_seconds(fleets, found, one, begun) == 50 + 130
