@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.study import (
     DEFAULTS,
     SHIPPED,
@@ -32,7 +33,7 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
     problems = list(loaded.problems)
-    rows = _records(loaded.runs)
+    rows = _told_apart(_records(loaded.runs), problems)
     protocols = _protocols(rows, segments)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -86,6 +87,26 @@ def _chosen(study: Study, success: str) -> Study:
         for group in lacking
     ]
     return study.counted(success)
+
+
+def _told_apart(rows: list[dict[str, Any]], problems: list[str]) -> list[dict[str, Any]]:
+    """Sequences of one name with different tasks, as of a file that was edited, get two names."""
+    tasks: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
+    for row in rows:
+        name = f"{row['sequence']}+{fingerprint(row['tasks'])[:4]}"
+        tasks[row["sequence"]][row["tasks"]] = name
+    mixed = {sequence: found for sequence, found in tasks.items() if len(found) > 1}
+    problems += [
+        f"runs on {sequence} have different tasks, so they are not averaged: "
+        + "; ".join(f"{name} is {', '.join(tasks)}" for tasks, name in found.items())
+        for sequence, found in mixed.items()
+    ]
+    return [
+        row | {"sequence": mixed[row["sequence"]][row["tasks"]]}
+        if row["sequence"] in mixed
+        else row
+        for row in rows
+    ]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

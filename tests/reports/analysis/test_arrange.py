@@ -70,3 +70,24 @@ def test_a_count_that_no_run_has_is_refused(tmp_path: Path):
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
     with pytest.raises(ValueError, match=r"--success v1-any: .*--success v3-any"):
         build.read(tmp_path, Options(success="v1-any"))
+
+
+def test_runs_on_other_tasks_under_the_same_name_are_not_averaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As after a user's file of a sequence was edited."""
+    lists = [sequences.get(name).tasks for name in ("cw3-1", "cw3-2")]
+    for tasks in lists:
+        edited = sequences.Sequence("mine", tasks)
+        monkeypatch.setattr(sequences, "get", lambda name, edited=edited: edited)
+        write_results(
+            tmp_path, sequence_names=["mine"], settings=[small("ewc")], seeds=[0, 1], name=tasks[0]
+        )
+    study = build.read(tmp_path)
+    assert sorted(group.tasks for group in study.groups) == sorted(lists)
+    assert all(group.seeds == [0, 1] for group in study.groups)
+    first, second = sorted(group.sequence for group in study.groups)
+    assert first != second
+    [problem] = study.problems
+    assert problem.startswith("runs on mine have different tasks")
+    assert first in problem and second in problem
