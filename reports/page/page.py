@@ -200,31 +200,37 @@ def _whole_tables(tables: Tables, section: Section) -> str:
 
 def _summary(tables: Tables) -> str:
     """A row per method with its means over each family of sequences."""
-    rows: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[int, Cell]] = {}  # method -> column -> cell
     spans: list[tuple[str, int]] = []
     for _, scores, table in tables:
+        start = sum(count for _, count in spans)
         if table.name in ("cw3", "cw6", "other"):
             spans.append((scores.title(table.name), len(table.blocks)))
-            for index, block in enumerate(table.blocks):
-                if block.mean or len(block.rows) == 1:
-                    for title, cell in zip(block.columns, block.rows[-1][1], strict=True):
-                        rows.setdefault(title, {})[f"{table.name} {index}"] = cell
+            found = [
+                (title, index, cell)
+                for index, block in enumerate(table.blocks)
+                for title, cell in zip(block.columns, block.rows[-1][1], strict=True)
+            ]
         elif table.name == "cw10-cw20":
             [block] = table.blocks
             spans += block.spans
-            for title, cells in block.rows:
-                for index, cell in enumerate(cells):
-                    rows.setdefault(title, {})[f"long {index}"] = cell
+            found = [
+                (title, i, cell) for title, cells in block.rows for i, cell in enumerate(cells)
+            ]
+        else:
+            continue
+        for title, index, cell in found:
+            rows.setdefault(title, {})[start + index] = cell
     return _summary_table(rows, spans) if rows else ""
 
 
-def _summary_table(rows: dict[str, dict[str, Cell]], spans: list[tuple[str, int]]) -> str:
-    keys = list(dict.fromkeys(key for row in rows.values() for key in row))
+def _summary_table(rows: dict[str, dict[int, Cell]], spans: list[tuple[str, int]]) -> str:
     columns = tuple(names.METRICS[m].short for m in names.HEADLINE) * len(spans)
-    body = []
-    for title, row in rows.items():
-        body.append((title, tuple(row.get(key, Cell()) for key in keys)))
-    block = Block("", "Method", columns, tuple(body), spans=tuple(spans))
+    body = tuple(
+        (title, tuple(row.get(index, Cell()) for index in range(len(columns))))
+        for title, row in rows.items()
+    )
+    block = Block("", "Method", columns, body, spans=tuple(spans))
     return block_table(block, "Means over sequences")
 
 
