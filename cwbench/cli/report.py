@@ -16,7 +16,7 @@ from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables.catalog import SOURCES
 from cwbench.reports.tables.formats import FORMATS
-from cwbench.reports.tables.verify import recipe_of, recipe_options, sign
+from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, tables_in
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import unknown
 from cwbench.spec.files import read_text
@@ -203,13 +203,18 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
     if as_json:
         raise click.UsageError("--json is for results folders; a table gives lines")
     try:
-        text = read_text(table)
-        recipe = recipe_of(text)
+        texts = tables_in(read_text(table))
+        options = [recipe_options(recipe_of(text)) for text in texts]
     except ValueError as error:
         raise click.UsageError(f"{table}: {error}") from None
-    verdict = verify_table(text, read_study(unpacked(results), recipe_options(recipe)))
-    if verdict.differences:
-        for line in verdict.differences:
-            click.echo(line)
+    folder = unpacked(results)
+    verdicts = [
+        verify_table(text, read_study(folder, one))
+        for text, one in zip(texts, options, strict=True)
+    ]
+    differences = [line for verdict in verdicts for line in verdict.differences]
+    for line in differences:
+        click.echo(line)
+    if differences:
         sys.exit(1)
-    click.echo(f"equal: {verdict.cells} cells")
+    click.echo(f"equal: {sum(verdict.cells for verdict in verdicts)} cells")

@@ -61,7 +61,8 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
         study = _chosen(study, options.success)
     window = options.window
     for protocol in study.protocols:
-        if window and protocol.schedule and window > protocol.evaluations:
+        looked_at = protocol.schedule and options.protocol in (None, protocol.key)
+        if window and looked_at and window > protocol.evaluations:
             raise ValueError(
                 f"a window of {window} evaluations is longer than a task of protocol "
                 f"{protocol.name!r}, which has {protocol.evaluations}"

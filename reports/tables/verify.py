@@ -11,7 +11,7 @@ from typing import Any
 
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import SHIPPED, Options, Study
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
@@ -40,6 +40,12 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
 
 
+def tables_in(text: str) -> list[str]:
+    """The tables of a file: `--table` writes one for each protocol."""
+    parts = re.findall(r".*?cwbench-table [^\n]*\n?", text, re.DOTALL)
+    return parts or [text]
+
+
 def recipe_of(text: str) -> dict[str, Any]:
     """The recipe of an exported table; ValueError if the text has none."""
     match = re.search(r"cwbench-table (\{.*\})", text)
@@ -63,7 +69,8 @@ def recipe_options(recipe: Mapping[str, Any]) -> Options:
         level=level,
         against=against,
         all_cells=every,
-        success=recipe.get("success", SHIPPED),
+        success=recipe.get("success"),
+        protocol=recipe["protocol"],
     )
 
 
@@ -100,7 +107,7 @@ def verify(text: str, study: Study) -> Verdict:
     return Verdict(len(new), differences)
 
 
-LATEX_TITLE = re.compile(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{(?:\\underline\{)?([^}]*)\}+ \\\\")
+LATEX_TITLE = re.compile(r"\\multicolumn\{\d+\}\{c\}\{\\textbf\{(?:\\underline\{)?(.*?)\}+ \\\\")
 
 
 def _latex_cells(text: str) -> dict[CellKey, str]:

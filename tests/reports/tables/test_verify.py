@@ -3,11 +3,21 @@
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.tables.formats import FORMATS
-from cwbench.reports.tables.verify import READERS, recipe_of, sign, verify
+from cwbench.reports.tables.verify import (
+    READERS,
+    recipe_of,
+    recipe_options,
+    sign,
+    tables_in,
+    verify,
+)
+from cwbench.spec.config import MetaWorldConfig
 
 
 def exported(root: Path, format: str, interval: str = "bootstrap") -> str:
@@ -68,3 +78,45 @@ def test_latex_tables_of_version_0_2_are_still_read():
     old += [r"mean & $0.15$ \\", r"\hline \hline", r"\vspace{-2mm}\\"]
     cells = READERS["latex"]("\n".join(new))
     assert cells == READERS["latex"]("\n".join(old)) and len(cells) == 2
+
+
+def test_a_table_of_one_protocol_is_verified_next_to_a_shorter_one(tmp_path: Path):
+    """Its window is longer than a task of the other protocol."""
+    short = {"steps_per_task": 1000, "eval_every": 1000}
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    settings = [small("ewc", protocol="smoke", schedule=short)]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1], name="b")
+    tables = [
+        sign(scores, table, "latex", "t")
+        for _, scores, table in build.tables_of(build.read(tmp_path), "cw3")
+    ]
+    assert tables_in("\n".join(tables)) == [tables[0], "\n" + tables[1]]
+    for text in tables_in("\n".join(tables)):
+        study = build.read(tmp_path, recipe_options(recipe_of(text)))
+        assert verify(text, study).differences == []
+
+
+def test_a_protocol_that_counts_the_last_step_is_verified_so(tmp_path: Path):
+    last = small("ewc", env=MetaWorldConfig(success="last"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[last], seeds=[0, 1])
+    for file in tmp_path.glob("segments/*/evals.csv"):
+        evals = pd.read_csv(file)
+        evals.assign(v3_last=evals["successes"] // 2).to_csv(file, index=False)
+    text = exported(tmp_path, "csv")
+    study = build.read(tmp_path, recipe_options(recipe_of(text)))
+    assert verify(text, study).differences == []
+
+
+def test_blocks_are_told_apart_whatever_their_titles_hold():
+    """A title that LaTeX writes with braces does not end at the first of them."""
+    block = [r"\midrule", "1 & $0.10$ \\\\", r"\midrule[\heavyrulewidth]"]
+    lines = [
+        line
+        for title in ("a", r"a \textless{} b")
+        for line in (
+            rf"\multicolumn{{2}}{{c}}{{\textbf{{{title}}}}} \\[0.5mm]",
+            r"S & M \\",
+            *block,
+        )
+    ]
+    assert len(READERS["latex"]("\n".join(lines))) == 2
