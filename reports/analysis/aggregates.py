@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis.comparison import iqm
+from cwbench.reports.analysis.comparison import DIGITS, iqm
 from cwbench.reports.analysis.intervals import LEVEL, Estimate, estimate_of_picks
 
 Array = NDArray[np.float64]
@@ -50,6 +50,7 @@ def aggregate(scores: Array, name: str, level: float = LEVEL) -> Estimate:
 
 def ranks(scores: Array) -> Array:
     """[M, S, R] -> [M, S, R]: rank among the methods, 1 for the best score; ties share ranks."""
+    scores = np.round(scores, DIGITS)
     better = (scores[:, None] < scores).sum(1)  # methods above each
     equal = (scores[:, None] == scores).sum(1)  # itself included
     return np.asarray(better + (equal + 1) / 2)

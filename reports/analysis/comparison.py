@@ -10,6 +10,7 @@ from cwbench.reports.analysis.intervals import LEVEL, RESAMPLES, Estimate, estim
 
 Array = NDArray[np.float64]
 EXACT_SEEDS = 16  # up to here all 2^n sign patterns are visited
+DIGITS = 9  # in which two scores are compared: means of equal successes may differ in the last bit
 
 
 def paired_differences(first: Array, second: Array) -> Array:
@@ -57,7 +58,7 @@ def probability_of_improvement(first: Array, second: Array) -> Array:
 
     first [..., S, R], second [..., S, R'] -> [...].
     """
-    gap = first[..., :, None] - second[..., None, :]
+    gap = np.round(first[..., :, None] - second[..., None, :], DIGITS)
     wins = np.where(np.isnan(gap), np.nan, (gap > 0) + 0.5 * (gap == 0))
     return np.asarray(np.nanmean(wins, axis=(-1, -2)).mean(-1))
 

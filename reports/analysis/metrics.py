@@ -97,9 +97,12 @@ def _ratio(gain: Array, room: Array) -> Array:
 
 def trailing_mean(curve: Array, length: int) -> Array:
     """Mean of the last `length` values along the last axis; fewer at the start."""
-    sums = np.cumsum(curve, axis=-1)
-    sums[..., length:] = sums[..., length:] - sums[..., :-length]
-    return np.asarray(sums / np.minimum(np.arange(1, curve.shape[-1] + 1), length))
+    before = np.zeros((*curve.shape[:-1], length - 1))
+    # Not differences of running sums: one huge value would wipe out those after it.
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.concatenate([before, curve], -1), length, -1
+    )
+    return np.asarray(windows.sum(-1) / np.minimum(np.arange(1, curve.shape[-1] + 1), length))
 
 
 def smoothed(curve: Array, evaluations: int, length: int) -> Array:
@@ -130,7 +133,7 @@ def evaluations_to_threshold(success: Array, threshold: float = 0.8, smooth: int
 def failed_to_learn(success: Array, window: int, threshold: float = 0.5) -> Array:
     """[R, N] of 0 and 1: the end value of a task's own window stayed below the threshold."""
     own = np.einsum("rkk->rk", end_values(success, window))
-    return np.where(np.isnan(own), np.nan, (own < threshold).astype(float))
+    return np.where(np.isnan(own), np.nan, (own < threshold - 1e-9).astype(float))
 
 
 def average_curve(success: Array) -> Array:

@@ -19,6 +19,7 @@ from cwbench.reports.analysis.study import Group
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
 NONE = (np.nan, np.nan)
+EQUAL = 1e-18  # a mean square below is rounding of equal scores
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def order_effect(scores: Array, level: float = LEVEL) -> OrderEffect:
         return OrderEffect(mean, np.nan, orders, seeds)
     between = seeds * float(scores.mean(1).var(ddof=1))
     within = float(scores.var(axis=1, ddof=1).mean())
+    between, within = (0.0 if square < EQUAL else square for square in (between, within))
     reach = t_quantile(orders - 1, level) * float(np.sqrt(between / (orders * seeds)))
     mean_interval = (mean - reach, mean + reach)
     if not within > 0:

@@ -12,6 +12,7 @@ from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group
 
 Array = NDArray[np.float64]
+SAME = 1e-9  # 0.4 - 0.3 is not above 0.1
 QUANTITIES = {
     "first": "First task performance",
     "second": "Second task performance",
@@ -48,8 +49,8 @@ class PairMatrices:
         second, lost = self.values["second"], self.values["forgetting"]
         return {
             "second task at zero": int((second == 0).sum()),
-            "second task above 0, below 0.5": int(((second > 0) & (second < 0.5)).sum()),
-            "forgetting above 0.1": int((lost > 0.1).sum()),
+            "second task above 0, below 0.5": int(((second > 0) & (second < 0.5 - SAME)).sum()),
+            "forgetting above 0.1": int((lost > 0.1 + SAME).sum()),
         }
 
 

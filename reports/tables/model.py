@@ -100,7 +100,8 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
 
     def may_be_best(cell: Cell, interval: str) -> bool:
         far, near = cell.ends(sign, interval)[1], best.ends(sign, interval)[0]
-        return bool(far >= sign * best.value or sign * cell.value >= near)  # False for NaN
+        gaps = far - sign * best.value, sign * cell.value - near
+        return max(gaps) >= -1e-9  # equal means may differ in the last bit; False for NaN
 
     return tuple(
         replace(cell, bold=frozenset(kind for kind in INTERVALS if may_be_best(cell, kind)))

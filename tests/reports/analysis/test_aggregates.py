@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cwbench.reports.analysis import aggregates
+from cwbench.reports.analysis.comparison import probability_of_improvement
 
 SCORES = np.array([[0.0, 0.2], [0.4, 1.0]])  # [S, R]
 
@@ -42,3 +43,11 @@ def test_only_seeds_that_all_methods_finished_are_shared():
     part = np.array([[np.nan, 5.0, 6.0]])
     found = aggregates.shared([(whole, [0, 1, 2]), (part, [1, 2, 7])])
     assert found.tolist() == [[[3.0]], [[5.0]]]
+
+
+def test_scores_that_differ_by_rounding_are_tied():
+    """0.2 as the mean of the same three numbers in two orders."""
+    twice = np.array([[[np.mean([0.1, 0.2, 0.3])]], [[np.mean([0.3, 0.2, 0.1])]]])
+    assert twice[0] != twice[1]
+    assert aggregates.ranks(twice).ravel().tolist() == [1.5, 1.5]
+    assert probability_of_improvement(twice[0], twice[1]) == 0.5

@@ -127,3 +127,16 @@ def test_a_missing_evaluation_stays_missing():
     assert np.isnan(metrics.average_performance(success, 2)).all()
     assert np.isnan(metrics.forgetting(success, 2)).all()
     assert_allclose(metrics.area(success), 0.5)  # the missing one is outside both own windows
+
+
+def test_a_huge_value_does_not_wipe_out_those_after_it():
+    curve = np.array([1e20, 1.0, 2.0, 3.0, 4.0])
+    assert metrics.smoothed(curve, 5, 3)[3:].tolist() == [2.0, 3.0]
+
+
+def test_half_of_the_episodes_is_not_a_failure_whatever_the_rounding():
+    """Ten rates whose exact mean is 0.5 add up to less in floating point."""
+    rates = [0.1, 0.1, 0.8, 0.6, 0.7, 0.9, 0.0, 0.7, 0.3, 0.8]
+    success = np.array(rates).reshape(1, 1, 10, 1)
+    assert metrics.end_values(success, 10) < 0.5
+    assert metrics.failed_to_learn(success, 10) == 0

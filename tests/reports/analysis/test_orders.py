@@ -47,6 +47,7 @@ def test_a_small_table_by_the_textbook() -> None:
 def test_equal_seeds_and_single_ones() -> None:
     assert order_effect(np.array([[1.0, 1.0], [2.0, 2.0]])).share == 1
     assert np.isnan(order_effect(np.ones((2, 2))).share)
+    assert np.isnan(order_effect(np.full((6, 4), 0.7)).share)  # whose mean is 0.6999999999999998
     alone = order_effect(np.array([[1.0], [2.0]]))
     assert np.isnan(alone.share) and np.isnan(alone.mean_interval).all() and alone.mean == 1.5
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cwbench.reports.analysis import metrics
-from cwbench.reports.analysis.pairs import matrices
+from cwbench.reports.analysis.pairs import PairMatrices, matrices
 from cwbench.reports.analysis.scores import Scores
 
 
@@ -29,3 +29,10 @@ def test_the_counts_the_paper_quotes(pairs: Scores):
     found.values["forgetting"][0, :3] = [0.1, 0.11, -0.2]
     assert list(found.counts().values()) == [2, 1, 1]
     assert found.pairs == 5
+
+
+def test_a_forgetting_of_a_tenth_is_not_above_it():
+    lost = {"first": np.array([[0.3]]), "second": np.array([[0.5]])}
+    found = PairMatrices("", "", lost | {"forgetting": np.array([[0.4 - 0.3]])}, {}, {})
+    assert found.values["forgetting"][0, 0] > 0.1
+    assert set(found.counts().values()) == {0}

@@ -64,3 +64,10 @@ def test_without_intervals_only_the_best_value_is_bold():
     cells = [cell(0.9, np.nan, np.nan), cell(0.89, np.nan, np.nan)]
     assert [bool(c.bold) for c in mark_bold(cells, 1)] == [True, False]
     assert [bool(c.bold) for c in mark_bold(cells, -1)] == [False, True]
+
+
+def test_equal_means_are_both_bold_whatever_their_rounding():
+    means = [np.mean([0.1, 0.2, 0.3]), np.mean([0.3, 0.2, 0.1])]
+    assert means[0] != means[1]
+    cells = mark_bold([Cell(Score(Estimate(float(mean)), 1)) for mean in means], 1)
+    assert all("bootstrap" in one.bold for one in cells)
