@@ -78,13 +78,17 @@ def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def _recovery(scores: Scores, groups: Sequence[Group]) -> Cell:
     """How many drops end before the next switch, and the median time that takes."""
+    depth = scores.score(groups, "drop_depth")
+    if np.isnan(depth.value):  # nothing has ended, or there is no switch
+        return replace(empty_cell(groups), score=depth)
     found = [stability.recoveries(group.complete, scores.window) for group in groups]
-    times = np.concatenate(found) if found else np.array([])
+    times = np.concatenate(found)
     if not len(times):
         return replace(empty_cell(groups), text="no drop")
     middle = float(np.quantile(times, 0.5, method="inverted_cdf"))
-    every = groups[0].protocol.schedule["eval_every"]
-    after = f", {middle * every / 1000:g}k steps" if np.isfinite(middle) else ""
+    schedule = groups[0].protocol.schedule
+    steps = min(middle * schedule["eval_every"], schedule["steps_per_task"])
+    after = f", {steps / 1000:g}k steps" if np.isfinite(middle) else ""
     text = f"{np.isfinite(times).sum()} of {len(times)}{after}"
     return replace(empty_cell(groups), text=text)
 

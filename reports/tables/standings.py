@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import aggregates, names, stability
 from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
-from cwbench.reports.analysis.scores import Score, Scores, one_seed
+from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed
 from cwbench.reports.analysis.setups import main_setups, slots, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
@@ -40,6 +40,7 @@ class Standing:
     setting: Setting
     estimate: Estimate
     runs: Array  # the values of single runs, where there are some
+    seeds: int = 0  # behind an aggregate or a rank
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def aggregate_standings(scores: Scores, family: str, name: str) -> list[Standing
     for setting in settings_of(scores, family):
         if whole := _whole(scores, setting, count):
             estimate = aggregates.aggregate(whole[0], name, scores.level)
-            found.append(Standing(setting, estimate, np.empty(0)))
+            found.append(Standing(setting, estimate, np.empty(0), len(whole[1])))
     return found
 
 
@@ -167,7 +168,7 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
     if len(known) < 2 or not table.size:
         return [], []
     found = [
-        Standing(setting, estimate, np.empty(0))
+        Standing(setting, estimate, np.empty(0), table.shape[2])
         for (setting, _), estimate in zip(
             known, aggregates.rank_estimates(table, scores.level), strict=True
         )
@@ -190,9 +191,10 @@ def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Ce
     for setting in settings_of(scores, family):
         cells = []
         for column in columns:
-            own = [s.estimate for s in column if s.setting.setup == setting.setup]
-            seeds = min(len(group.finished) for group in setting.groups)
-            score = Score(own[0], seeds, one_seed(seeds)) if own else None
+            own = [row for row in column if row.setting.setup == setting.setup]
+            score = nothing("no seed has ended on all sequences")
+            if own:
+                score = Score(own[0].estimate, own[0].seeds, one_seed(own[0].seeds))
             cells.append(replace(empty_cell(setting.groups), score=score))
         yield setting.title, tuple(cells)
 

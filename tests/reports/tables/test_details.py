@@ -39,3 +39,15 @@ def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Pat
     assert end.value < 0.5 and lost.value > 0  # which own windows cannot show
     title = catalog.make(Scores(study, group.protocol), entry).footer["environment"]
     assert "at the last step (v3-last)" in title
+
+
+def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
+    write_results(
+        tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], name="b", upto=0.5
+    )
+    study = build.read(tmp_path)
+    [(_, _, table)] = build.tables_of(study, "cw3-stability")
+    rows = dict(table.blocks[0].rows)
+    assert rows["Fine-tuning"][-1].text == "0 of 4"  # two seeds, two switches, all forgotten
+    assert rows["EWC"][-1].empty and rows["EWC"][-1].why == "no finished run"

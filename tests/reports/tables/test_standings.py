@@ -36,3 +36,18 @@ def test_one_seed_tells_no_ranks_apart(tmp_path: Path):
     study = build.read(tmp_path)
     found, [joined] = rank_standings(Scores(study, study.protocols[0]), "cw3")
     assert len(found) == len(joined) == 3
+
+
+def test_aggregates_and_ranks_count_the_seeds_they_use(tmp_path: Path):
+    """EWC has two of fine-tuning's three seeds: ranks are those of two."""
+    for method, seeds in (("finetuning", [0, 1, 2]), ("ewc", [0, 1])):
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=method
+        )
+    study = build.read(tmp_path)
+    [(_, _, table)] = build.tables_of(study, "cw3-aggregates")
+    found = {
+        title: [cell.score.seeds for cell in cells if cell.score]
+        for title, cells in table.blocks[0].rows
+    }
+    assert found == {"Fine-tuning": [3, 3, 3, 3, 2], "EWC": [2, 2, 2, 2, 2]}
