@@ -231,8 +231,7 @@ def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[tuple[int, str, 
     found = []
     for index, scores in enumerate(scores_of):
         end = f"-{scores.study.slug(scores.protocol)}" if len(scores_of) > 1 else ""
-        for name, _ in figures.plan(scores):
-            found.append((index, name, out / "figures" / f"{name}{end}"))
+        found += [(index, n, out / "figures" / f"{n}{end}") for n in figures.plan(scores)]
     return found
 
 

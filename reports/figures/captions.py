@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from cwbench.reports.analysis import names, plasticity
+from cwbench.reports.analysis import bands, names, plasticity
 from cwbench.reports.analysis.study import Options
+from cwbench.spec.text import counted
 
 BANDS = {
     "interval": "Bands: {level:g} % t intervals over seeds.",
@@ -28,45 +29,48 @@ WHOLE = {  # figures with a panel per family of sequences
     "method keeps and of parameters, with {level:g} % bootstrap intervals.",
     "orders": "Average performance over orders of tasks and seeds; every order is a dot.",
 }
+SMOOTH = f"trailing means of {counted(bands.SMOOTH, 'evaluation')} within a task"
 OF_FAMILY = {  # `FAMILY-NAME`
-    "average": "Average success over all tasks of a sequence. {bands}",
-    "current": "Success in training on the current task. {bands}",
-    "tasks": "Success on each task while the sequence is learned; means over seeds.",
-    "matrices": "Success on each task (across) after training up to each task (down); means over "
-    "seeds.",
+    "average": f"Average success over all tasks of a sequence, {SMOOTH}. {{bands}}",
+    "current": f"Success in training on the current task, {SMOOTH}. {{bands}}",
+    "tasks": f"Success on each task while the sequence is learned, {SMOOTH}; means over seeds.",
+    "matrices": "Success on each task (across) after training up to each task (down): end values, "
+    "means over seeds.",
     "metrics": "Other metrics with {level:g} % bootstrap intervals; every run is a dot.",
+}
+OF_METHOD = {  # what names of single methods' figures start with
+    "pairs-": "Pairs of tasks: success on both tasks at the end, and forgetting of the first; "
+    "means over seeds. Darker is worse.",
+    "tuning-": "Settings tried by cwbench tune: mean area under the average curve with 90 % t "
+    "intervals over runs, the chosen setting on top.",
 }
 
 
 def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
-    """A sentence or two; the name in words for figures of single methods.
-
-    `title` says what a family of sequences is called.
-    """
+    """A sentence or two. `title` says what a family of sequences is called."""
     level = 100 * options.level
-    bands = BANDS[options.band].format(level=level)
-    text, family = WHOLE.get(name, ""), ""
-    if not text:
-        family, _, kind = name.partition("-")
-        text = OF_FAMILY.get(kind, "") or _curve(kind)
-    if not text:
-        return name.replace("-", " ").replace("_", " ")
-    where = f"{title(family)}. " if family else ""
-    return where + text.format(level=level, bands=bands)
+    band = BANDS[options.band].format(level=level)
+    whole = WHOLE.get(name) or next((t for s, t in OF_METHOD.items() if name.startswith(s)), "")
+    if whole:
+        return whole.format(level=level, bands=band)
+    family, _, kind = name.partition("-")
+    text = OF_FAMILY.get(kind) or _curve(kind)
+    return f"{title(family)}. {text.format(level=level, bands=band)}"
 
 
 def _curve(kind: str) -> str:
-    """Of a statistic of training or a plasticity diagnostic."""
+    """Of several settings, of a statistic of training or of a plasticity diagnostic."""
+    if kind.startswith("ablation-"):
+        return f"Average success with several settings of one method, {SMOOTH}. {{bands}}"
     for name, title in names.STATISTICS.items():
         if kind.startswith(start := name.replace("_", "-")):
             other = " of methods with values on another scale" if kind != start else ""
-            return f"{_capital(title)}{other} while training. {{bands}}"
-    for name, quantity in plasticity.QUANTITIES.items():
-        if kind.startswith(start := name.replace("_", "-")):
-            network = kind.removeprefix(start).removeprefix("-")
-            of = f" of the {network}" if network else ""
-            return f"{_capital(quantity.title)}{of} at evaluations. {{bands}}"
-    return ""
+            return f"{_capital(title)}{other} while training, {SMOOTH}. {{bands}}"
+    start = next(name for name in plasticity.QUANTITIES if kind.startswith(name.replace("_", "-")))
+    network = kind.removeprefix(start.replace("_", "-")).removeprefix("-")
+    of = f" of the {network}" if network else ""
+    title = _capital(plasticity.QUANTITIES[start].title)
+    return f"{title}{of} at evaluations, {SMOOTH}. {{bands}}"
 
 
 def _capital(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 import matplotlib
@@ -242,8 +243,17 @@ def _logged(setups: Setups) -> Iterator[tuple[str, Setups, Callable[[Group], Arr
             yield slug if number == 1 else f"{slug}-{number}", part, runs_of, label
 
 
-def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
+def plan(scores: Scores) -> dict[str, Callable[[], Figure]]:
     """Name and maker of every figure that a protocol's runs can fill."""
+    found: dict[str, Callable[[], Figure]] = {}
+    for name, make in _figures(scores):
+        candidates = chain([name], (f"{name}-{number}" for number in count(2)))
+        found[next(one for one in candidates if one not in found)] = make  # labels may be equal
+    return found
+
+
+def _figures(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """As above; two settings of one label have figures of one name."""
     study, protocol = scores.study, scores.protocol
     present = [family for family in FAMILIES if study.of(protocol, family)]
     for groups in by_matrix(study.of(protocol, "pairs")).values():
@@ -288,6 +298,6 @@ def plan(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
     """One figure, each of SUFFIXES a file; `file` has none. Each takes a drawing of its own."""
     with matplotlib.rc_context(STYLE | {"font.family": families()}):
-        figure = dict(plan(scores))[name]()
+        figure = plan(scores)[name]()
         for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))

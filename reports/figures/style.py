@@ -29,6 +29,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 8,
     "legend.frameon": False,
     "pdf.fonttype": 42,
+    "text.parse_math": False,  # a dollar sign in a method's name is one
     "savefig.dpi": 130,
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cwbench.reports.analysis import names, stability
+from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
@@ -30,6 +30,7 @@ MORE = (
     "area_gain",
     "negative_transfer",
 )
+BOLD = "Bold: may be the best, intervals considered."
 SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 
@@ -47,9 +48,8 @@ class Entry:
 
 def _brackets(scores: Scores) -> str:
     return (
-        f"In brackets: {100 * scores.level:g} % intervals over seeds. Bold: may be the best, "
-        "intervals considered. A dash means that no number exists; a fraction counts the seeds "
-        "that have ended."
+        f"In brackets: {100 * scores.level:g} % intervals over seeds. {BOLD} A dash means that no "
+        "number exists; a fraction counts the seeds that have ended."
     )
 
 
@@ -66,7 +66,11 @@ def entries(scores: Scores) -> Iterator[Entry]:
     if "other" in present:
         yield _stacked(scores, "other")
     if "pairs" in present:
-        caption = "Averages and counts of the pair matrices."
+        caption = (
+            "Pairs of tasks: means over all pairs of success on both tasks at the end and of "
+            f"forgetting of the first, in brackets {100 * scores.level:g} % intervals over seeds; "
+            "and in how many pairs the mean over seeds is 0, above 0 and below 0.5, or above 0.1."
+        )
         yield Entry("pairs", "headline", ("pairs",), caption, partial(details.pair_summary, scores))
     for family in SEQUENCES:
         if family in present:
@@ -106,7 +110,7 @@ def _orders(scores: Scores) -> Iterator[Entry]:
 def _tuning(scores: Scores) -> Iterator[Entry]:
     if tuning.records(scores):
         caption = (
-            "Settings tried by `cwbench tune`, the chosen one first: mean area under the average "
+            "Settings tried by cwbench tune, the chosen one first: mean area under the average "
             "curve over the sequences named, in brackets 90 % t intervals over runs. On these "
             "sequences the chosen setting is not tested."
         )
@@ -239,13 +243,19 @@ def _pairwise(scores: Scores, family: str) -> Details:
     title, found = scores.title(family), Details()
     groups = scores.study.of(scores.protocol, family)
     most = max(len(group.finished) for group in groups) or 1
+    exact = (
+        f"exact; with {most} seeds it cannot go below {2.0 ** (1 - most):.4g}"
+        if most <= comparison.EXACT_SEEDS
+        else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns beyond"
+    )
     for metric in names.HEADLINE:
         found[f"comparison-{metric.split('_')[-1]}"] = (
             f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
-            f"on {title}. The sign-flip test is exact; with {most} seeds it cannot go below "
-            f"{2.0 ** (1 - most):.4g}. Holm: adjusted for the number of pairs in this table. "
-            "P(better): chance that a run of the method named first beats one of the other. Last "
-            f"column: seeds for a power of 0.8 to see a difference of {comparisons.DIFFERENCE:g}.",
+            f"on {title}. The sign-flip test is {exact}. Holm: adjusted for the number of pairs in "
+            "this table. P(better): chance that a run of the method named first beats one of the "
+            "other. Last column: seeds that a paired t test at level "
+            f"{1 - scores.level:.2g} needs to see a difference of {comparisons.DIFFERENCE:g} with "
+            "a power of 0.8, at the spread seen.",
             partial(comparisons.comparisons, scores, family, metric),
         )
     return found
@@ -254,10 +264,13 @@ def _pairwise(scores: Scores, family: str) -> Details:
 def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
     groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
+    blocks = entry.blocks()
+    bold = any(cell.bold for block in blocks for _, row in block.rows for cell in row)
+    said = f"{entry.caption} {BOLD}" if bold and BOLD not in entry.caption else entry.caption
     table = Table(
         entry.name,
-        entry.caption,
-        entry.blocks(),
+        said,
+        blocks,
         section=entry.section,
         level=scores.level,
         brackets=entry.brackets,
@@ -301,4 +314,4 @@ def _environment(scores: Scores, versions: Mapping[str, str]) -> str:
         return ", ".join([f"environment {suite}", horizon, *used, "score by the tasks' own rules"])
     text = f"environment {env.get('obs', '?')}, reward {env.get('reward', '?')}, {horizon}"
     success = f"success by {SUCCESS_TITLES[scores.study.success_of(scores.protocol)]}"
-    return ", ".join([text, *packages, success]) if packages else text
+    return ", ".join([text, *packages, success])

@@ -108,5 +108,9 @@ def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ..
         Cell(text=f"{holm:.4f}"),
         Cell(Score(better, count, one_seed(count)), keys=pair.keys),
         Cell(text=str(count)),
-        Cell(text=str(comparison.seeds_needed(DIFFERENCE, spread)) if count > 1 else "-"),
+        Cell(text=_seeds_needed(spread, scores.level) if count > 1 else "-"),
     )
+
+
+def _seeds_needed(spread: float, level: float) -> str:
+    return str(comparison.seeds_needed(DIFFERENCE, spread, level=level))

@@ -17,14 +17,29 @@ _TEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     "[": "{[}",  # a bracket at the start of a row would be an argument of the line break before
     **{sign: "\\" + sign for sign in "&%$#_{}"},
+    **{
+        sign: rf"\ensuremath{{\{name}}}"
+        for sign, name in zip(
+            "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ",
+            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma "
+            "tau upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi "
+            "Omega".split(),
+            strict=True,
+        )
+    },
 }
+LATIN = 0x180  # characters below and a few others are known to pdflatex
 
 
 def tex(text: str) -> str:
-    """Any text as LaTeX."""
-    return "".join(_TEX.get(sign, sign) for sign in text)
+    """Any text as LaTeX; a character that pdflatex does not know by its number."""
+    return "".join(
+        _TEX.get(sign) or (sign if ord(sign) < LATIN or sign in "–—…→" else f"(U+{ord(sign):04X})")
+        for sign in text
+    )
 
 
 def number(value: float) -> str:
@@ -157,7 +172,7 @@ def markdown_cell(cell: Cell, interval: str) -> str:
     if cell.text:
         return plain(cell.text)
     if cell.empty:
-        return f"({cell.why})" if cell.why else ""
+        return f"({plain(cell.why)})" if cell.why else ""
     value = f"**{number(cell.value)}**" if interval in cell.bold else number(cell.value)
     low, high = ends(cell, interval)
     text = value if np.isnan(low) else f"{value} [{number(low)}, {number(high)}]"

@@ -328,7 +328,8 @@ def pair_averages(scores: Scores) -> tuple[Block, ...]:
             metric = "forgetting" if quantity == "forgetting" else "performance"
             cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
             # The paper gives no interval here: assume that its error equals ours.
-            line.append(with_paper(scores, cell, groups, score, score.estimate.error))
+            error = paper_numbers.with_rounding(score.estimate.error)
+            line.append(with_paper(scores, cell, groups, score, error))
         for key, name in counted.items():
             theirs = quoted.get((method, key))
             ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"

@@ -66,9 +66,12 @@ class Published:
         A percentile bootstrap of n seeds has the spread of s * sqrt((n - 1) / n) / sqrt(n).
         """
         width = (self.high - self.low) / (2 * special.ndtri((1 + LEVEL) / 2))
-        return float(
-            math.hypot(width * math.sqrt(self.seeds / (self.seeds - 1)), ROUNDING / math.sqrt(3))
-        )
+        return with_rounding(width * math.sqrt(self.seeds / (self.seeds - 1)))
+
+
+def with_rounding(error: float) -> float:
+    """The standard error of a number that was rounded to two digits."""
+    return math.hypot(error, ROUNDING / math.sqrt(3))
 
 
 def rows(name: str) -> list[dict[str, str]]:

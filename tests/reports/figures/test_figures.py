@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from numpy.testing import assert_allclose
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
@@ -71,3 +72,22 @@ def test_a_method_keeps_its_colour(triplets: Path):
     setups = main_setups(study.of(study.protocols[0], "cw3"))
     alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
     assert slots(alone) == [slots(setups)[-1]]
+
+
+def test_settings_of_one_label_have_figures_of_their_own(tmp_path: Path):
+    """As after a method's own file was edited: the names of its figures would be equal."""
+    settings = [small("ewc"), small("ewc", coef=1.0)]
+    write_results(tmp_path, sequence_names=["pair-0-1"], settings=settings, seeds=[0])
+    [file] = tmp_path.glob("experiments/*.json")
+    file.write_text(file.read_text().replace("ewc coef=1", "ewc"))
+    study = build.read(tmp_path)
+    assert [group.label for group in study.groups] == ["ewc", "ewc"]
+    plan = figures.plan(Scores(study, study.protocols[0]))
+    assert list(plan) == ["pairs-ewc", "pairs-ewc-2"]
+
+
+def test_a_dollar_sign_in_a_name_is_one():
+    with matplotlib.rc_context(style.STYLE):
+        figure = style.nothing("coef=$\\x$")
+        FigureCanvasAgg(figure).draw()  # an error if it were mathematics
+        assert not figure.axes[0].texts[0].get_parse_math()

@@ -38,7 +38,7 @@ def test_aggregates_and_ranks_are_those_of_the_table(scores: Scores):
 
 def test_every_figure_is_as_wide_as_a_column_or_the_text(scores: Scores):
     """Printed in their own size, fonts keep theirs."""
-    for name, make in figures.plan(scores):
+    for name, make in figures.plan(scores).items():
         width = make().get_size_inches()[0]
         assert width <= style.TEXT_WIDTH + 0.01, (name, width)
 

@@ -107,3 +107,10 @@ def test_a_verdict_is_a_second_line_in_latex() -> None:
     expected = r"\shortstack{0.30 / 0.33 {[}0.31, 0.37]\\protocol differs}"
     assert formats.latex_cell(cell, "t") == expected
     assert formats.latex_cell(Cell(text="3 of 3"), "t") == "3 of 3"
+
+
+def test_latex_knows_every_character():
+    assert (
+        formats.tex("λ=1|Δ 方") == r"\ensuremath{\lambda}=1\textbar{}\ensuremath{\Delta} (U+65B9)"
+    )
+    assert formats.tex("é – ü") == "é – ü"
