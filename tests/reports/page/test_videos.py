@@ -50,8 +50,12 @@ def test_a_film_of_a_policy_plays_on_the_page(toy_run: Any, tmp_path: Path):
         page.set_default_timeout(60_000)
         page.goto(page_file.as_uri())
         shown = page.locator("#videos video")
-        shown.evaluate("video => video.play()")
-        page.wait_for_function("document.querySelector('#videos video').currentTime > 0")
+        # Not wait_for_function: after its first look it needs eval, which the page forbids.
+        shown.evaluate(
+            "video => new Promise((done, failed) => {"
+            " video.ontimeupdate = () => video.currentTime > 0 && done();"
+            " setTimeout(failed, 60000); video.play(); })"
+        )
         assert shown.evaluate("video => [video.videoWidth, video.error]") == [video.SIZE[0], None]
         page.locator("#videos a").click()
         playwright.expect(page.locator("dialog")).to_be_visible()
