@@ -62,11 +62,7 @@ class PackNet(Method[PackNetConfig]):
         updates = self.config.retrain_updates
         if updates is None:
             updates = self.trainer.schedule.steps_per_task // 10
-        every = self.config.retrain_log_every
-        for start in range(0, updates, every or max(updates, 1)):
-            if every:
-                self.trainer.log_retraining(start)
-            self.trainer.retrain(min(every or updates, updates - start))
+        self.trainer.retrain(updates, log_every=self.config.retrain_log_every)
 
     def policy_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor as the task left it: weights that a later one trains were zero then."""

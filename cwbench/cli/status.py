@@ -12,6 +12,7 @@ import click
 from cwbench.cli.console import show
 from cwbench.cli.folders import PATH, existing
 from cwbench.spec.failure import located
+from cwbench.spec.text import at_task_end
 
 
 @click.command()
@@ -96,6 +97,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     if segment.state == "running":
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(segment.since))
         note = f"on {segment.owner}" + (f" since {moment}" if segment.since else "")
+        note = f"{at_task_end(segment.retraining)}, {note}" if segment.retraining else note
     elif segment.error:
         note = located(segment.error)
     elif segment.state == "stopped":

@@ -31,6 +31,8 @@ from cwbench.store import checkpoint, files
 from cwbench.store.integrity import TABLES
 from cwbench.store.results import RETRAINING, Store
 
+TELL_SECONDS = 10.0  # between records of how far a method's retraining is
+
 
 class Fleet:
     def __init__(
@@ -82,6 +84,8 @@ class Fleet:
         self.abandoned = self._closed = self._due = False  # due: an evaluation
         self.collecting = False  # a chunk has been asked for
         self.settled = False  # past its first updates in this process, which compile
+        self.retraining: tuple[int, int] | None = None  # updates made and asked for
+        self._tell_again = 0.0  # when to say how far retraining is
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._begin(check_stop)
@@ -266,13 +270,27 @@ class Fleet:
         self.state.acting.append(self.flat_policy(self.position))
         self._due = milestone.evaluate and not self.finished
 
-    def end_task(self) -> None:
-        """The method's turn at the end of the task; the last evaluation begins."""
+    def end_task(self, tell: Callable[["Fleet"], None] = lambda fleet: None) -> None:
+        """The method's turn at the end of the task; the last evaluation begins.
+
+        `tell` is called now and then while the method retrains.
+        """
         for folder in self.folders:
             folder.truncate(RETRAINING, 0)  # of an attempt that was interrupted
+        self.trainer.check_stop = partial(self._retraining, self.trainer.check_stop, tell)
         self.method.end_task(self.position)
+        self.retraining = None
         self.evaluate()
         self.ended = True
+
+    def _retraining(self, check_stop: Callable[[], None], tell: Callable[["Fleet"], None]) -> None:
+        """Between updates at the task's end."""
+        check_stop()
+        self.retraining = self.trainer.retraining
+        if self.retraining and time.monotonic() >= self._tell_again:
+            self._tell_again = time.monotonic() + TELL_SECONDS
+            self.records.set_retraining(self.retraining)
+            tell(self)
 
     def finish(self) -> None:
         """After the last evaluation: write what children need."""

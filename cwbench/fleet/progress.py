@@ -13,10 +13,10 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.fleet import Fleet
-from cwbench.planning.fleet_time import Left
+from cwbench.planning.fleet_time import Ended, Left
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
-from cwbench.spec.text import counted, duration
+from cwbench.spec.text import at_task_end, counted, duration
 
 LINE_SECONDS = 30.0
 MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at most
@@ -33,6 +33,7 @@ class Row:
     steps: int  # of each run in the whole task
     successes: Sequence[float] = ()  # latest success rates of those runs that have one
     speed: float | None = None  # steps per second, all runs together
+    retraining: tuple[int, int] | None = None  # updates at the task's end: made, asked for
 
     @property
     def success(self) -> str:
@@ -45,11 +46,9 @@ class Row:
 
     @property
     def left(self) -> str:
-        return time_left((self.steps - self.step) * self.runs, self.speed)
-
-
-def time_left(steps: int, speed: float | None) -> str:
-    return duration(steps / speed) if speed else "-"
+        if self.retraining or not self.speed:
+            return "-"
+        return duration((self.steps - self.step) * self.runs / self.speed)
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ class Elsewhere:
 
     rows: Sequence[Row] = ()  # of fleets under way
     left: Left = field(default_factory=dict)
+    ended: Ended = field(default_factory=dict)
     settled: bool = False  # they are past their first updates, which compile
 
 
@@ -153,6 +153,17 @@ class Progress(Quiet):
                     del left[segment.id]
         return left
 
+    def ended(self) -> Ended:
+        """The share of its retraining that each segment has behind it."""
+        if self._look is not None:
+            return self._look().ended
+        return {
+            segment.id: fleet.retraining[0] / fleet.retraining[1]
+            for fleet in self.fleets
+            if fleet.retraining
+            for segment in fleet.segments
+        }
+
     def wait(self, segments: int) -> None:
         self.caption = (
             f"waiting for {counted(segments, 'segment')} that other processes are training"
@@ -178,6 +189,7 @@ class Progress(Quiet):
             fleet.steps,
             [success for success in successes if success is not None],
             self._speeds[id(fleet)].value,
+            fleet.retraining,
         )
 
     def steps(self) -> tuple[int, int]:
@@ -201,7 +213,7 @@ class Progress(Quiet):
         now = time.monotonic()
         if self._look is not None and self._look().settled and not self.forecast.measures:
             self.forecast.start(now, self.left())
-        return self.forecast.seconds(now, self.left())
+        return self.forecast.seconds(now, self.left(), self.ended())
 
     def _repeat(self, seconds: float, action: Callable[[], None]) -> None:
         """In a thread, because a launcher waits in the main one."""
@@ -249,8 +261,9 @@ class Lines(Progress):
 
     def _print_row(self, row: Row) -> None:
         success = f"success {row.success}" if row.successes else "no evaluation yet"
+        where = at_task_end(row.retraining) if row.retraining else f"step {row.step}/{row.steps}"
         self._print(
-            f"{row.method} task {row.task}: step {row.step}/{row.steps}, "
+            f"{row.method} task {row.task}: {where}, "
             f"{counted(row.runs, 'run')}, {success}; {self.summary()}"
         )
 
@@ -286,7 +299,7 @@ class Screen(Progress):
                 row.method,
                 row.task,
                 str(row.runs),
-                f"{row.step:,}/{row.steps:,}",
+                at_task_end(row.retraining) if row.retraining else f"{row.step:,}/{row.steps:,}",
                 row.success,
                 f"{row.speed:,.0f}" if row.speed else "-",
                 row.left,
@@ -334,8 +347,9 @@ class NotebookBar(Progress):
         self._handle.update(self._content(), raw=True)
 
     def _content(self) -> dict[str, str]:
-        text, (made, total) = self.summary(), self.steps()
-        text = f"{text}; {self.caption}" if self.caption else text
+        made, total = self.steps()
+        ends = [at_task_end(row.retraining) for row in self.rows() if row.retraining]
+        text = "; ".join(filter(None, (self.summary(), *ends, self.caption)))
         bar = f'<progress value="{made}" max="{max(total, 1)}"></progress>'
         return {"text/plain": text, "text/html": f"{bar} {text}"}
 

@@ -32,7 +32,7 @@ class Records:
             earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
             sessions = [*earlier, self.state.step]
             steps = {"step": self.state.step, "steps": self.segments[0].steps}
-            folder.set_status("running", **steps, sessions=sessions, **began)
+            folder.set_status("running", **steps, sessions=sessions, retraining=[], **began)
 
     def add_evaluation(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""
@@ -61,6 +61,13 @@ class Records:
         self.folders[run].append(RETRAINING, RETRAINING_COLUMNS, rows)
         self.state.runs[run].counts.eval_steps += sum(result.steps for result in results)
 
+    def set_retraining(self, updates: tuple[int, int]) -> None:
+        """How many updates have been made at the task's end, of how many."""
+        for run, state in enumerate(self.state.runs):
+            self.set_status(
+                run, "diverged" if state.diverged else "running", retraining=list(updates)
+            )
+
     def add_training_row(self) -> None:
         """What was logged since the last row, for every run."""
         means = self.trainer.statistics.take()
@@ -86,6 +93,7 @@ class Records:
 
     def set_status(self, run: int, state: str, message: str = "", **further: Any) -> None:
         count = self.state.runs[run].counts
+        retrained = self.trainer.retrain_updates + (self.trainer.retraining or (0, 0))[0]
         if state == "diverged":
             message = f"weights are not finite at step {self.state.step}"
         self.folders[run].set_status(
@@ -102,11 +110,11 @@ class Records:
                 "selection_steps": count.selection_steps,
                 "extra_steps": count.extra_steps,
                 "unstable_episodes": count.unstable_episodes,
-                "updates": self.trainer.updates - self.trainer.retrain_updates,
-                "retrain_updates": self.trainer.retrain_updates,
+                "updates": self.trainer.updates - retrained,
+                "retrain_updates": retrained,
                 "replay_bytes": self.trainer.replay.bytes // len(self.segments),
                 "method_bytes": count.method_bytes,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
-            **further,
+            **{"retraining": [], **further},
         )

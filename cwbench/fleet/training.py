@@ -72,7 +72,7 @@ class Training:
     def _end(self, fleet: Fleet) -> bool:
         """Two turns: others take theirs while the last evaluation is under way."""
         if not fleet.ended:
-            fleet.end_task()
+            fleet.end_task(self.progress.advance)
             return True
         fleet.finish()
         self.progress.advance(fleet)

@@ -20,11 +20,13 @@ def look_at(store: Store, forecast: Forecast) -> Elsewhere:
     left = forecast.steps_left(
         {key: segments[key].steps - status.get("step", 0) for key, status in found.items()}
     )
+    retraining = {key: status["retraining"] for key, status in found.items() if _retrains(status)}
     under_way = [status for status in found.values() if status["state"] == "running"]
     rows = [_row(fleet, [found[segment.id] for segment in fleet]) for fleet in forecast.fleets]
     return Elsewhere(
         [row for row in rows if row is not None],
         {key: steps for key, steps in left.items() if found[key]["state"] != "done"},
+        {key: made / asked for key, (made, asked) in retraining.items()},
         settled=bool(under_way) and all(map(_settled, under_way)),
     )
 
@@ -43,7 +45,12 @@ def _row(fleet: Sequence[Segment], found: Sequence[Status]) -> Row | None:
         first.steps,
         [s["success"] for s in found if s.get("success") is not None],
         sum(filter(None, map(_speed, found))) or None,
+        next((tuple(status["retraining"]) for status in found if _retrains(status)), None),
     )
+
+
+def _retrains(status: Status) -> bool:
+    return bool(status["state"] == "running" and status.get("retraining"))
 
 
 def _settled(status: Status) -> bool:
@@ -53,7 +60,7 @@ def _settled(status: Status) -> bool:
 
 def _speed(status: Status) -> float | None:
     """Steps per second of a run that is being trained, since its process began with it."""
-    if status["state"] != "running" or "started" not in status:
+    if status["state"] != "running" or "started" not in status or _retrains(status):
         return None
     seconds = status["updated"] - status["started"]
     steps = status["step"] - status["started_step"]

@@ -72,6 +72,7 @@ class Trainer(Parameters):
         self.updates = 0  # of this segment, retraining included
         self.moving: Collection[str] = GROUPS  # what the current update moves
         self.retrain_updates = 0
+        self._retrains: range | None = None  # updates, while a method retrains
         self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
         self._process_updates = 0  # updates in this process
         self.statistics = RunningMeans(self.runs, device)
@@ -155,14 +156,31 @@ class Trainer(Parameters):
         left, interval = end - self.updates, self.method.interval
         return min(left, interval - self.updates % interval) if interval else left
 
-    def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
-        """Updates that a method makes at a task's end, SAC's or its own; counted apart."""
-        if update is None:
-            self.recapture()
-            self.train(updates)
-        else:
-            self._repeat(update, updates)
+    def retrain(
+        self, updates: int, update: Callable[[], None] | None = None, *, log_every: int = 0
+    ) -> None:
+        """Updates that a method makes at a task's end, SAC's or its own; counted apart.
+
+        Before the first, and after every `log_every` of them, all tasks are evaluated.
+        """
+        self._retrains = range(self.updates, self.updates + updates)
+        for start in range(0, updates, log_every or max(updates, 1)):
+            count = min(log_every or updates, updates - start)
+            if log_every:
+                self.log_retraining(start)
+            if update is None:
+                self.recapture()
+                self.train(count)
+            else:
+                self._repeat(update, count)
         self.retrain_updates += updates
+        self._retrains = None
+
+    @property
+    def retraining(self) -> tuple[int, int] | None:
+        """Updates made and asked for, while a method retrains."""
+        asked = self._retrains
+        return None if asked is None else (self.updates - asked.start, len(asked))
 
     def _repeat(self, update: Callable[[], None], updates: int) -> None:
         cuda = self.device.type == "cuda"

@@ -12,6 +12,8 @@ FULL_DEVICE = 50
 Fleets = Sequence[Sequence[Segment]]
 Left = Mapping[str, int]  # segment id -> steps still to do; without finished segments
 
+Ended = Mapping[str, float]  # segment id -> share of its task's end that is over
+
 
 @dataclass(frozen=True)
 class Parallelism:
@@ -112,11 +114,15 @@ def steps_left(fleets: Fleets, needs: Sequence[FleetNeeds], resumed: Left) -> di
 
 
 def planned_seconds(
-    fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism, left: Left
+    fleets: Fleets,
+    needs: Sequence[FleetNeeds],
+    parallel: Parallelism,
+    left: Left,
+    ended: Ended | None = None,
 ) -> float:
     """Of what is left of fleets."""
     rest = [
-        (fleet, _rest(fleet, one, left))
+        (fleet, _rest(fleet, one, left, ended or {}))
         for fleet, one in zip(fleets, needs, strict=True)
         if any(segment.id in left for segment in fleet)
     ]
@@ -124,15 +130,16 @@ def planned_seconds(
     return seconds([fleet for fleet, _ in rest], [one for _, one in rest], parallel)
 
 
-def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left) -> FleetNeeds:
+def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left, ended: Ended) -> FleetNeeds:
     """A fleet's mean share; the end of its task comes after the last step."""
     steps = [left[segment.id] for segment in fleet if segment.id in left]
+    ends = [1 - ended.get(segment.id, 0.0) for segment in fleet if segment.id in left]
     share = sum(steps) / needs.steps
     return replace(
         needs,
         update_seconds=share * needs.update_seconds,
         collect_seconds=share * needs.collect_seconds,
         pool_seconds=share * needs.pool_seconds,
-        end_seconds=needs.end_seconds * len(steps) / len(fleet),
+        end_seconds=needs.end_seconds * sum(ends) / len(fleet),
         start_seconds=needs.start_seconds if sum(steps) == needs.steps else 0.0,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cwbench.planning.fleet_time import (
+    Ended,
     FleetNeeds,
     Fleets,
     Left,
@@ -43,9 +44,9 @@ class Forecast:
         """Of every segment, where some have begun."""
         return steps_left(self.fleets, self.needs, resumed)
 
-    def planned(self, left: Left) -> float:
+    def planned(self, left: Left, ended: Ended | None = None) -> float:
         """Seconds that the rest takes according to the plan."""
-        return planned_seconds(self.fleets, self.needs, self.parallel, left)
+        return planned_seconds(self.fleets, self.needs, self.parallel, left, ended)
 
     @property
     def measures(self) -> bool:
@@ -55,9 +56,9 @@ class Forecast:
         """Measure from here on; earlier time, such as that of compilation, says nothing."""
         self._start = now, self.planned(left)
 
-    def seconds(self, now: float, left: Left) -> float | None:
+    def seconds(self, now: float, left: Left, ended: Ended | None = None) -> float | None:
         """Time left: as planned at first, then more and more as measured. None if unknown."""
-        planned = self.planned(left)
+        planned = self.planned(left, ended)
         if self._start is None:
             return planned if self.trust else None
         took, was_due = now - self._start[0], self._start[1] - planned

@@ -127,7 +127,9 @@ class Rehearsal(Trainer):
         self.selection_episodes = len(heads) * episodes
         return torch.zeros(self.runs, len(heads), device=self.device)
 
-    def retrain(self, updates: int, update: Callable[[], None] | None = None) -> None:
+    def retrain(
+        self, updates: int, update: Callable[[], None] | None = None, *, log_every: int = 0
+    ) -> None:
         end = self.task_end
         end.updates += updates
         if update is None:

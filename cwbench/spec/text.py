@@ -1,9 +1,17 @@
 """Text for people."""
 
+from collections.abc import Sequence
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 run`, `3 runs`, `1,000 runs`; `many` where it is more than an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def at_task_end(updates: Sequence[int]) -> str:
+    """How many updates of how many a method has made there."""
+    made, asked = updates
+    return f"at the task's end, {made:,} of {asked:,} updates"
 
 
 def duration(seconds: float) -> str:

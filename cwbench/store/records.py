@@ -10,7 +10,14 @@ from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged
 
 STATUS_KEYS = {"state": str}
-STATUS_TYPES = {"step": int, "message": str, "checksums": dict, "sessions": list, "resources": dict}
+STATUS_TYPES = {
+    "step": int,
+    "message": str,
+    "checksums": dict,
+    "sessions": list,
+    "resources": dict,
+    "retraining": list,
+}
 _GROUPS = ("method_options", "sac", "network", "env", "schedule")
 SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
     "schema": int,

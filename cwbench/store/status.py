@@ -1,7 +1,7 @@
 """What the segments of a results folder are doing, from their records, states and claims."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class SegmentStatus:
     since: float | None = None  # when its owner began
     steps_per_second: float | None = None
     waits_for: str | None = None  # a parent that is not done
+    retraining: Sequence[int] | None = None  # updates at the task's end: made, asked for
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
     elif state in ("pending", "running"):
         state = "stopped" if step or state == "running" else "waiting"
     since = found.get("started") if state == "running" else None
+    retraining = found.get("retraining") if state == "running" else None
     return replace(
         status,
         state=state,
@@ -120,7 +122,8 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
         error=found.get("error"),
         owner=f"{owner['host']}:{owner['pid']}" if owner and state == "running" else "",
         since=since,
-        steps_per_second=_speed(found) if since else None,
+        steps_per_second=_speed(found) if since and not retraining else None,
+        retraining=retraining,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.study import Study
-from cwbench.spec.text import counted, duration
+from cwbench.spec.text import at_task_end, counted, duration
 from cwbench.store.claims import owner
 from cwbench.store.results import SegmentFolder
 
@@ -64,14 +64,15 @@ def speed(status: Mapping[str, Any]) -> float:
 def _row(name: str, records: Sequence[Record], success: Mapping[str, float]) -> str:
     states = [record["status"] for record in records]
     step, steps = (min(int(state.get(key, 0)) for state in states) for key in ("step", "steps"))
-    pace = min(map(speed, states))
+    retraining = next((state["retraining"] for state in states if state.get("retraining")), None)
+    pace = 0.0 if retraining else min(map(speed, states))
     known = [success[record["id"]] for record in records if record["id"] in success]
     latest = max(float(state.get("updated", 0)) for state in states)
     cells = (
         ", ".join(sorted({str(record["method"]) for record in records})),
         str(len(records)),
         ", ".join(sorted({record["tasks"][-1] for record in records})),
-        f"{step:,} of {steps:,}",
+        at_task_end(retraining) if retraining else f"{step:,} of {steps:,}",
         f"{sum(map(speed, states)):,.0f}" if pace else "–",
         duration((steps - step) / pace) if pace else "–",
         f"{np.mean(known):.2f}" if known else "–",

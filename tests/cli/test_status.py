@@ -83,6 +83,9 @@ def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: An
         assert found["experiments"][0]["counts"]["running"] == 1
         main(["status", str(tmp_path)])
         assert f"on {platform.node()}:{os.getpid()} since 20" in capsys.readouterr().out
+        folder.set_status("running", retraining=[2500, 10_000])
+        main(["status", str(tmp_path)])
+        assert "at the task's end, 2,500 of 10,000 updates, on" in capsys.readouterr().out
     assert folder.state == "running" and states(tmp_path) == ["done", "stopped", "waiting"]
 
 

@@ -47,6 +47,7 @@ def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.
         runs=2,
         position=1,
         settled=True,
+        retraining=None,
         ended=False,
         setup=SimpleNamespace(method=method),
         segments=segments,
@@ -216,6 +217,27 @@ def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> No
     assert ["packnet", "1 a", "2", "0/500", "0.25", "20", "50 s"] in rows
     # 450 s * (100 + 60) / (50 + 60), between what was planned and the 900 s to come
     assert rows[0] == ["1,000 of 2,000 steps, 20 steps/s, about 10 min 55 s left"]
+
+
+def test_retraining_is_shown_and_shortens_the_time_left(clock: list[float]) -> None:
+    """100 s of steps and 300 s of updates at the task's end, as planned."""
+    text = io.StringIO()
+    fleet = make_fleet(1000)
+    needs = FleetNeeds(2000, 0, 0, 0, 0, 100.0, 0.0, 0.0, end_seconds=300.0)
+    plan = Forecast([fleet.segments], [needs], Parallelism())
+    lines = Lines(plan, Console(file=text))
+    lines.begin([fleet])
+    lines.advance(fleet)
+    clock[0], fleet.step = 100.0, 1000
+    for clock[0], made in ((100.0, 0), (175.0, 25_000), (250.0, 50_000)):
+        fleet.retraining = made, 100_000
+        lines.advance(fleet)
+    *_, before, last = text.getvalue().splitlines()
+    assert "ewc task 2 (2 tasks): at the task's end, 25,000 of 100,000 updates, 2 runs" in before
+    assert before.endswith("2,000 of 2,000 steps, about 3 min 45 s left")
+    assert last.endswith("2,000 of 2,000 steps, about 2 min 30 s left")
+    [row] = lines.rows()
+    assert row.left == "-"
 
 
 def test_steps_that_an_expert_made_are_not_counted(clock: list[float]) -> None:

@@ -74,6 +74,17 @@ def test_a_diverged_run_says_at_which_step(records: Records) -> None:
     assert status["resources"]["updates"] == 0 and records.folders[1].state == "pending"
 
 
+def test_retraining_is_recorded_until_something_else_is(records: Records) -> None:
+    folder = records.folders[1]
+    records.set_retraining((35, 100))
+    assert folder.status()["state"] == "running" and folder.status()["retraining"] == [35, 100]
+    records.begin_session()  # the process was killed
+    assert folder.status()["retraining"] == []
+    records.set_retraining((35, 100))
+    records.set_status(1, "done")
+    assert folder.status()["retraining"] == []
+
+
 def test_sessions_are_listed_by_their_first_steps(records: Records) -> None:
     """Also after those of version 0.1, which had another name for them."""
     folder = records.folders[0]

@@ -1,12 +1,16 @@
 """Fleets side by side in one process: the same numbers, and each its own fate."""
 
+import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from cwbench.experiment import toy
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.training import lowest_free
@@ -108,6 +112,29 @@ def test_an_error_in_an_environment_ends_its_own_fleet_only(
     _, _, outcome = toy_run(tmp_path, *both, tasks=("reach-0-1", "reach-2-x"), side_by_side=2)
     assert outcome.trained == 1  # EWC's first task, while fine-tuning's second fails
     assert len(outcome.failed) == 2
+
+
+def test_retraining_is_told_while_it_lasts(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To whoever shows progress and in the status file; at once, and then every second update."""
+    told: list[Any] = []
+
+    def advance(self: Any, fleet: Any) -> None:
+        if fleet.retraining:
+            status = fleet.folders[0].status()
+            told.append((*fleet.retraining, status["retraining"], status["resources"]["updates"]))
+
+    ticks = itertools.count(0.0, 1.0)
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), time=time.time)
+    monkeypatch.setattr("cwbench.fleet.fleet.time", clock)
+    monkeypatch.setattr("cwbench.fleet.fleet.TELL_SECONDS", 1.5)
+    monkeypatch.setattr(toy.StopAfter, "advance", advance)
+    options = {"retrain_updates": 6}
+    store, plan, _ = toy_run(tmp_path, "packnet", tasks=TASKS[:2], options=options)
+    used = store.folder(plan.segments[0]).status()["resources"]
+    assert used["retrain_updates"] == 6
+    assert told == [(made, 6, [made, 6], used["updates"]) for made in (0, 2, 4)]
 
 
 def test_streams_are_reused() -> None:

@@ -28,6 +28,11 @@ def test_what_others_train_is_read_from_status_files(toy_run: Any, tmp_path: Pat
     assert look_at(store, forecast) == Elsewhere([row], left, settled=True)
     store.folder(second[0]).set_status("running", step=30, started_step=30)
     assert not look_at(store, forecast).settled
+    for segment in second:
+        store.folder(segment).set_status("running", step=60, retraining=[25, 100])
+    ends = look_at(store, forecast)
+    assert ends.rows[0].retraining == (25, 100) and ends.rows[0].speed is None
+    assert ends.left == dict.fromkeys(left, 0) and ends.ended == dict.fromkeys(left, 0.25)
 
 
 def test_files_are_read_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,21 @@ from cwbench.spec.transition import Dims
 Make = Callable[..., Trainer]
 
 
+@pytest.mark.parametrize(("log_every", "logged"), [(0, []), (2, [0, 2, 4])])
+def test_retraining_says_how_far_it_is(
+    make_trainer: Make, log_every: int, logged: list[int]
+) -> None:
+    """Five updates of a method's own after three of SAC."""
+    trainer, seen, evaluated = make_trainer([0]), list[Any](), list[int]()
+    trainer.train(3)
+    trainer.check_stop = lambda: seen.append(trainer.retraining)
+    trainer.log_retraining = evaluated.append
+    trainer.retrain(5, lambda: None, log_every=log_every)
+    assert seen == [(made, 5) for made in range(5)] and evaluated == logged
+    assert trainer.retraining is None
+    assert (trainer.updates, trainer.retrain_updates) == (8, 5)
+
+
 class PlainNet(nn.Module):
     """One network of one run with one head, from torch's own layers."""
 

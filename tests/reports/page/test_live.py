@@ -32,6 +32,10 @@ def test_a_fleet_has_a_row_with_step_speed_and_time_left(tmp_path: Path):
     for cell in ("ewc", "2", "window-close", "5,000 of 10,000", "100", "1 min 40 s"):
         assert f"<td>{cell}</td>" in text, cell
     assert "problems" not in text
+    for folder in folders:
+        SegmentFolder(folder).set_status("running", retraining=[2500, 10_000])
+    text = live_section(build.read(tmp_path), tmp_path)
+    assert "<td>at the task&#x27;s end, 2,500 of 10,000 updates</td><td>–</td><td>–</td>" in text
 
 
 def test_a_dead_process_is_named_as_such(tmp_path: Path):
