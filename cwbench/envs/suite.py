@@ -62,6 +62,8 @@ class Suite:
     sizes: Callable[[Any], tuple[int, int]]  # config -> numbers in an observation, in an action
     # A worker's time for a step of a task relative to the suite's mean: shares lanes out evenly.
     step_cost: Callable[[str, Any], float] = lambda task, config: 1.0
+    # A step's mean time in training relative to random actions: policies that learn touch things.
+    contact_cost: float = 1.0
     terminates: bool = False  # whether episodes can end in terminal states
     # Completes a config with what a sequence's task definitions say.
     configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config

@@ -30,6 +30,7 @@ COMPILED_SHARE, COMPILED_TIME = 0.44, 0.6
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
+LEARNING_STEPS = 50_000  # after which policies touch things
 CLEARLY = 0.85  # of one thread's time; workers and evaluation want the other cores
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
 RETRAINING_SECONDS = 0.1  # for updates of a method's own at a task's end
@@ -148,7 +149,10 @@ class Costs:
             seconds = seconds_per_call(_stepper(first, trainer), budget) / CHUNK
             return [seconds / envs.step_cost(first.tasks[-1], env)]
 
-        return self.known({"step": env.record(), "actor": layout.size}, measure)[0]
+        what = {"step": env.record(), "actor": layout.size, "actions": "random"}
+        learned = min(1.0, first.steps / LEARNING_STEPS)
+        contacts = learned * (envs.SUITES[env.suite].contact_cost - 1)
+        return self.known(what, measure)[0] * (1 + contacts)
 
     def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
         if segment.joint or segment.position in self.POSITIONS:
@@ -200,7 +204,9 @@ def pick_threads(plan: Plan, costs: Costs, cores: int) -> int:
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     """What a worker does for a run: environment and policy, CHUNK steps a call."""
     layout = trainer.policy.layout(trainer.num_tasks)
-    actor = Actor(layout, np.zeros(layout.size, np.float32))
+    # Not zeros: they would all lie in one page of memory, and in the processor's cache.
+    weights = 0.03 * np.random.default_rng(0).standard_normal(layout.size, np.float32)
+    actor = Actor(layout, weights)
     cycle = ((segment.position, segment.tasks[-1]),)
     spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
     lane = Lane(spec, Envs(segment.setup.env), actor)

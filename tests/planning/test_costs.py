@@ -190,3 +190,17 @@ def test_the_last_task_of_packnet_is_not_retrained(monkeypatch: pytest.MonkeyPat
         run = [replace(segments[0], tasks=("push",) * n, length=length) for n in range(1, 4)]
         found = [measuring.times([segment]).retraining for segment in run[:length]]
         assert found == updates  # a tenth of 60,000 steps
+
+
+@pytest.mark.parametrize(("steps", "seconds"), [(250_000, 1.3), (25_000, 1.15)])
+def test_steps_take_longer_once_policies_touch_things(
+    monkeypatch: pytest.MonkeyPatch, steps: int, seconds: float
+) -> None:
+    monkeypatch.setattr(costs, "seconds_per_call", lambda action, budget: 50 * 1.14)  # hammer's
+    segments, kind = fleet_of("finetuning")
+    schedule = replace(segments[0].setup.schedule, steps_per_task=steps)
+    setup = replace(segments[0].setup, schedule=schedule)
+    first = replace(segments[0], setup=setup, tasks=("hammer",))
+    measuring = Costs({"finetuning": kind}, torch.device("cpu"))
+    trainer = Rehearsal([first], kind, (12, 4), torch.device("cpu"))
+    assert measuring._step_seconds(first, trainer, 0.0) == pytest.approx(seconds)
