@@ -76,7 +76,7 @@ def read_study(results: Path, options: Options) -> Study:
 )
 @click.option(
     "--band",
-    type=click.Choice(BANDS),
+    type=click.Choice(list(BANDS)),
     default=Options.band,
     show_default=True,
     help="Around curves: t interval over seeds, bootstrap percentiles, one standard deviation, "

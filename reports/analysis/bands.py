@@ -10,7 +10,12 @@ from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.intervals import LEVEL, resampled, seed_means
 
 Array = NDArray[np.float64]
-BANDS = ("interval", "percentile", "sd", "runs")  # the first is the default
+BANDS = {  # and what readers are told; the first is the default
+    "interval": "Bands: {level:g} % t intervals over seeds.",
+    "percentile": "Bands: {level:g} % percentile bootstrap over seeds.",
+    "sd": "Bands: one standard deviation over seeds.",
+    "runs": "Thin lines: single runs.",
+}
 RESAMPLES = 500
 SMOOTH = 3  # evaluations
 
@@ -25,13 +30,18 @@ class Curve:
     runs: Array  # [R, X]
 
 
+def smoothing(evaluations: int) -> int:
+    """Evaluations in the trailing mean of a curve: a fifth of a task's, as in end values."""
+    return min(SMOOTH, max(1, evaluations // 5))
+
+
 def seed_curve(
     runs: Array,
     evaluations: int,
     band: str,
     level: float = LEVEL,
     *,
-    smooth: int = SMOOTH,
+    smooth: int | None = None,
     bounds: tuple[float, float] = (0, 1),
 ) -> Curve:
     """Runs [R, N * E], smoothed within each task, become a mean with its band.
@@ -39,7 +49,7 @@ def seed_curve(
     interval: Student t over seeds; percentile: bootstrap of the mean; sd: one standard deviation;
     runs: no band, every run is drawn.
     """
-    runs = metrics.smoothed(runs, evaluations, smooth)
+    runs = metrics.smoothed(runs, evaluations, smooth or smoothing(evaluations))
     count = (~np.isnan(runs)).sum(0)
     mean = seed_means(runs.T, np.full((1, len(runs)), 1 / len(runs)))[0]
     low, high = np.full((2, len(mean)), np.nan)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.reports.analysis.provenance import fingerprint
@@ -34,7 +33,7 @@ class Options:
 
     window: int | None = None  # evaluations in an end value; None: a fifth of a task's
     level: float = LEVEL  # of every interval
-    band: str = BANDS[0]  # around curves
+    band: str = "interval"  # around curves
     against: str | None = None  # compare methods with this one only
     all_cells: bool = False  # published cells without a number of ours, too
     # How episodes count as solved; None: as published next to published numbers, else as shipped.

@@ -2,16 +2,12 @@
 
 from collections.abc import Callable
 
-from cwbench.reports.analysis import bands, names, plasticity
+from cwbench.reports.analysis import names, plasticity
+from cwbench.reports.analysis.bands import BANDS
+from cwbench.reports.analysis.bands import SMOOTH as MOST
 from cwbench.reports.analysis.study import Options
 from cwbench.spec.text import counted
 
-BANDS = {
-    "interval": "Bands: {level:g} % t intervals over seeds.",
-    "percentile": "Bands: {level:g} % percentile bootstrap over seeds.",
-    "sd": "Bands: one standard deviation over seeds.",
-    "runs": "Thin lines: single runs.",
-}
 WHOLE = {  # figures with a panel per family of sequences
     "transfer": "Forward transfer with {level:g} % bootstrap intervals.",
     "differences": "Differences in average performance, row minus column, with Holm-adjusted p "
@@ -29,7 +25,7 @@ WHOLE = {  # figures with a panel per family of sequences
     "method keeps and of parameters, with {level:g} % bootstrap intervals.",
     "orders": "Average performance over orders of tasks and seeds; every order is a dot.",
 }
-SMOOTH = f"trailing means of {counted(bands.SMOOTH, 'evaluation')} within a task"
+SMOOTH = f"trailing means of at most {counted(MOST, 'evaluation')} within a task"
 OF_FAMILY = {  # `FAMILY-NAME`
     "average": f"Average success over all tasks of a sequence, {SMOOTH}. {{bands}}",
     "current": f"Success in training on the current task, {SMOOTH}. {{bands}}",

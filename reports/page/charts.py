@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, plasticity
-from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.bands import BANDS, seed_curve, smoothing
 from cwbench.reports.analysis.scales import by_scale
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
@@ -58,7 +58,14 @@ def curves_section(study: Study, protocol: Protocol) -> str:
                 key = f"{protocol.key}-{family}-{method}"
                 about = f"{title}, settings of {names.label_title(method, method)}"
                 parts.append(_family(settings, key, about, look))
-    return "".join(parts)
+    return _about(protocol, study.options) + "".join(parts) if parts else ""
+
+
+def _about(protocol: Protocol, options: Options) -> str:
+    count = smoothing(protocol.evaluations)
+    smooth = f", trailing means of {count} evaluations within a task" if count > 1 else ""
+    bands = BANDS[options.band].format(level=100 * options.level)
+    return f'<p class="note">Means over seeds against environment steps{smooth}. {bands}</p>'
 
 
 def points_of_a_line(study: Study) -> int:

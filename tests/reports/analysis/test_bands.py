@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from cwbench.reports.analysis import metrics
-from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.bands import seed_curve, smoothing
 
 RUNS = np.array([[0.2, 0.4], [0.4, 0.8], [0.3, 0.6]])  # one task, two evaluations
 
@@ -50,3 +50,7 @@ def test_a_bootstrap_band_begins_where_two_runs_have_values():
     assert_allclose(np.isnan(curve.low), [True, True, False, False])
     assert_allclose(curve.high[2:], seed_curve(RUNS, 2, "percentile", smooth=1).high)
     assert np.isnan(seed_curve(RUNS[:1], 2, "percentile").low).all()
+
+
+def test_curves_of_few_evaluations_are_not_smoothed():
+    assert [smoothing(count) for count in (2, 6, 10, 14, 25, 100)] == [1, 1, 2, 2, 3, 3]

@@ -26,7 +26,7 @@ def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
     assert [line[0, 0] for line in boundaries.get_segments()] == [10, 20]  # thousand steps
     assert len(lines) == 6
     group = next(iter(setups.values()))[0]
-    want = metrics.smoothed(metrics.average_curve(group.success).mean(0), 10, 3)
+    want = metrics.smoothed(metrics.average_curve(group.success).mean(0), 10, 2)
     assert_allclose(np.asarray(lines[0].get_ydata()), want)
     assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
 
