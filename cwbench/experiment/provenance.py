@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwbench.spec.version import __version__
+from cwbench.spec.version import __version__, built_commit
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,7 @@ def commit() -> str:
     return (
         os.environ.get("CWBENCH_COMMIT")
         or _git_commit()
-        or _built_commit()
+        or built_commit()
         or f"source:{source_hash()}"
     )
 
@@ -74,11 +74,6 @@ def _sources(package: Path) -> Iterator[Path]:
             yield from entry.rglob("*.py")
         elif entry.suffix == ".py":
             yield entry
-
-
-def _built_commit() -> str:
-    file = Path(__file__).resolve().parents[1] / "spec" / "COMMIT"
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 @cache

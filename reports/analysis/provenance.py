@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cwbench.spec.version import __version__
+from cwbench.spec.version import __version__, built_commit
 
 
 def fingerprint(content: Any) -> str:
@@ -19,15 +19,15 @@ def fingerprint(content: Any) -> str:
 
 @cache
 def report_commit() -> str:
-    """The commit of this code in a checkout, `+` if files were changed since; else the version."""
+    """The commit of this code, `+` if a checkout was changed since; else the version."""
     here = Path(__file__).resolve().parent
     try:
         commit = _git(here, "rev-parse", "--short", "HEAD")
         tracked = _git(here, "ls-files", "--", Path(__file__).name)
         changed = _git(here, "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
-        return __version__
-    return (commit + "+" * bool(changed)) if tracked else __version__
+        tracked = ""
+    return (commit + "+" * bool(changed)) if tracked else built_commit() or __version__
 
 
 def _git(folder: Path, *arguments: str) -> str:
