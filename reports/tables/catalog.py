@@ -22,6 +22,7 @@ from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import Block, Section, Table
 from cwbench.reports.tables.resources import resources
+from cwbench.spec.text import counted
 
 MORE = (
     "backward_transfer",
@@ -244,7 +245,7 @@ def _pairwise(scores: Scores, family: str) -> Details:
     groups = scores.study.of(scores.protocol, family)
     most = max(len(group.finished) for group in groups) or 1
     exact = (
-        f"exact; with {most} seeds it cannot go below {2.0 ** (1 - most):.4g}"
+        f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
         if most <= comparison.EXACT_SEEDS
         else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns beyond"
     )
@@ -297,7 +298,7 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         f"{schedule.get('eval_episodes', '?')} episodes",
         "environment": _environment(scores, versions)
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
-        "seeds": f"n = {seeds} seeds",
+        "seeds": f"n = {seeds} {'seed' if seeds == '1' else 'seeds'}",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
         "commit": f"trained at {commit}, reported at {report_commit()}",
         "hash": f"hash {fingerprint([protocol.key, scores.window, csv_text(table)])}",

@@ -23,9 +23,9 @@ COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
 
 
 def count_text(value: float, unit: str) -> str:
-    """1234567 -> `1.23M`, bytes as `116 MB`."""
+    """1234567 -> `1.23M`, bytes as `116 MB`, seconds as `1.50 h` or `2.5 min`."""
     if unit == "hours":
-        return f"{value / 3600:.2f} h"
+        return f"{value / 3600:.2f} h" if value >= 360 else f"{value / 60:.1f} min"
     space = " " if unit == "bytes" else ""
     end = "B" if unit == "bytes" else ""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -129,8 +129,10 @@ def verdict(scores: Scores, family: str) -> str:
     marked = zip(known, mark_bold(cells, 1), strict=True)
     near = [row.setting.title for row, cell in marked if "bootstrap" in cell.bold and row != best]
     got = best.estimate
-    interval = "" if isnan(got.low) else f" [{got.low:.2f}, {got.high:.2f}]"
+    interval = f" [{got.low:.2f}, {got.high:.2f}]"
     others = f"may be as good: {', '.join(near)}" if near else "no other may be as good"
+    if isnan(got.low):
+        interval, others = "", "one seed says nothing about how sure that is"
     return (
         f"{scores.title(family)}: {best.setting.title} has the highest average performance, "
         f"{got.value:.2f}{interval}; {others}."

@@ -13,7 +13,7 @@ def test_it_counts_what_was_run(tmp_path: Path):
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
     text = checklist(build.read(tmp_path))
     # Two seeds of three tasks with 10,000 steps each, at a millisecond a step.
-    assert "6 segments, 60k training steps, 0.02 h of wall time" in text
+    assert "6 segments, 60k training steps, 1.0 min of wall time" in text
     assert "Seeds per number: 2." in text
     assert "steps_per_task 10000" in text and "Methods: EWC. Sequences: CW3-1." in text
     assert "metaworld 3.1.1" in text

@@ -8,7 +8,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.tables.standings import published_points, rank_standings
+from cwbench.reports.tables.standings import published_points, rank_standings, verdict
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,14 @@ def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
     assert found["EWC"].slot == -1
 
 
-def test_one_seed_tells_no_ranks_apart(tmp_path: Path):
+def test_one_seed_tells_no_methods_apart(tmp_path: Path):
     settings = [small("ewc"), small("recall"), small("finetuning")]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
     study = build.read(tmp_path)
-    found, [joined] = rank_standings(Scores(study, study.protocols[0]), "cw3")
+    scores = Scores(study, study.protocols[0])
+    found, [joined] = rank_standings(scores, "cw3")
     assert len(found) == len(joined) == 3
+    assert verdict(scores, "cw3").endswith("; one seed says nothing about how sure that is.")
 
 
 def test_aggregates_and_ranks_count_the_seeds_they_use(tmp_path: Path):
