@@ -6,7 +6,7 @@ from cwbench.reports.analysis.names import FAMILIES
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.figures.captions import caption
 
-SMOOTH = "trailing means of 3 evaluations within a task"
+SMOOTH = "trailing means of at most 3 evaluations within a task"
 
 
 @pytest.mark.parametrize(
