@@ -95,6 +95,15 @@ class Costs:
         names = [field.name for field in fields(Times)]
         return Times(*(self._line(fleet[0], partial(value, name)) for name in names))
 
+    def retraining(self, fleet: Sequence[Segment]) -> float:
+        """Updates at the task's end, where nothing is timed."""
+
+        def count(first: Segment) -> float:
+            here = torch.device("cpu")
+            return Rehearsal([first], *self.method(first), here, memory=False).count_retraining()
+
+        return self._line(fleet[0], count)
+
     def _timed(self, first: Segment, runs: int) -> "Times":
         key = (first.setup, first.tasks if first.joint else first.position, _is_last(first))
         for size, known in self._times.setdefault(key, {}).items():

@@ -59,11 +59,17 @@ def estimate(
     `workers` are those of each process. `resumed`: steps that segments with a snapshot have left;
     only time depends on them.
     """
-    parallel = parallel or Parallelism()
-    needs = [_fleet_needs(fleet, costs, workers, grouping, measure) for fleet in plan.fleets]
+    parallel = parallel or Parallelism(cores=workers)
     compiling = COMPILING_SECONDS if costs.compiled else 0.0
-    if parallel.processes:
-        needs = [replace(one, start_seconds=STARTING_SECONDS + compiling) for one in needs]
+    stepping = min(workers, parallel.cores)
+    needs = [
+        replace(
+            _fleet_needs(fleet, costs, stepping, grouping, measure),
+            start_seconds=STARTING_SECONDS + compiling if parallel.processes else 0.0,
+            occupancy=parallel.occupancy(costs.device.type, len(fleet)),
+        )
+        for fleet in plan.fleets
+    ]
     left = steps_left(plan.fleets, needs, resumed or {})
     total = Estimate(
         steps=sum(one.steps for one in needs),
@@ -99,6 +105,7 @@ def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: i
 def _fleet_needs(
     fleet: Sequence[Segment], costs: Costs, workers: int, grouping: Grouping, measure: bool
 ) -> FleetNeeds:
+    """`workers` that have a core of their own."""
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.horizon
     method_class, dims = costs.method(first)
@@ -110,7 +117,7 @@ def _fleet_needs(
     evals = episodes * horizon * len(first.tasks)
     groups = grouping(fleet)
     collect_seconds = pool_seconds = 0.0
-    times = costs.times(fleet) if measure else Times(0.0, 0.0, 0.0, 0.0)
+    times = costs.times(fleet) if measure else Times(0.0, 0.0, costs.retraining(fleet), 0.0)
     if measure:
         lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]

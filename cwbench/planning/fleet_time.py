@@ -24,6 +24,13 @@ class Parallelism:
     devices: int = 1  # that these share
     cores: int = 1  # of each process
 
+    def occupancy(self, device: str, runs: int) -> float:
+        """The share of a device that a fleet takes while it updates.
+
+        Updates on a CPU keep the thread that drives all fleets; processes have cores of their own.
+        """
+        return min(1.0, runs / FULL_DEVICE) if device == "cuda" else 1 / max(1, self.processes)
+
     @property
     def fleets_per_device(self) -> int:
         return -(-self.processes // self.devices) or self.side_by_side
@@ -44,6 +51,7 @@ class FleetNeeds:
     end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
     start_seconds: float = 0.0  # of a process of its own, before it trains
+    occupancy: float = 1.0  # share of the device that its updates take
 
     @property
     def alone(self) -> float:
@@ -52,9 +60,10 @@ class FleetNeeds:
         trains = max(longer + shorter / self.groups, self.pool_seconds)
         return self.start_seconds + trains + self.end_seconds
 
-    def device_seconds(self, runs: int) -> float:
+    @property
+    def device_seconds(self) -> float:
         """Time for which the device can do nothing else."""
-        return self.update_seconds * min(1.0, runs / FULL_DEVICE) + self.end_seconds
+        return self.update_seconds * self.occupancy + self.end_seconds
 
 
 def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism) -> float:
@@ -70,10 +79,9 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
         parents = [parent.id for segment in fleet for parent in segment.parents]
         end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
         ends |= dict.fromkeys((segment.id for segment in fleet), end)
-    pairs = list(zip(fleets, needs, strict=True))
     return max(
         max(ends.values(), default=0.0),
-        sum(one.device_seconds(len(fleet)) for fleet, one in pairs),
+        sum(one.device_seconds for one in needs),
         sum(one.pool_seconds for one in needs),
         sum(one.alone for one in needs) / parallel.side_by_side,
     )
@@ -87,7 +95,7 @@ def seconds_in_processes(
     A device that several processes share may be what they wait for.
     """
     waiting = list(zip(fleets, needs, strict=True))
-    device = sum(one.device_seconds(len(fleet)) for fleet, one in waiting) / parallel.devices
+    device = sum(one.device_seconds for one in needs) / parallel.devices
     undone = {segment.id for fleet in fleets for segment in fleet}
     now, running = 0.0, list[tuple[float, list[str]]]()  # by their ends
     while waiting:

@@ -146,6 +146,32 @@ def test_a_plan_is_divided_among_the_processes_of_a_launcher(
     assert one._forecast(plan, needs).planned(one._forecast(plan, needs).left) == needs.seconds
 
 
+@pytest.mark.parametrize(
+    ("workers", "fleets", "seconds"),
+    [(1, 1, 900), (2, 1, 900 / 2), (4, 1, 900 / 2), (2, 3, 900 / 2)],
+)
+def test_no_more_workers_step_than_there_are_cores(
+    workers: int, fleets: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three runs of 300 steps in one task, a second each; there are two cores."""
+    monkeypatch.setattr("cwbench.planning.machine.cores", lambda: 2)
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(0.0, 1.0, 0.0, 0.0))
+    execution = Execution(threads=1, workers=workers, side_by_side=fleets)
+    one, runs = make_session(tmp_path, execution=execution), make_runs(3, steps_per_task=300)
+    needs = one.estimate(one.plan([], [run.segments[0] for run in runs]))
+    assert needs.seconds == pytest.approx(seconds + needs.eval_steps / min(workers, 2))
+
+
+def test_fleets_side_by_side_on_a_cpu_update_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three fleets of one run: 1,250 updates of a second each cannot overlap."""
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
+    one = make_session(tmp_path, execution=Execution(threads=1, fleet_size=1, side_by_side=3))
+    plan = one.plan([], [run.segments[0] for run in make_runs(3)])
+    assert len(plan.fleets) == 3 and one.estimate(plan).seconds == 3 * 1250
+
+
 def test_plan_and_progress_name_the_same_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

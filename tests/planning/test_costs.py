@@ -190,6 +190,7 @@ def test_the_last_task_of_packnet_is_not_retrained(monkeypatch: pytest.MonkeyPat
         run = [replace(segments[0], tasks=("push",) * n, length=length) for n in range(1, 4)]
         found = [measuring.times([segment]).retraining for segment in run[:length]]
         assert found == updates  # a tenth of 60,000 steps
+        assert [measuring.retraining([segment]) for segment in run[:length]] == updates
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(250_000, 1.3), (25_000, 1.15)])

@@ -37,19 +37,23 @@ def chain_and_another() -> list[list[Segment]]:
 
 def test_side_by_side_what_is_needed_most_decides() -> None:
     """Two runs of two tasks, and a fleet of its own."""
-    fleets = first, other, second = chain_and_another()
+    fleets = chain_and_another()
 
     def seconds(side_by_side: int, *each: tuple[float, float, float]) -> float:
         found = [needs(*one) for one in each]
-        return seconds_together(fleets, found, Parallelism(side_by_side))
+        small = [dataclasses.replace(one, occupancy=0.1) for one in found]
+        return seconds_together(fleets, small, Parallelism(side_by_side))
 
     assert seconds(1, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 55  # one after another
     assert seconds(3, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 30  # the chain of two tasks
     assert seconds(3, (10, 5, 1), (50, 5, 1), (10, 5, 1)) == 55  # the long fleet
     assert seconds(3, (10, 5, 20), (10, 5, 20), (10, 5, 20)) == 60  # workers
-    large = [[segment] * 100 for segment in (first[0], other[0], second[0])]
     found = [needs(10, 1, 1)] * 3
-    assert seconds_together(large, found, Parallelism(3)) == 30  # the device, full with one of them
+    assert (
+        seconds_together(fleets, found, Parallelism(3)) == 30
+    )  # the device, full with one of them
+    small = [dataclasses.replace(one, occupancy=0.1) for one in found]
+    assert seconds_together(fleets, small, Parallelism(3)) == 22  # the chain
     assert seconds(2, (10, 5, 1), (40, 5, 1), (50, 5, 1)) == 70  # the chain again
 
 
@@ -57,9 +61,13 @@ def test_processes_take_fleets_in_turn_after_their_parents() -> None:
     """Of 15, 30 and 20 seconds; the third starts from the first."""
     fleets = chain_and_another()
 
-    def seconds(processes: int, *each: float, devices: int = 1, start: float = 0.0) -> float:
-        found = [dataclasses.replace(needs(one, 0, 0), start_seconds=start) for one in each]
-        parallel = Parallelism(processes=processes, devices=devices)
+    def seconds(processes: int, *each: float, start: float = 0.0) -> float:
+        parallel = Parallelism(processes=processes)
+        share = parallel.occupancy("cpu", 1)
+        found = [
+            dataclasses.replace(needs(one, 0, 0), start_seconds=start, occupancy=share)
+            for one in each
+        ]
         return seconds_in_processes(fleets, found, parallel)
 
     assert seconds(1, 15, 30, 20) == 65
@@ -67,21 +75,23 @@ def test_processes_take_fleets_in_turn_after_their_parents() -> None:
     assert seconds(2, 15, 50, 20) == 50  # the other fleet
     assert seconds(3, 15, 30, 20) == 35  # a third process has nothing to do
     assert seconds(2, 15, 30, 20, start=5) == 45  # each process starts
-    other, *chain = fleets[1], fleets[0], fleets[2]
-    found = [needs(one, 0, 0) for one in (30, 15, 20)]
-    assert seconds_in_processes([other, *chain], found, Parallelism(processes=2)) == 35
     assert seconds_in_processes([], [], Parallelism(processes=2)) == 0
 
 
 def test_a_device_that_processes_share_limits_them() -> None:
     """Each of two fleets of 50 runs uses a device fully for 10 of its 15 seconds."""
-    first, other, _ = chain_and_another()
-    fleets = [[one] * 50 for one in (first[0], other[0])]
-    found = [needs(10, 5, 1)] * 2
+    fleets = chain_and_another()[:2]
     shared, own = (Parallelism(processes=2, devices=devices) for devices in (1, 2))
+    found = [dataclasses.replace(needs(10, 5, 1), occupancy=own.occupancy("cuda", 50))] * 2
     assert seconds_in_processes(fleets, found, shared) == 20
     assert seconds_in_processes(fleets, found, own) == 15
     assert (shared.fleets_per_device, own.fleets_per_device) == (2, 1)
+
+
+def test_the_share_of_a_device_that_a_fleet_takes() -> None:
+    assert [Parallelism(8).occupancy("cuda", runs) for runs in (5, 50, 100)] == [0.1, 1, 1]
+    assert Parallelism(8).occupancy("cpu", 5) == 1  # one thread updates all of them
+    assert Parallelism(processes=4).occupancy("cpu", 5) == 0.25
 
 
 def test_a_fleet_under_way_has_started() -> None:

@@ -17,7 +17,8 @@ def fleet(name: str, runs: int, steps: int = 100_000, parents: Any = ()) -> list
 
 
 def needs(runs: int, updates: float, end: float = 0.0, steps: int = 100_000) -> FleetNeeds:
-    return FleetNeeds(runs * steps, 0, 0, 0, 0, updates, 0.0, 0.0, end)
+    share = Parallelism().occupancy("cuda", runs)
+    return FleetNeeds(runs * steps, 0, 0, 0, 0, updates, 0.0, 0.0, end, occupancy=share)
 
 
 def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None:
