@@ -20,6 +20,7 @@ from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.segment import digest
 from cwbench.store.files import checked_name, read_json
 
 
@@ -35,23 +36,31 @@ def parquet(runs: Runs, out: Path) -> Iterator[Path]:
 
 def rliable(runs: Runs, out: Path) -> Iterator[Path]:
     """Final success rates as rliable wants them: a file per sequence, method -> [runs, tasks]."""
-    done = [run for run in runs if run.state == "done"]
-    groups: dict[tuple[str, str], dict[str, list[NDArray[np.float64]]]] = {}
-    for run in done:
-        methods = groups.setdefault((run.sequence, run.protocol), {})
-        methods.setdefault(run.label, []).append(final_success(runs, run))
-    for (sequence, protocol), methods in groups.items():
+    # What has one label may still differ: in shared options, or in the tasks of an edited file.
+    files: dict[tuple[str, str], dict[tuple[str, str], list[Run]]] = {}
+    for run in runs:
+        if run.state == "done":
+            settings = files.setdefault((run.sequence, run.protocol), {})
+            what = digest({"setup": run.setup, "tasks": run.tasks})
+            settings.setdefault((run.label, what), []).append(run)
+    for (sequence, protocol), settings in files.items():
         file = out / checked_name(f"rliable-{sequence}-{protocol}.npz", "sequence")
-        scores: dict[str, Any] = {label: np.stack(rows) for label, rows in methods.items()}
+        labels = [label for label, _ in settings]
+        scores: dict[str, Any] = {
+            label if labels.count(label) == 1 else f"{label} ({what[:4]})": np.stack(
+                [final_success(runs, run) for run in members]
+            )
+            for (label, what), members in settings.items()
+        }
         np.savez(file, **scores)
         yield file
 
 
 def final_success(runs: Runs, run: Run) -> NDArray[np.float64]:
-    """Success rate of each task at the end of a run: [tasks]."""
+    """Success rate of each task at the end of a run: [tasks]; NaN where it was not evaluated."""
     table = runs.evaluations[runs.evaluations["run"] == run.run]
-    last = table[table["step"] == table["step"].max()].sort_values("position")
-    return np.asarray(last["success_rate"], float)
+    last = table[table["step"] == table["step"].max()].set_index("position")["success_rate"]
+    return np.asarray(last.reindex(range(len(run.tasks))), float)
 
 
 def weights(runs: Runs, out: Path) -> Iterator[Path]:

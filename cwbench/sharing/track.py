@@ -7,7 +7,7 @@ What was sent is noted in RESULTS/tracking, so nothing is sent twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from cwbench.experiment.runs import Run, Runs, load_runs
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.statistics import STATISTICS
-from cwbench.store.files import read_json, write_json
+from cwbench.store.files import checked_name, read_json, write_json
 
 Rows = Mapping[int, Mapping[str, float]]  # step -> name -> value
 
@@ -40,7 +40,7 @@ class TensorBoard:
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        writer = EventFileWriter(str(self.folder / _name(run)))
+        writer = EventFileWriter(str(self.folder / checked_name(_name(run), "run")))
         for step, row in rows.items():
             values = [Summary.Value(tag=tag, simple_value=value) for tag, value in row.items()]
             writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
@@ -136,14 +136,28 @@ def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple
 def rows_by_run(runs: Runs) -> dict[str, dict[int, dict[str, float]]]:
     """Success and return of each task, and training statistics: run -> step of the run -> row."""
     rows: dict[str, dict[int, dict[str, float]]] = {}
+    names = {
+        (run.run, index): name
+        for run in runs
+        for index, name in enumerate(position_names(run.tasks))
+    }
     for one in runs.evaluations.to_dict("records"):
         row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
-        row[f"success/{one['task']}"] = float(one["success_rate"])
-        row[f"return/{one['task']}"] = float(one["mean_return"])
+        name = names.get((one["run"], one["position"]), one["task"])
+        row[f"success/{name}"] = float(one["success_rate"])
+        row[f"return/{name}"] = float(one["mean_return"])
     for one in runs.training.to_dict("records"):
         row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
         row |= {f"train/{name}": float(one[name]) for name in (*STATISTICS, "alpha") if name in one}
     return rows
+
+
+def position_names(tasks: Sequence[str]) -> list[str]:
+    """The task at each position, with its number where a task comes more than once."""
+    return [
+        task if tasks.count(task) == 1 else f"{task}-{number}"
+        for number, task in enumerate(tasks, start=1)
+    ]
 
 
 def complete(

@@ -40,10 +40,11 @@ class Film:
 def find_run(path: Path) -> tuple[Run, int]:
     """The run of a segment's folder and the segment's position; or a results folder's only run."""
     if (path / "segment.json").is_file():
-        runs = [run for run in load_runs(path.parent.parent) if path.name in run.folders]
+        folder = path.absolute()  # `.` has no name
+        runs = [run for run in load_runs(folder.parents[1]) if folder.name in run.folders]
         if not runs:
             raise UserError(f"{path} belongs to no recorded run")
-        return runs[0], runs[0].folders.index(path.name)
+        return runs[0], runs[0].folders.index(folder.name)
     if not (path / "segments").is_dir():
         raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
     finished = [run for run in load_runs(path) if run.done]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sample_results import SMALL, small, write_results
 
 import cwbench
 from cwbench.sharing.export import episodes, export
@@ -83,3 +84,15 @@ def test_an_empty_folder_has_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no finished task"):
         list(export(tmp_path, "weights"))
     assert not list(tmp_path.iterdir())
+
+
+def test_rliable_keeps_settings_of_one_label_apart(tmp_path: Path) -> None:
+    """Shared options are no part of a label: 10,000 and 5,000 steps a task here."""
+    settings = [small("ewc"), small("ewc", schedule=SMALL | {"steps_per_task": 5000})]
+    results = write_results(
+        tmp_path / "results", sequence_names=["cw3-1"], settings=settings, seeds=[0, 1]
+    )
+    [file] = export(results, "rliable", tmp_path)
+    scores = np.load(file)
+    assert [scores[name].shape for name in scores] == [(2, 3), (2, 3)]
+    assert all(name.startswith("ewc (") for name in scores)

@@ -1,6 +1,7 @@
 """What trackers receive is what the tables say, once."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 import cwbench
 from cwbench.sharing import track as tracking
-from cwbench.sharing.track import follow, track
+from cwbench.sharing.track import follow, position_names, track
+from cwbench.spec.errors import UserError
 
 
 def rows_sent(results: Path, to: str, project: str = "cwbench") -> int:
@@ -159,3 +161,18 @@ def test_trackio_keeps_the_values(
         table = runs.filter(run=run.run).training
         kept = {row["step"]: row["train/alpha"] for row in storage.get_logs("cwbench", name)}
         assert kept == dict(zip(table["step"], table["alpha"], strict=True))
+
+
+def test_a_task_that_comes_twice_has_two_curves() -> None:
+    assert position_names(("push", "reach", "push")) == ["push-1", "reach", "push-3"]
+
+
+def test_a_label_cannot_lead_out_of_the_folder(shared_results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    results = Path(shutil.copytree(shared_results, tmp_path / "results"))
+    for file in results.glob("experiments/*.json"):
+        text = file.read_text()
+        file.write_text(text.replace('"label": "perfect-memory"', '"label": "../../../outside"'))
+    with pytest.raises(UserError, match="cannot be a file's name"):
+        rows_sent(results, "tensorboard")
+    assert not list(tmp_path.rglob("outside*"))

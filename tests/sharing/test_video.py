@@ -75,3 +75,12 @@ def test_metaworld_is_drawn_without_a_screen() -> None:
     filmed.env.reset(np.random.default_rng(0))
     assert filmed.draw().std() > 20
     filmed.close()
+
+
+def test_a_segment_is_found_from_inside_its_folder(
+    shared_results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [segment, _] = shared_results.glob("segments/perfect-memory-2-*")
+    monkeypatch.chdir(segment)
+    run, position = find_run(Path("."))
+    assert (run.folders[position], position) == (segment.name, 1)
