@@ -25,6 +25,9 @@ OTHER_TASKS: dict[str, Sequence] = {
     for task in sequence.tasks
 }
 
+# Names that say what a sequence is: reports put them into tables and references of their own.
+FAMILIES = r"(cw3|cw6|orders-cw10|pair(-.+)?-\d+)-\d+|single-.+"
+
 
 def names() -> list[str]:
     """The named sequences, without families such as `pair-I-J` and `single-TASK`."""
@@ -105,4 +108,8 @@ def _from_file(path: Path) -> Sequence:
         found = files.read(path)
         if NAMED.get(found.name, found) != found:
             raise UserError(f"{found.name!r} is the name of a published sequence")
+        if found.name not in NAMED and re.fullmatch(FAMILIES, found.name):
+            raise UserError(
+                f"{found.name!r} is the name of another kind of sequence", "choose another `name`"
+            )
         return found if found.definitions else of_tasks(found.name, found.tasks)

@@ -25,6 +25,10 @@ def test_lists_and_files(tmp_path: Path) -> None:
         ("tasks = 3", "one or more task names"),
         ('tasks = ["push"]\nname = "a/b"', "may hold"),
         ('tasks = ["push"]\nname = "cw10"', "published sequence"),
+        ('tasks = ["push"]\nname = "cw3-9"', "another kind of sequence"),
+        ('tasks = ["push", "reach"]\nname = "pair-0-1"', "another kind of sequence"),
+        ('tasks = ["push", "reach"]\nname = "single-mine"', "another kind of sequence"),
+        ('tasks = ["push"]\nname = "orders-cw10-1"', "another kind of sequence"),
         ("tasks = [", "file"),
     ],
 )
