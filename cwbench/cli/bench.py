@@ -282,9 +282,9 @@ def bench_fleet(
     steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     schedule |= FLEET_SCHEDULE | {"lag": lag}
-    found = dict(map(load_method, names))
     setups = [
-        (make_setup(name, found[name], "paper", schedule), found[name].method) for name in found
+        (make_setup(base, entry, "paper", schedule), entry.method)
+        for base, entry in map(load_method, names)
     ]
     rows: list[dict[str, Any]] = []
     for size in _numbers(runs):
@@ -295,7 +295,7 @@ def bench_fleet(
         seen, spans = fleet_speed(measured)
         if rows:
             del seen["start_up"]["imports"]  # the process is older now
-        rows.append({"methods": list(found), "lag": lag, **seen})
+        rows.append({"methods": list(names), "lag": lag, **seen})
     if timeline:
         from cwbench.bench.timeline_figure import draw
 

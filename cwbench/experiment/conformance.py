@@ -28,8 +28,9 @@ from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
 from cwbench.spec.config import GROUPS, ScheduleConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.failure import describe, located
-from cwbench.spec.options import field_names, per_run_names
+from cwbench.spec.options import checked, field_names, per_run_names
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
 from cwbench.store.results import Store
@@ -160,15 +161,25 @@ def member_equals_alone(kit: Kit) -> None:
 def sweep_equals_alone(kit: Kit) -> None:
     """Runs that differ in per-run options have the same numbers as alone."""
     config = kit.method.config_class()
-    values = {key: getattr(config, key) for key in per_run_names(type(config))}
+    # Zero trains in a fleet of its own.
+    values = {key: x for key in per_run_names(type(config)) if (x := getattr(config, key))}
     if not values:
         return
-    sweep = [{key: factor * value for key, value in values.items()} for factor in (30, 1)]
+    sweep = [{key: _another(config, key) for key in values}, values]
     fleet, plan, _ = kit.train("sweep", seeds=(1,), sweep=sweep)
     require_same(fleet, kit.alone.store, kit.alone.plan.segments)
     first, second = ends(fleet, plan.fleets[-1])
     if all(torch.equal(first[key], second[key]) for key in first):
         raise Broken(f"{', '.join(values)} change nothing")
+
+
+def _another(config: Any, name: str) -> float:
+    """Another value that an option may have."""
+    value: float = getattr(config, name)
+    try:
+        return float(checked(type(config), name, 30 * value))
+    except UserError:  # too large
+        return value / 30
 
 
 def resumed_equals_uninterrupted(kit: Kit) -> None:

@@ -15,6 +15,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
+from cwbench.reports.tables.formats import number
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
 COLUMNS = (
@@ -139,8 +140,9 @@ def _score(score: Score) -> str:
     if value.value != value.value:  # NaN
         return f'<span title="{escape(score.why)}">-</span>'
     if value.low != value.low:
-        return f"{value.value:.2f}"
-    return f"{value.value:.2f} <small>[{value.low:.2f}, {value.high:.2f}]</small>"
+        return number(value.value)
+    ends = f"[{number(value.low)}, {number(value.high)}]"
+    return f"{number(value.value)} <small>{ends}</small>"
 
 
 def _resource(record: dict[str, object], name: str) -> float:

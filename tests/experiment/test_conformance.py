@@ -110,3 +110,29 @@ def test_the_bill_of_known_methods() -> None:
     assert (plain.state_bytes, plain.retraining, plain.replay_rows) == (0, 0, "none")
     assert ewc.state_bytes > 4 * 8 * 8 and ewc.state_growth == 0  # importances and an anchor
     assert ewc.parameters == plain.parameters and replay.replay_rows == "all"
+
+
+SWEPT = """
+from dataclasses import dataclass
+from cwbench.learner import Method, MethodConfig, option, per_run_sum
+
+@dataclass(frozen=True)
+class OwnConfig(MethodConfig):
+    coef: float = option({default}, "Strength.", minimum=0{bound}, per_run=True)
+
+class Own(Method[OwnConfig]):
+    config_class = OwnConfig
+    def actor_penalty(self, batch):
+        weight = self.trainer.params["actor.0.weight"]
+        return self.per_run(lambda config: config.coef) * per_run_sum(weight**2)
+"""
+
+
+@pytest.mark.parametrize(("default", "bound"), [(0.0, ""), (0.5, ", maximum=1")])
+def test_any_default_of_a_swept_option_can_be_checked(
+    tmp_path: Path, toy_pool: Pool, default: float, bound: str
+) -> None:
+    """Thirty times nothing is nothing, and thirty times a half is more than one."""
+    file = tmp_path / "own.py"
+    file.write_text(SWEPT.format(default=default, bound=bound))
+    CHECKS["swept options = alone"](Kit(f"{file}:Own", tmp_path, toy_pool))
