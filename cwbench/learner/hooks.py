@@ -1,11 +1,11 @@
 """What an update asks of a method, and checks of what it gets.
 
-Two mistakes would change results without an error: a penalty that is one number for all runs is
-broadcast, so a run depends on its neighbours; and numbers from a global generator differ each time.
+Two mistakes would change results without an error: a penalty summed over all runs is broadcast, so
+a run depends on its neighbours; and numbers from a global generator differ each time.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from cwbench.learner.replay import Batch
 from cwbench.spec.errors import UserError
 
+PER_RUN = "axis 0 is the run: use per_run_sum instead of .sum()"
 STREAMS = "draw with self.trainer.streams: normal(name, shape), uniform or index"
 
 
@@ -66,8 +67,8 @@ def no_global_randomness(method: object, hook: str) -> Iterator[None]:
 class CheckedHooks:
     """A method's update hooks, with what they return and draw checked."""
 
-    def __init__(self, method: Hooks, runs: int) -> None:
-        self.method, self.runs = method, runs
+    def __init__(self, method: Hooks, runs: int, trained: Mapping[str, Tensor]) -> None:
+        self.method, self.runs, self.trained = method, runs, trained
         self.interval = method.interval
 
     def at_interval(self) -> None:
@@ -112,10 +113,24 @@ class CheckedHooks:
             raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
         if penalty.shape != (self.runs,):
             raise self._wrong(hook, f"shape {list(penalty.shape)}", f"[{self.runs}]")
+        if self.runs > 1 and penalty.requires_grad:
+            self._check_neighbours(hook, penalty)
         return penalty
+
+    def _check_neighbours(self, hook: str, penalty: Tensor) -> None:
+        """UserError if the first run's penalty has a gradient in another run's weights."""
+        weights = list(self.trained.values())
+        found = torch.autograd.grad(penalty[0], weights, retain_graph=True, allow_unused=True)
+        for name, grad in zip(self.trained, found, strict=True):
+            # Of a run that has diverged, zero times its weights is NaN.
+            if grad is not None and grad[1:].nan_to_num().any():
+                raise UserError(
+                    f"{type(self.method).__name__}.{hook} of a run depends on {name} of other runs",
+                    PER_RUN,
+                )
 
     def _wrong(self, hook: str, found: str, expected: str) -> UserError:
         return UserError(
             f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}",
-            "axis 0 is the run: use per_run_sum instead of .sum()",
+            PER_RUN,
         )

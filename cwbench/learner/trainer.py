@@ -26,6 +26,7 @@ from cwbench.spec.schedule import Exploration
 from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
+CHECKED = 2  # updates whose hooks are checked; in the first, a pull to the start has no gradient
 
 # (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
 TryHeads = Callable[[int, Sequence[int], int], Tensor]
@@ -133,7 +134,7 @@ class Trainer(Parameters):
             count = captured.replay(self._next_pause(end)) if captured else 0
             if not count:
                 update = self.update if moves_actor else self.critic_update
-                update() if self._process_updates else self.checked(update)
+                update() if self._process_updates >= CHECKED else self.checked(update)
                 count = 1
             if self._process_updates <= WARM_UP:  # these wait for compilation and capture
                 self.warm_up_seconds += time.monotonic() - start
@@ -201,9 +202,9 @@ class Trainer(Parameters):
         self.captured_critic = CapturedUpdate(self.critic_update, self.streams) if cuda else None
 
     def checked(self, update: Callable[[], None]) -> None:
-        """An update that checks what the method's hooks return; the first of a process."""
+        """An update that checks what the method's hooks return; the first ones of a process."""
         method = self.method
-        self.method = CheckedHooks(method, self.runs)
+        self.method = CheckedHooks(method, self.runs, self.trained)
         try:
             update()
         finally:

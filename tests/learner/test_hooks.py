@@ -61,6 +61,26 @@ class Replaced(Base):
         grads["log_alpha"] = grads["log_alpha"].sum(0)
 
 
+class Mixed(Base):
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        weights = self.trainer.params["critic.0.weight"]
+        self.old = getattr(self, "old", weights.detach().clone())  # no gradient in the first update
+        return super().critic_penalty(batch) + ((weights - self.old) ** 2).sum()
+
+
+def test_the_second_update_finds_a_penalty_that_mixes_runs(
+    make_trainer: Callable[..., Trainer],
+) -> None:
+    def mixed(trainer: Trainer) -> Mixed:
+        return Mixed(MethodConfig(), trainer)
+
+    with pytest.raises(
+        UserError, match=r"of a run depends on critic\.0\.weight of other runs; axis"
+    ):
+        make_trainer([0, 1], method=mixed).train(2)
+    make_trainer([0], method=mixed).train(2)  # right for a single one
+
+
 @pytest.mark.parametrize("seeds", [[0], [0, 1]])
 @pytest.mark.parametrize(
     ("method", "words"),
