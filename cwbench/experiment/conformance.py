@@ -11,9 +11,10 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -301,15 +302,17 @@ def run_checks(
 
 @contextmanager
 def opened(name: str) -> Iterator[Kit]:
+    load_method(name)  # no check is to blame for an unknown name
     with tempfile.TemporaryDirectory() as folder, Pool(2) as pool:
         yield Kit(name, Path(folder), pool)
 
 
 def _problem(check: Callable[[Kit], None], kit: Kit) -> str:
     try:
-        check(kit)
-    except Broken as broken:
-        return str(broken)
+        with redirect_stderr(StringIO()):  # training prints tracebacks; one line is enough here
+            check(kit)
+    except (Broken, UserError) as error:
+        return str(error)
     except Exception as error:
         return located(describe(error, [kit.method]))
     return ""

@@ -23,6 +23,7 @@ from cwbench.planning.plan import Grouping, Plan, split_evenly
 from cwbench.rollout.pool import Pool
 from cwbench.spec import failure
 from cwbench.spec.config import Gradients
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
@@ -254,11 +255,13 @@ class SideBySide:
 
     def _fail(self, trainings: Sequence[Training], error: Exception) -> None:
         record = failure.describe(error, self.runner.methods.values())
+        message = failure.located(record) if record["theirs"] else record["message"]
         self._abandon(trainings, "failed", record["message"], error=record)
         for training in trainings:
             for segment in training.segments:
-                self.outcome.failed[segment.folder] = record["message"]
-        if not failure.of_the_disk(error):
+                self.outcome.failed[segment.folder] = message
+        # Of others' mistakes `cwbench status --errors` shows the traceback.
+        if not (failure.of_the_disk(error) or isinstance(error, UserError) or record["theirs"]):
             traceback.print_exception(error)
 
     def _split(self, trainings: Sequence[Training], reason: str) -> None:

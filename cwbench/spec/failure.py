@@ -49,6 +49,8 @@ def last_line(error: BaseException) -> str:
 
 def located(record: dict[str, Any]) -> str:
     """`file.py line 12, in actor_penalty: ValueError: too small`, as far as it is known."""
+    if record["type"] == UserError.__name__:  # the message says what to do
+        return str(record["message"])
     what = f"{record['type']}: {record['message']}"
     if "file" not in record:
         return what

@@ -57,3 +57,9 @@ def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
         1 / 0  # noqa: B018
     record = describe(ValueError("a\nlast"), [breaks])
     assert located(record) == "ValueError: last" and not record["theirs"]
+
+
+def test_a_user_error_needs_no_line_of_code() -> None:
+    with pytest.raises(UserError) as error:
+        raise UserError("found 1", "write 2")
+    assert located(describe(error.value)) == "found 1; write 2"
