@@ -117,19 +117,18 @@ def show_runs(results: Path) -> None:
     counts = last.groupby("run")[["successes", "episodes"]].sum()
     rates = (counts["successes"] / counts["episodes"]).to_dict()
     rows = []
-    for run in found.runs.to_dict("records"):
+    order = ["sequence", "label", "protocol", "seed"]
+    for run in found.runs.sort_values(order).to_dict("records"):
         rate = f"{rates[run['run']]:.2f}" if run["run"] in rates else "-"
         rows.append(
             (
-                *(str(run[key]) for key in ("sequence", "label", "protocol", "seed")),
+                *(str(run[key]) for key in order),
                 f"{run['done']}/{len(run['segments'])}",
                 f"{run['step']:,}/{run['steps']:,}",
                 str(run["state"]),
                 rate,
             )
         )
-    show(
-        sorted(rows), "sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success"
-    )
+    show(rows, "sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success")
     for problem in found.problems:
         click.echo(f"problem: {problem}")

@@ -46,9 +46,10 @@ def missing_evaluations(study: Study) -> Iterator[str]:
             if run.state == "done":
                 gaps = int((np.isnan(group.success[index]) & due).sum())
                 if gaps:
+                    missing = counted(gaps, "evaluation is", "evaluations are")
                     yield (
-                        f"{name(group)}, seed {run.seed}: has ended, but {gaps} evaluations are "
-                        "missing; what needs them is empty"
+                        f"{name(group)}, seed {run.seed}: has ended, but {missing} missing; what "
+                        "needs them is empty"
                     )
 
 
@@ -62,7 +63,10 @@ def missing_seeds(study: Study) -> Iterator[str]:
         for group in groups:
             if lacking := sorted(every - set(group.seeds)):
                 seeds = ", ".join(map(str, lacking))
-                yield f"{name(group)}: seed {seeds} is missing; other methods have it"
+                one = len(lacking) == 1
+                missing = f"seed {seeds} is" if one else f"seeds {seeds} are"
+                has = "it" if one else "them"
+                yield f"{name(group)}: {missing} missing; others have {has} on this sequence"
 
 
 def not_numbers(loaded: Runs) -> Iterator[str]:

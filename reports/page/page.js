@@ -2,10 +2,14 @@
 // Filters, links to a place and a choice, the tooltip, and the clock of a page that is being
 // rewritten. All of it is comfort: without scripts the page shows the same numbers.
 
+const decoded = text => {
+  try { return decodeURIComponent(text); } catch { return text; } // a lone % in an address
+};
+
 // What the address says: #PLACE?method=A&method=B&sequence=...&protocol=...&kind=tasks
 const address = () => {
   const [place, query] = location.hash.slice(1).split("?");
-  return { place: decodeURIComponent(place), query: new URLSearchParams(query ?? "") };
+  return { place: decoded(place), query: new URLSearchParams(query ?? "") };
 };
 const setAddress = (place, query) => {
   const text = query.toString();

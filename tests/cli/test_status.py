@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import Setting, write_results
+from sample_results import Setting, small, write_results
 
 from cwbench.cli import main
 from cwbench.store.claims import Claims
@@ -127,3 +127,10 @@ def test_work_of_status_grows_with_the_number_of_segments(tmp_path: Path, capsys
                 sys.setprofile(None)
             calls.append(len(events))
     assert calls[2] < 2.2 * calls[0] and calls[3] < 2.2 * calls[1]
+
+
+def test_runs_are_listed_in_the_order_of_their_seeds(tmp_path: Path, capsys: Any) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[10, 2])
+    main(["status", str(tmp_path), "--runs"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "cw3-1" in line]
+    assert [line[3] for line in lines] == ["2", "10"]

@@ -64,7 +64,7 @@ def test_a_truncated_line(folder: Path):
     study = build.read(folder)
     assert len(study.problems) == 2
     assert "ewc-3-hammer-s0" in study.problems[0] and "truncated line" in study.problems[0]
-    assert "1 evaluations are missing" in study.problems[1]
+    assert "1 evaluation is missing" in study.problems[1]
     whole = build.read(folder).groups[0].complete[1]  # the other seed alone stands in the cell
     assert performance(study, "EWC") == pytest.approx(np.mean(whole[-1, -2:]))
 
@@ -98,7 +98,7 @@ def test_a_missing_seed(folder: Path):
     content["runs"] = [r for r in content["runs"] if (r["method"], r["seed"]) != ("ewc", 1)]
     file.write_text(json.dumps(content))
     problems = build.read(folder).problems
-    assert problems[0] == "cw3-1, EWC: seed 1 is missing; other methods have it"
+    assert problems[0] == "cw3-1, EWC: seed 1 is missing; others have it on this sequence"
     assert "3 segments of no experiment" in problems[1]
 
 
@@ -131,7 +131,7 @@ def test_impossible_counts_are_not_used(folder: Path):
     file.write_text("\n".join(lines) + "\n")
     problems = build.read(folder).problems
     assert "11 successes in 10 episodes at step 30000 cannot be right" in problems[0]
-    assert "1 evaluations are missing" in problems[1]
+    assert "1 evaluation is missing" in problems[1]
 
 
 def test_evaluations_of_another_task(folder: Path):

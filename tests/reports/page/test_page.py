@@ -136,6 +136,15 @@ def test_a_click_sorts_and_the_mean_stays_below(page: Any):
     assert "%" in "".join(texts[len(values) :])  # unfinished ones come last
 
 
+def test_numbers_with_units_sort_by_size(page: Any):
+    sizes = ["2.25M", "750k", "1.5 GB", "116 MB", "12.50 h", "120k (3/5)"]
+    read = "text => { const cell = document.createElement('td'); cell.textContent = text;"
+    read += " return sortValue({ cells: [cell] }, 0); }"
+    values = [page.evaluate(read, size) for size in sizes]
+    assert values == [2.25e6, 7.5e5, 1.5e9, 1.16e8, 12.5, 1.2e5]
+    assert page.evaluate("decoded('50%')") == "50%"
+
+
 def test_a_number_leads_to_its_seeds(page: Any):
     row = page.locator("#tables table").first.locator("tbody tr").first
     titles = page.locator("#tables table").first.locator("thead tr").last.locator("th")
