@@ -258,7 +258,8 @@ class Session:
         """In this process, with worker processes of its own or those of a pool."""
         from cwbench.rollout.pool import Pool
 
-        self._set_threads(plan)
+        if estimate is None:  # else they are set
+            self._set_threads(plan)
         with self.listener.progress(self._forecast(plan, estimate)) as progress:
             runner = self._runner(protocol)
             if pool is not None:

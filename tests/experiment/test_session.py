@@ -1,7 +1,8 @@
 """A session without training: fleets, workers, what is recorded, what other processes are told."""
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -10,12 +11,14 @@ from cwbench.experiment import build, session
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.session import Session
 from cwbench.fleet import snapshot
+from cwbench.fleet.sharing import Outcome
 from cwbench.launch import Task
 from cwbench.launch.local import Local
 from cwbench.planning.costs import Costs, Times
 from cwbench.planning.estimate import STARTING_SECONDS, Estimate
 from cwbench.planning.fleet_time import Parallelism
-from cwbench.planning.plan import Run
+from cwbench.planning.plan import Plan, Run
+from cwbench.rollout.pool import Pool
 from cwbench.sequences import get
 from cwbench.store.files import read_json
 from cwbench.store.results import Store
@@ -183,6 +186,28 @@ def test_plan_and_progress_name_the_same_steps(
     assert needs.steps == 2 * 3 * (1500 + 150)
     for forecast in (one._forecast(plan, needs), one._forecast(plan)):
         assert forecast.steps == sum(forecast.left.values()) == needs.steps
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_threads_are_chosen_once(
+    estimated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes half a second, which an estimate has spent already."""
+    chosen: list[int] = []
+
+    def pick(plan: Plan, costs: Costs, cores: int) -> int:
+        chosen.append(1)
+        return 1
+
+    trained = SimpleNamespace(run=lambda plan, pool, progress: Outcome())
+    monkeypatch.setattr("cwbench.planning.costs.pick_threads", pick)
+    monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(Session, "_runner", lambda self, protocol: trained)
+    one = make_session(tmp_path, execution=Execution())
+    plan = one.plan(make_runs(1))
+    needs = one.estimate(plan) if estimated else None
+    one.train(plan, "demo", cast(Pool, object()), estimate=needs)
+    assert chosen == [1]
 
 
 def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:
