@@ -1,4 +1,4 @@
-"""What fleets took when they were measured on this machine, kept in the user's cache folder."""
+"""Times and memory of fleets as measured on this machine, kept in the user's cache folder."""
 
 import contextlib
 import json
@@ -29,6 +29,14 @@ def machine(device: torch.device) -> dict[str, Any]:
     host = {"host": platform.node(), "cores": os.cpu_count(), "device": name or device.type}
     settings = {"threads": torch.get_num_threads(), "tf32": torch.backends.cuda.matmul.allow_tf32}
     return host | settings | {"torch": torch.__version__, "cwbench": __version__}
+
+
+def code_state() -> str:
+    """Another text when the code has changed that memory depends on."""
+    package = Path(__file__).parent.parent
+    files = [file for name in ("learner", "methods") for file in (package / name).glob("*.py")]
+    states = ((str(file.relative_to(package)), file.stat()) for file in sorted(files))
+    return digest({name: [state.st_size, state.st_mtime_ns] for name, state in states})
 
 
 class TimeCache:

@@ -127,6 +127,27 @@ def test_times_are_measured_once_on_a_machine(
     assert times() == Times(0.5, 0.25, 3, 4) and len(measured) == 3
 
 
+def test_memory_is_rehearsed_again_when_the_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, kind = fleet_of("finetuning")
+    cpu, rehearsed = torch.device("cpu"), list[str]()
+
+    def run_bytes(segment: Segment, *method: object) -> tuple[int, int]:
+        rehearsed.append(segment.tasks[-1])
+        return 1000, 50
+
+    def memory(segment: Segment) -> float:
+        cache = TimeCache(tmp_path / "times.json", cpu)
+        return Costs({"finetuning": kind}, cpu, cache=cache)._run_bytes(segment)
+
+    monkeypatch.setattr(costs, "run_bytes", run_bytes)
+    assert [memory(segment) for segment in fleet[:3]] == [1050] * 3  # of any seed
+    assert len(rehearsed) == 1
+    monkeypatch.setattr(costs, "code_state", lambda: "changed")
+    assert memory(fleet[0]) == 1050 and len(rehearsed) == 2
+
+
 @pytest.mark.parametrize(("of_one_thread", "picked"), [(0.5, 2), (0.9, 1), (1.5, 1)])
 def test_all_threads_are_used_where_they_are_clearly_faster(
     of_one_thread: float, picked: int, monkeypatch: pytest.MonkeyPatch

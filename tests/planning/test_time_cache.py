@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cwbench.planning.time_cache import DAYS, TimeCache, cache_folder
+from cwbench.planning.time_cache import DAYS, TimeCache, cache_folder, code_state
 
 CPU = torch.device("cpu")
 
@@ -30,6 +30,22 @@ def test_a_folder_that_cannot_be_written_is_no_problem(tmp_path: Path) -> None:
     cache = TimeCache(tmp_path / "file" / "times.json", CPU)
     cache.put({"fleet": 1}, [1.0])
     assert cache.get({"fleet": 1}) is None
+
+
+def test_code_is_the_same_until_a_file_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("cwbench.planning.time_cache.__file__", str(tmp_path / "planning" / "x.py"))
+    (tmp_path / "methods").mkdir()
+    file = tmp_path / "methods" / "ewc.py"
+    file.write_text("a = 1")
+    before = code_state()
+    assert code_state() == before
+    file.write_text("a = 10")
+    changed = code_state()
+    assert changed != before
+    (tmp_path / "methods" / "l2.py").write_text("")
+    assert code_state() not in (before, changed)
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
