@@ -91,10 +91,10 @@ def record(policy: Policy, *, seed: int = 0) -> Film:
 
 
 def tile(films: Sequence[Film]) -> NDArray[np.uint8]:
-    """All films in a grid; shorter ones stop at their last frame."""
+    """All films in a grid; shorter ones stop at their last frame, smaller ones have black edges."""
     columns = math.ceil(math.sqrt(len(films)))
-    length = max(len(film.frames) for film in films)
-    cells = [_held(labelled(film), length) for film in films]
+    length, height, width = np.max([film.frames.shape[:3] for film in films], axis=0)
+    cells = [_held(labelled(film), length, height, width) for film in films]
     cells += [np.zeros_like(cells[0])] * (-len(cells) % columns)
     rows = [np.concatenate(cells[i : i + columns], 2) for i in range(0, len(cells), columns)]
     return np.concatenate(rows, 1)
@@ -107,8 +107,11 @@ def strip(film: Film) -> NDArray[np.uint8]:
     return np.concatenate(list(film.frames[chosen]), 1)
 
 
-def _held(frames: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
-    return np.concatenate([frames, np.repeat(frames[-1:], length - len(frames), 0)])
+def _held(frames: NDArray[np.uint8], length: int, height: int, width: int) -> NDArray[np.uint8]:
+    """Frames [T, H, W, 3] as [length, height, width, 3]."""
+    _, *size = frames.shape[:3]
+    edges = np.pad(frames, ((0, 0), (0, height - size[0]), (0, width - size[1]), (0, 0)))
+    return np.concatenate([edges, np.repeat(edges[-1:], length - len(frames), 0)])
 
 
 def labelled(film: Film) -> NDArray[np.uint8]:

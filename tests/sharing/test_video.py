@@ -39,6 +39,14 @@ def test_the_point_is_drawn_where_it_is() -> None:
     assert columns.mean() > 100 and (before != filmed.draw()).any()
 
 
+def test_films_of_different_sizes_are_tiled() -> None:
+    """As of gymnasium environments, which choose the size of what they draw."""
+    large, small = (Film("a", np.full((2, n, n, 3), 9, np.uint8)) for n in (60, 40))
+    tiled = tile([large, small])
+    assert tiled.shape == (2, 60, 120, 3)
+    assert (tiled[:, 20:40, 60:100] == 9).all() and (tiled[:, 40:, 60:] == 0).all()
+
+
 def test_tiles_hold_the_last_frame_of_shorter_films() -> None:
     long, short = (Film("a", np.full((n, 40, 60, 3), n, np.uint8)) for n in (5, 2))
     tiled = tile([long, short, short])
