@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,9 @@ def test_wandb_offline_keeps_files_to_sync(
     results = Path(shutil.copytree(shared_results, tmp_path / "results"))
     assert rows_sent(results, "wandb") == 12
     files = list((results / "tracking" / "wandb").glob("offline-run-*/*.wandb"))
+    end = time.monotonic() + 60  # another process of wandb writes them
+    while any(file.stat().st_size <= 1000 for file in files) and time.monotonic() < end:
+        time.sleep(0.1)
     assert len(files) == 2 and all(file.stat().st_size > 1000 for file in files)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from cwbench.envs.suite import Env, Filmed, Suite
 from cwbench.spec.config import GymnasiumConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 
 
@@ -37,6 +38,11 @@ def film(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Filmed:
     from cwbench.envs.gymnasium.env import GymnasiumEnv
 
     [definition] = [one for one in config.tasks if one.name == task]
+    plain = GymnasiumEnv(definition, (config.obs_size, config.action_size)).env
+    plain.close()
+    if "rgb_array" not in (plain.metadata.get("render_modes") or ()):
+        hint = "its environment has no render mode rgb_array"
+        raise UserError(f"task {task} cannot be filmed", hint)
     drawn = replace(definition, kwargs={**definition.kwargs, "render_mode": "rgb_array"})
     env = GymnasiumEnv(drawn, (config.obs_size, config.action_size))
     return Filmed(env, env.env.render, env.env.close)
