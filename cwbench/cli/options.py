@@ -73,6 +73,20 @@ def seeds_and_protocol(command: Any) -> Any:
     return seeds(protocol(command))
 
 
+method_option = click.option(
+    "--method", "files", multiple=True, metavar="FILE.py:CLASS",
+    help="Where a method of your own is. May be given several times.",
+)  # fmt: skip
+
+
+def own_methods(names: Iterable[str]) -> dict[str, Any]:
+    """Classes of methods, by the name they are recorded under."""
+    from cwbench.experiment.build import load_method
+
+    loaded = map(load_method, names)
+    return {recorded: entry.method for recorded, entry in loaded}
+
+
 class GroupedOption(click.Option):
     """An option that --help shows under a heading."""
 

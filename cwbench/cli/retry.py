@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench.cli.folders import PATH, existing
-from cwbench.cli.options import GroupedCommand
+from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import Training, execute, retry_options
 from cwbench.experiment.build import load_method, load_recorded
 from cwbench.experiment.results_folder import open_store
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 @click.argument("results", default="results", type=PATH)
 @click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
 @click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")
-@click.option(
-    "--method",
-    "files",
-    multiple=True,
-    metavar="FILE.py:CLASS",
-    help="Where a method of your own is. May be given several times.",
-)
+@method_option
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 @click.option("--restart", is_flag=True, help="Start them from the beginning, not from snapshots.")
 @click.pass_context

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.folders import PATH, existing
-from cwbench.cli.options import Number
+from cwbench.cli.options import Number, method_option, own_methods
 from cwbench.spec.text import counted
 
 
@@ -54,7 +54,8 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
 )
 @click.option("--out", type=PATH, help="Folder.  [default: RESULTS/export/FORMAT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
-def export(results: Path, to: str, out: Path | None, trust: bool) -> None:
+@method_option
+def export(results: Path, to: str, out: Path | None, trust: bool, files: tuple[str, ...]) -> None:
     """Write results for other programs.
 
     parquet: tables of runs, evaluations and training. rliable: final success rates, method ->
@@ -63,11 +64,11 @@ def export(results: Path, to: str, out: Path | None, trust: bool) -> None:
     """
     from cwbench.sharing.export import export as write
 
-    files = 0
-    for file in write(existing(results), to, out, trust=trust):
+    written = 0
+    for file in write(existing(results), to, out, methods=own_methods(files), trust=trust):
         click.echo(file)
-        files += 1
-    if not files:
+        written += 1
+    if not written:
         click.echo(f"nothing to write as {to}: no run has what it needs")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import Number
+from cwbench.cli.options import Number, method_option, own_methods
 
 
 @click.command()
@@ -16,7 +16,15 @@ from cwbench.cli.options import Number
 )
 @click.option("--out", type=PATH, help="Folder.  [default: RESULTS/videos/SEGMENT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
-def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust: bool) -> None:
+@method_option
+def video(
+    run: Path,
+    tasks: tuple[str, ...],
+    seed: int,
+    out: Path | None,
+    trust: bool,
+    files: tuple[str, ...],
+) -> None:
     """Film the policies of a finished segment on every task learned by then: mp4, gif, stills.
 
     RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
@@ -27,8 +35,8 @@ def video(run: Path, tasks: tuple[str, ...], seed: int, out: Path | None, trust:
 
     found, position = find_run(run)
     folder = out or found.results / "videos" / found.folders[position]
-    films = []
-    for film in make_films(run, tasks, seed=seed, trust=trust):
+    own, films = own_methods(files), []
+    for film in make_films(run, tasks, seed=seed, methods=own, trust=trust):
         films.append(film)
         name = folder / checked_name(film.task, "task")
         for file in (*write(name, film.frames), write_strip(name, film)):

@@ -102,6 +102,7 @@ def load_policy(
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
 
 
+METHOD_HINT = "name it with --method FILE.py:CLASS (in Python: method=CLASS)"
 # Of a layout; the rest is code, which a card never holds.
 CARD_LAYOUT = ("shapes", "layers", "head_layers", "activation", "log_std", "log_std_range")
 
@@ -187,9 +188,7 @@ def _installed(record: Mapping[str, Any]) -> MethodClass:
         method_class: MethodClass = load_recorded(record["method"]).method
         return method_class
     except UserError:
-        raise UserError(
-            f"method {record['method']!r} is not installed", "hand its class over with method=CLASS"
-        ) from None
+        raise UserError(f"method {record['method']!r} is not installed", METHOD_HINT) from None
 
 
 def _weights(

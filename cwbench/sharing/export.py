@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -169,11 +169,16 @@ FORMATS: dict[str, Callable[[Runs, Path], Iterator[Path]]] = {
 
 
 def export(
-    results: Path, to: str, out: Path | None = None, *, trust: bool = False
+    results: Path,
+    to: str,
+    out: Path | None = None,
+    *,
+    methods: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Iterator[Path]:
     """Write results in a format; yields the files and folders as they are there."""
     folder = out or results / "export" / to
-    runs = read_runs(results, {}, trusted=trust)
+    runs = read_runs(results, methods or {}, trusted=trust)
     if not any(run.done for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")
     folder.mkdir(parents=True, exist_ok=True)

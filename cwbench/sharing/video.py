@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,12 @@ def find_run(path: Path) -> tuple[Run, int]:
 
 
 def make_films(
-    path: Path, tasks: Sequence[str] = (), *, seed: int = 0, trust: bool = False
+    path: Path,
+    tasks: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    methods: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Iterator[Film]:
     """The policies of a finished segment, or of a run's last one, on every task learned by then."""
     run, position = find_run(path)
@@ -67,7 +72,8 @@ def make_films(
     learned = run.tasks if len(run.segments) < len(run.tasks) else run.tasks[: position + 1]
     after = None if len(run.segments) < len(run.tasks) else position
     for task in tasks or dict.fromkeys(learned):
-        yield record(load_policy(run, task, after=after, trust=trust), seed=seed)
+        own = (methods or {}).get(run.method)
+        yield record(load_policy(run, task, after=after, method=own, trust=trust), seed=seed)
 
 
 def record(policy: Policy, *, seed: int = 0) -> Film:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,19 @@ def test_exported_policies_act_like_those_of_the_folder(
     assert (original.task, original.segment) == (loaded.task, loaded.segment)
     one, other = (cwbench.evaluate(policy, episodes=2) for policy in (original, loaded))
     assert (one.returns == other.returns).all()
+
+
+def test_the_documented_actor_in_plain_torch_acts_alike(
+    shared_results: Path, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sharing.md").read_text()
+    [code] = [part for part in page.split("```python\n") if "def load_actor" in part]
+    names: dict[str, Any] = {}
+    exec(code.split("```")[0], names)
+    obs = np.random.default_rng(0).normal(size=(5, 12))
+    for card in export(shared_results, "weights", tmp_path):
+        actions = cwbench.load_policy(card).act(obs, deterministic=True)
+        np.testing.assert_allclose(names["load_actor"](card)(obs), actions, atol=1e-5)
 
 
 def test_a_file_that_is_no_card_is_refused(tmp_path: Path) -> None:

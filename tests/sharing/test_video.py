@@ -1,13 +1,17 @@
 """Films of policies."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from countdown import COUNTDOWN, configured
 from PIL import Image
 
 from cwbench import envs
 from cwbench.cli import main
+from cwbench.cli.options import own_methods
+from cwbench.sharing.export import export
 from cwbench.sharing.video import STILLS, Film, find_run, strip, tile, write
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.errors import UserError
@@ -27,6 +31,31 @@ def test_a_segment_is_filmed_on_every_task(
         assert image.size == (STILLS * 320, 240)
     with Image.open(tmp_path / "films" / "all.gif") as image:
         assert image.size == (640, 240)
+
+
+OWN = """
+from cwbench.learner import Method
+
+
+class Own(Method):
+    pass
+"""
+
+
+def test_a_method_of_ones_own_is_named(toy_run: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    toy_run(tmp_path / "results", f"{tmp_path}/own.py:Own", tasks=("reach-0-1",))
+    with pytest.raises(UserError, match=r"'Own' is not installed; name it with --method FILE"):
+        next(export(tmp_path / "results", "weights"))
+    main(["video", str(tmp_path / "results"), "--method", f"{tmp_path}/own.py:Own"])
+    assert list(tmp_path.glob("results/videos/*/reach-0-1.gif"))
+    own = own_methods([f"{tmp_path}/own.py:Own"])
+    assert next(export(tmp_path / "results", "weights", methods=own)).exists()
+
+
+def test_an_environment_that_draws_no_frames_is_refused() -> None:
+    with pytest.raises(UserError, match=r"task countdown cannot be filmed; .* rgb_array"):
+        envs.film("countdown", configured(COUNTDOWN), (110, 110))
 
 
 def test_the_point_is_drawn_where_it_is() -> None:
