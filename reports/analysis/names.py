@@ -17,6 +17,7 @@ FAMILIES = {
     "other": "Other sequences",
     "single": "Single tasks",
 }
+SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")  # families with tables and figures of methods
 
 
 @dataclass(frozen=True)

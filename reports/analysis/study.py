@@ -77,6 +77,12 @@ class Protocol:
         return "v3-last" if self.env.get("success") == "last" else SHIPPED
 
     @property
+    def evaluation_steps(self) -> Array:
+        """Steps of a task at which its evaluations are made, [E]."""
+        every = np.arange(1.0, self.evaluations + 1) * self.schedule.get("eval_every", 1)
+        return np.asarray(np.minimum(every, self.steps))
+
+    @property
     def steps(self) -> int:
         return int(self.schedule.get("steps_per_task", 1))
 
@@ -154,6 +160,12 @@ class Group:
     @property
     def seeds(self) -> list[int]:
         return [run.seed for run in self.runs]
+
+    @property
+    def evaluation_steps(self) -> Array:
+        """Steps of a run at which its evaluations are made, [N * E]."""
+        starts = self.protocol.steps * np.arange(len(self.tasks))[:, None]
+        return np.asarray((starts + self.protocol.evaluation_steps).ravel())
 
     @property
     def finished(self) -> list[Run]:

@@ -44,7 +44,6 @@ from cwbench.reports.tables.model import score_cell
 Array = NDArray[np.float64]
 SUFFIXES = (".pdf", ".png")
 TICKS = 4  # steps of an axis at most: ticks take a third of the drawing
-FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 
 def step_unit(group: Group) -> tuple[float, str]:
@@ -54,11 +53,7 @@ def step_unit(group: Group) -> tuple[float, str]:
 
 def steps(group: Group) -> Array:
     """Environment steps of a run's evaluations, in the unit of its axis."""
-    protocol = group.protocol
-    every = np.arange(1, protocol.evaluations + 1) * protocol.schedule.get("eval_every", 1)
-    inside = np.minimum(every, protocol.steps)
-    whole = inside + protocol.steps * np.arange(len(group.tasks))[:, None]
-    return np.asarray(whole.ravel() / step_unit(group)[0])
+    return np.asarray(group.evaluation_steps / step_unit(group)[0])
 
 
 def average_runs(group: Group) -> Array:
@@ -255,7 +250,7 @@ def plan(scores: Scores) -> dict[str, Callable[[], Figure]]:
 def _figures(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """As above; two settings of one label have figures of one name."""
     study, protocol = scores.study, scores.protocol
-    present = [family for family in FAMILIES if study.of(protocol, family)]
+    present = [family for family in names.SEQUENCES if study.of(protocol, family)]
     for groups in by_matrix(study.of(protocol, "pairs")).values():
         of = names.pairs_of(groups[0].sequence)
         name = f"pairs-{names.file_name(f'{of}-{groups[0].label}')}"

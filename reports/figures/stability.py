@@ -29,7 +29,7 @@ def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     axes = grid(len(families), size=size, gap=(0.35, 0.3 + below), margin=(0.6, below, 0.15, 0.3))
     for axis, family in zip(axes, families, strict=True):
         axis.axhline(0, color="0.75", lw=0.6)
-        steps = np.concatenate([[0.0], standings.switch_steps(scores) / 1000])
+        steps = np.concatenate([[0.0], scores.protocol.evaluation_steps / 1000])
         for setting in standings.settings_of(scores, family):
             curve = standings.after_switch(scores, setting)
             draw_curve(axis, steps[1:], curve, setting.slot)

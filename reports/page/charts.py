@@ -16,7 +16,7 @@ from cwbench.reports.analysis.study import Group, Options, Protocol, Study
 from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, extent, line_plot, span
 
 Array = NDArray[np.float64]
-FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other", "single")
+FAMILIES = (*names.SEQUENCES, "single")
 KINDS = {
     "average": "average success",
     "tasks": "per task",
@@ -132,15 +132,6 @@ def _chart(lines: Sequence[Setting], drawn: dict[str, str]) -> str:
     )
 
 
-def steps(group: Group) -> Array:
-    """Environment steps of a run's evaluations."""
-    protocol = group.protocol
-    every = np.arange(1, protocol.evaluations + 1) * protocol.schedule.get("eval_every", 1)
-    inside = np.minimum(every, protocol.steps)
-    whole = inside + protocol.steps * np.arange(len(group.tasks))[:, None]
-    return np.asarray(whole.ravel(), float)
-
-
 def _axes(group: Group, what: str, bounds: Range, height: int = 300) -> Axes:
     ends = [group.protocol.steps * (position + 1.0) for position in range(len(group.tasks))]
     return Axes(
@@ -170,7 +161,7 @@ def _plot(
         if np.isnan(runs).all():
             continue
         curve = seed_curve(runs, each, options.band, options.level, bounds=limits)
-        drawn.append(Line(slot, name, steps(group), curve))
+        drawn.append(Line(slot, name, group.evaluation_steps, curve))
     if not drawn:
         return ""
     axes = _axes(lines[0][2], what, bounds or span(extent(drawn)), height)

@@ -15,7 +15,6 @@ from cwbench.reports.tables import comparisons, standings
 from cwbench.reports.tables.formats import number
 
 Array = NDArray[np.float64]
-FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 
 def matrices_section(scores: Scores) -> str:
@@ -123,7 +122,7 @@ def _difference(value: float, p_value: float, tip: str) -> str:
 
 def _all_after_each(scores: Scores) -> str:
     """Trained up to a task (row), tested on a task (column): a fold per sequence."""
-    present = [family for family in FAMILIES if scores.study.of(scores.protocol, family)]
+    present = [family for family in names.SEQUENCES if scores.study.of(scores.protocol, family)]
     settings = [(s, g) for f in present for s in standings.settings_of(scores, f) for g in s.groups]
     sequences = list(dict.fromkeys(group.sequence for _, group in settings))
     parts = []

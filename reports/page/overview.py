@@ -26,12 +26,11 @@ from cwbench.reports.tables import orders, standings, tuning
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.standings import Standing
 
-FAMILIES = ("cw3", "cw6", "cw10", "cw20", "other")
 POINTS = 101  # of a profile
 
 
 def present(scores: Scores) -> list[str]:
-    return [family for family in FAMILIES if scores.study.of(scores.protocol, family)]
+    return [family for family in names.SEQUENCES if scores.study.of(scores.protocol, family)]
 
 
 def summary_charts(scores: Scores) -> str:
@@ -144,7 +143,7 @@ def _tuning(scores: Scores) -> str:
 
 def _after_switch(scores: Scores, family: str) -> str:
     """What a switch of tasks does to the old ones."""
-    x = standings.switch_steps(scores)
+    x = scores.protocol.evaluation_steps
     lines = [
         Line(setting.slot, setting.title, x, curve)
         for setting in standings.settings_of(scores, family)

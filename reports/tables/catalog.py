@@ -32,7 +32,6 @@ MORE = (
     "negative_transfer",
 )
 BOLD = "Bold: may be the best, intervals considered."
-SEQUENCES = ("cw3", "cw6", "cw10", "cw20", "other")
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
             "and in how many pairs the mean over seeds is 0, above 0 and below 0.5, or above 0.1."
         )
         yield Entry("pairs", "headline", ("pairs",), caption, partial(details.pair_summary, scores))
-    for family in SEQUENCES:
+    for family in names.SEQUENCES:
         if family in present:
             yield from _details(scores, family)
     yield from _orders(scores)

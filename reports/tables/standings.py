@@ -110,13 +110,6 @@ def after_switch(scores: Scores, setting: Setting) -> Curve:
     return seed_curve(runs, runs.shape[1], options.band, options.level, smooth=1, bounds=(-1, 1))
 
 
-def switch_steps(scores: Scores) -> Array:
-    """Steps since the switch of a window's evaluations."""
-    every = scores.protocol.schedule.get("eval_every", 1)
-    steps = np.arange(1.0, scores.protocol.evaluations + 1) * every
-    return np.asarray(np.minimum(steps, scores.protocol.steps))
-
-
 def verdict(scores: Scores, family: str) -> str:
     """Who has the highest average performance, and who may be as good."""
     rows = standings(scores, family, "average_performance")
