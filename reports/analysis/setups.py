@@ -27,6 +27,11 @@ def main_setups(groups: Sequence[Group]) -> Setups:
     }
 
 
+def joined(parts: Sequence[Setups]) -> Setups:
+    """The settings of several families, for what they share: a legend, colours."""
+    return by_setup([group for part in parts for rows in part.values() for group in rows])
+
+
 def titles(setups: Setups) -> tuple[str, ...]:
     """Column titles; settings that would read the same get the start of their fingerprint."""
     plain = [rows[0].title for rows in setups.values()]

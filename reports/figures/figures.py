@@ -15,7 +15,7 @@ from cwbench.reports.analysis import comparison, metrics, names, plasticity, sca
 from cwbench.reports.analysis.bands import seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
+from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import standings
 from cwbench.reports.figures.differences import differences
@@ -208,24 +208,25 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
 def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     """Share of runs whose average performance exceeds a threshold, with bootstrap bands."""
     found = [main_setups(scores.study.of(scores.protocol, family)) for family in families]
-    most = max(found, key=len)
+    every = joined(found)
+    slot_of = dict(zip(every, slots(every), strict=True))
     width = COLUMN_WIDTH if len(families) == 1 else TEXT_WIDTH
-    axes = _family_panels(len(families), room_below(len(most), width))
+    axes = _family_panels(len(families), room_below(len(every), width))
     thresholds = np.linspace(0, 1, 101)
     for axis, family, setups in zip(axes, families, found, strict=True):
-        for slot, members in zip(slots(setups), setups.values(), strict=True):
+        for setup, members in setups.items():
             values, _ = seed_matrix(scores, members, "average_performance")
             if not np.isnan(values).all():
                 share = comparison.profile(values, thresholds)
                 low, high = comparison.profile_band(values, thresholds, scores.level)
-                style = line_style(slot)
+                style = line_style(slot_of[setup])
                 axis.plot(thresholds, share, **style)
                 axis.fill_between(thresholds, low, high, color=style["color"], alpha=0.13, lw=0)
         axis.set_title(scores.title(family))
         axis.set_xlabel("average performance")
         axis.set_ylim(-0.02, 1.02)
     axes[0].set_ylabel("share of runs above")
-    legend(axes, most)
+    legend(axes, every)
     return figure_of(axes)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import main_setups
+from cwbench.reports.analysis.setups import joined, main_setups, slots
 from cwbench.reports.figures.style import (
     COLUMN_WIDTH,
     TEXT_WIDTH,
@@ -22,9 +22,9 @@ from cwbench.reports.tables import standings
 
 def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     """Change of success on old tasks over the steps after a switch, a panel per family."""
-    setups = [main_setups(scores.study.of(scores.protocol, family)) for family in families]
-    most, columns = max(setups, key=len), min(3, len(families))
-    below = room_below(len(most), COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
+    every = joined([main_setups(scores.study.of(scores.protocol, f)) for f in families])
+    slot_of, columns = dict(zip(every, slots(every), strict=True)), min(3, len(families))
+    below = room_below(len(every), COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     size = (panel_width(columns, left=0.6, gap=0.35), 1.5)
     axes = grid(len(families), size=size, gap=(0.35, 0.3 + below), margin=(0.6, below, 0.15, 0.3))
     for axis, family in zip(axes, families, strict=True):
@@ -32,10 +32,10 @@ def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
         steps = np.concatenate([[0.0], scores.protocol.evaluation_steps / 1000])
         for setting in standings.settings_of(scores, family):
             curve = standings.after_switch(scores, setting)
-            draw_curve(axis, steps[1:], curve, setting.slot)
+            draw_curve(axis, steps[1:], curve, slot_of[setting.setup])
         axis.set_xlim(0, steps[-1])
         axis.set_title(scores.title(family))
         axis.set_xlabel("thousand steps after a switch")
     axes[0].set_ylabel("change of old tasks")
-    legend(axes, most)
+    legend(axes, every)
     return figure_of(axes)

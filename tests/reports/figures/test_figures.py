@@ -91,3 +91,28 @@ def test_a_dollar_sign_in_a_name_is_one():
         figure = style.nothing("coef=$\\x$")
         FigureCanvasAgg(figure).draw()  # an error if it were mathematics
         assert not figure.axes[0].texts[0].get_parse_math()
+
+
+def test_one_legend_names_the_methods_of_all_families(tmp_path: Path):
+    """Methods of one's own have the colours of the legend in every panel."""
+    for sequence, methods in (("cw3-1", ["ewc", "mine", "yours"]), ("cw6-1", ["yours", "zeta"])):
+        settings = map(small, methods)
+        write_results(
+            tmp_path, sequence_names=[sequence], settings=settings, seeds=[0, 1], name=sequence
+        )
+    study = build.read(tmp_path)
+    plan = figures.plan(Scores(study, study.protocols[0]))
+    for name in ("profiles", "after-switch"):
+        figure = plan[name]()
+        [legend] = figure.legends
+        colours = {
+            text.get_text(): line.get_color()
+            for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
+        }
+        assert list(colours) == ["EWC", "Mine", "Yours", "Zeta"]
+        drawn = [
+            [line.get_color() for line in axis.lines if len(np.asarray(line.get_xydata())) > 2]
+            for axis in figure.axes
+        ]
+        assert drawn[0] == [colours[name] for name in ("EWC", "Mine", "Yours")]
+        assert drawn[1] == [colours[name] for name in ("Yours", "Zeta")]
