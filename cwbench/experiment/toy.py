@@ -75,6 +75,27 @@ class Stopping(Silent):
         return StopAfter(self.chunks)
 
 
+def _toy_runs(
+    name: str,
+    tasks: tuple[str, ...],
+    seeds: tuple[int, ...],
+    given: Mapping[str, Any],
+    settings: Iterable[Mapping[str, Any]],
+) -> list[Run]:
+    """A run for each setting of a method's options and each seed."""
+    sequence = Sequence("toy", tasks, "pointmass")
+    base, entry = build.load_method(name)
+    chosen = {**given, **OPTIONS.get(base, {})}
+    setups = [
+        build.make_setup(base, entry, "paper", {**chosen, **own}, sequence) for own in settings
+    ]
+    return [
+        build.make_run(entry, build.label_name(name), setup, "toy", sequence, seed)
+        for setup in setups
+        for seed in seeds
+    ]
+
+
 def train_toy(
     pool: Pool,
     root: Path,
@@ -92,21 +113,13 @@ def train_toy(
     diagnostics: bool = False,
 ) -> ToyResult:
     """Train methods on the toy tasks into a folder, as `cwbench run` would."""
-    sequence = Sequence("toy", tasks, "pointmass")
+    names, settings = names or ("finetuning",), list(sweep)
     given = {**SMALL, **(sac or {}), **asdict(schedule)}
-    methods, experiments = {}, dict[str, list[Run]]()
-    for name in names or ("finetuning",):
-        base, entry = build.load_method(name)
-        methods[base] = entry.method
-        chosen = {**given, **OPTIONS.get(base, {}), **(options or {})}
-        setups = [
-            build.make_setup(base, entry, "paper", {**chosen, **own}, sequence) for own in sweep
-        ]
-        experiments[name] = [
-            build.make_run(entry, build.label_name(name), setup, "toy", sequence, seed)
-            for setup in setups
-            for seed in seeds
-        ]
+    experiments = {
+        name: _toy_runs(name, tasks, seeds, given, [{**(options or {}), **own} for own in settings])
+        for name in names
+    }
+    methods = {base: entry.method for base, entry in map(build.load_method, names)}
     execution = Execution(
         threads=1,
         snapshot_minutes=snapshot_seconds / 60,

@@ -54,15 +54,10 @@ class Fleet:
         self.stream = stream or nullcontext()  # CUDA stream of all work of this fleet
         self.folders = [store.folder(segment) for segment in segments]
         self.state = FleetState([RunState() for _ in segments])
-        self.trainer = Trainer(
-            [segment.seed for segment in segments],
-            self.position,
+        self.trainer = Trainer.of_segments(
+            segments,
             dims=dims,
-            sac=self.setup.sac,
-            network=self.setup.network,
-            schedule=self.setup.schedule,
             device=device,
-            length=segments[0].length,
             compiled=compiled,
             gradients=gradients,
             architecture=method_class.architecture,
@@ -72,15 +67,7 @@ class Fleet:
         self.records = Records(self.segments, self.folders, self.state, self.trainer)
         self.lane_positions = self.method.lanes(self.position)
         self.layout = self.trainer.policy.layout(self.position + 1)
-        self.evaluator = Evaluator(
-            pool,
-            self.segments,
-            counts=[run.counts for run in self.state.runs],
-            layout=self.layout,
-            policy=self.flat_policy,
-            one_policy=method_class.policy_weights is Method.policy_weights,
-            evaluated=self._evaluated,
-        )
+        self.evaluator = self._make_evaluator()
         self.abandoned = self._closed = self._due = False  # due: an evaluation
         self.collecting = False  # a chunk has been asked for
         self.settled = False  # past its first updates in this process, which compile
@@ -93,6 +80,17 @@ class Fleet:
         if diagnose and not self.segments[0].joint:
             parts = (store, self.segments, self.folders, self.trainer, self.method)
             self.diagnostics = Diagnostics(*parts)
+
+    def _make_evaluator(self) -> Evaluator:
+        return Evaluator(
+            self.pool,
+            self.segments,
+            counts=[run.counts for run in self.state.runs],
+            layout=self.layout,
+            policy=self.flat_policy,
+            one_policy=type(self.method).policy_weights is Method.policy_weights,
+            evaluated=self._evaluated,
+        )
 
     @property
     def setup(self) -> Setup:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -23,6 +24,7 @@ from cwbench.learner.runaxis import clip_global_norm
 from cwbench.learner.running_means import RunningMeans
 from cwbench.spec.config import Gradients, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.schedule import Exploration
+from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
@@ -84,6 +86,33 @@ class Trainer(Parameters):
         self.try_heads: TryHeads
         self.log_retraining: Callable[[int], None]
         self.check_stop: Callable[[], None]
+
+    @classmethod
+    def of_segments(
+        cls,
+        segments: Sequence[Segment],
+        *,
+        dims: tuple[int, int] | Dims,
+        device: torch.device,
+        compiled: bool = False,
+        gradients: Gradients = "manual",
+        architecture: type[Architecture] | None = None,
+    ) -> Self:
+        """For segments of one fleet, a run each."""
+        first, setup = segments[0], segments[0].setup
+        return cls(
+            [segment.seed for segment in segments],
+            first.position,
+            dims=dims,
+            sac=setup.sac,
+            network=setup.network,
+            schedule=setup.schedule,
+            device=device,
+            length=first.length,
+            compiled=compiled,
+            gradients=gradients,
+            architecture=architecture,
+        )
 
     def begin(
         self,

@@ -83,14 +83,20 @@ def estimate(
     )
     if total.seconds and not parallel.processes:  # later fleets compile while earlier ones train
         total = replace(total, seconds=total.seconds + compiling)
-    # A worker keeps the environments of every task it has evaluated; repeated tasks share them.
-    tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
-    episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
-    processes = PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
-    processes *= max(1, parallel.processes)
+    processes = max(1, parallel.processes) * _process_bytes(plan, workers)
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
+
+
+def _process_bytes(plan: Plan, workers: int) -> int:
+    """Of a process and its workers, without tensors.
+
+    A worker keeps the environments of every task it has evaluated; repeated tasks share them.
+    """
+    tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
+    episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
+    return PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
 
 
 def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int) -> int:

@@ -61,15 +61,9 @@ def kept_bytes(segment: Segment, method: Method[Any], dims: Dims, tasks: int) ->
 
 def bare_trainer(fleet: Sequence[Segment], dims: Dims, method_class: type[Method[Any]]) -> Trainer:
     """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
-    setup = fleet[0].setup
-    return Trainer(
-        [fleet[0].seed],
-        fleet[0].position,
+    return Trainer.of_segments(
+        fleet[:1],
         dims=dims,
-        sac=setup.sac,
-        network=setup.network,
-        schedule=setup.schedule,
         device=torch.device("cpu"),
-        length=fleet[0].length,
         architecture=method_class.architecture,
     )
