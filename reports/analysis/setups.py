@@ -1,10 +1,12 @@
 """Settings: the groups of one setup on several sequences, their titles, order and colours."""
 
 from collections.abc import Sequence
+from itertools import chain, count
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.study import Group
 
+PALETTE = 8  # colours, of figures and of the page
 Setups = dict[str, list[Group]]  # setup -> its groups, one per sequence
 
 
@@ -42,13 +44,15 @@ def titles(setups: Setups) -> tuple[str, ...]:
 
 
 def slots(setups: Setups) -> list[int]:
-    """Index of each setting in the palette: a method keeps its own in every figure."""
-    free = iter(range(len(names.METHODS), 1000))
+    """Index of each setting in the palette, no two alike: the first PALETTE differ in colour.
+
+    The first methods of the registry keep theirs in every figure; others take what is free.
+    """
+    wanted = [names.method_order(groups[0].method)[0] for groups in setups.values()]
+    found = dict.fromkeys(range(len(wanted)), 0)
     taken: set[int] = set()
-    found = []
-    for groups in setups.values():
-        own = names.method_order(groups[0].method)[0]
-        slot = own if own < len(names.METHODS) and own not in taken else next(free)
-        taken.add(slot)
-        found.append(slot)
-    return found
+    for index in sorted(found, key=lambda index: wanted[index]):
+        candidates = chain([wanted[index] % PALETTE], count())
+        found[index] = next(slot for slot in candidates if slot not in taken)
+        taken.add(found[index])
+    return list(found.values())

@@ -35,8 +35,10 @@ STYLE: dict[Any, Any] = {
 
 
 def line_style(index: int) -> dict[str, Any]:
-    index %= len(COLOURS)
-    return {"color": COLOURS[index], "ls": DASHES[index], "lw": WIDTHS[index]}
+    """Colour, dashes and width; from the ninth on a colour comes again with other dashes."""
+    turn, colour = divmod(index, len(COLOURS))
+    dashes = DASHES[(colour + turn) % len(DASHES)]
+    return {"color": COLOURS[colour], "ls": dashes, "lw": WIDTHS[colour]}
 
 
 def draw_curve(axis: Axes, x: Array, curve: Curve, index: int) -> None:

@@ -13,7 +13,8 @@ from cwbench.reports.analysis.bands import BANDS, seed_curve, smoothing
 from cwbench.reports.analysis.scales import by_scale
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
-from cwbench.reports.page.plots import COLOURS, Axes, Line, Range, extent, line_plot, span
+from cwbench.reports.page.plots import SLOTS, Axes, Line, Range, classes, extent, line_plot, span
+from cwbench.reports.page.plots import STYLE as PLOT_STYLE
 
 Array = NDArray[np.float64]
 FAMILIES = (*names.SEQUENCES, "single")
@@ -25,7 +26,7 @@ KINDS = {
     **{name.replace("_", "-"): one.title for name, one in plasticity.QUANTITIES.items()},
 }
 # The choice of what is drawn needs no script.
-STYLE = "".join(
+STYLE = PLOT_STYLE + "".join(
     f".curves:has(.k-{kind}:checked) .kind.{kind} {{ display: block; }}\n" for kind in KINDS
 )
 POINTS = 45_000  # of all lines together: about 1.2 MB
@@ -111,8 +112,8 @@ def _kinds(key: str, present: set[str]) -> str:
 
 def legend(shown: Sequence[tuple[int, str]]) -> str:
     boxes = "".join(
-        f'<label data-method="{escape(name)}"><input type="checkbox" class="t{slot % COLOURS}" '
-        f'checked><svg viewBox="0 0 30 8" aria-hidden="true"><g class="m{slot % COLOURS}">'
+        f'<label data-method="{escape(name)}"><input type="checkbox" class="t{slot % SLOTS}" '
+        f'checked><svg viewBox="0 0 30 8" aria-hidden="true"><g class="{classes(slot)}">'
         f'<polyline points="0,4 30,4"/></g></svg>{escape(name)}</label>'
         for slot, name in shown
     )

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis.bands import Curve
+from cwbench.reports.analysis.setups import PALETTE
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.standings import Point
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
-COLOURS = 8  # that the style sheet has
+# Dashes of the style sheet's colours; from the ninth line on a colour comes again with other ones.
+DASHES = ("none", "7 2", "6 2 2 2", "2 2", "8 3 2 3", "none", "5 3", "1 3")
+SLOTS = PALETTE * (len(DASHES) - 1)
 NAMED = 6  # tasks that have their names above a plot
 
 
@@ -64,6 +67,23 @@ class Scatter:
     y_title: str
     points: Sequence[Point] = field(default_factory=tuple)
     log: bool = False  # x on a logarithmic scale, in bytes
+
+
+def classes(slot: int) -> str:
+    """Of the style sheet: a colour, and what is dashed and switched off alike."""
+    return f"m{slot % PALETTE} s{slot % SLOTS}"
+
+
+def _style(slot: int) -> str:
+    turn, colour = divmod(slot, PALETTE)
+    return (
+        f".curves:has(.t{slot}:not(:checked)) :is(.plot, .still) .s{slot} {{ display: none; }}\n"
+        f".s{slot} polyline {{ stroke-dasharray: {DASHES[(colour + turn) % len(DASHES)]}; }}\n"
+    )
+
+
+# The legend is style alone, so it works without scripts.
+STYLE = "".join(map(_style, range(SLOTS)))
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -150,7 +170,7 @@ def _line(line: Line, axes: Axes, points: int) -> str:
         )
     parts.append(f'<polyline class="mean" points="{path(x, mean)}"/>')
     name = escape(line.name)
-    return f'<g class="m{line.slot % COLOURS}" data-name="{name}">{"".join(parts)}</g>'
+    return f'<g class="{classes(line.slot)}" data-name="{name}">{"".join(parts)}</g>'
 
 
 def _band(line: Line, axes: Axes, keep: NDArray[np.int64]) -> str:
@@ -236,7 +256,7 @@ def _row(row: Row, bounds: Range, marks: Sequence[float]) -> str:
     head = f'<a href="{escape(row.href)}">{name}</a>' if row.href else name
     return (
         f'<tr data-method="{name}"><th scope=row>{head}</th><td><svg class="strip '
-        f'm{row.slot % COLOURS}" aria-hidden="true">{"".join(parts)}</svg></td>'
+        f'{classes(row.slot)}" aria-hidden="true">{"".join(parts)}</svg></td>'
         f"<td>{interval_text(row.value, row.low, row.high)}</td></tr>"
     )
 
@@ -328,7 +348,7 @@ def _point(
         )
     )
     return (
-        f'<g class="{f"m{point.slot % COLOURS}" if own else "published"}" '
+        f'<g class="{classes(point.slot) if own else "published"}" '
         f'data-method="{escape(point.method)}"><title>{escape(_said(point, plot))}</title>{cross}'
         f'<circle cx="{x:.2f}%" cy="{y:.2f}%" r="{4 if own else 3}"/>{name}</g>'
     )

@@ -12,8 +12,9 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import main_setups, slots
+from cwbench.reports.analysis.setups import PALETTE, main_setups, slots
 from cwbench.reports.figures import figures, style
+from cwbench.reports.page.plots import classes
 
 
 def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
@@ -72,6 +73,22 @@ def test_a_method_keeps_its_colour(triplets: Path):
     setups = main_setups(study.of(study.protocols[0], "cw3"))
     alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
     assert slots(alone) == [slots(setups)[-1]]
+
+
+def test_no_two_methods_look_alike(tmp_path: Path):
+    """Methods that the registry has eight places apart, and more of them than there are colours."""
+    known = list(names.METHODS)
+    methods = [known[0], known[8], known[16], *known[1:8], "mine"]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=map(small, methods), seeds=[0])
+    study = build.read(tmp_path)
+    setups = main_setups(study.of(study.protocols[0], "cw3"))
+    found = slots(setups)
+    by_method = {rows[0].method: slot for rows, slot in zip(setups.values(), found, strict=True)}
+    assert [by_method[method] for method in known[:8]] == list(range(8))
+    looks = [tuple(map(str, style.line_style(slot).values())) for slot in found]
+    assert len(set(looks)) == len(set(map(classes, found))) == len(methods)
+    few = {key: rows for key, rows in setups.items() if rows[0].method in (known[0], known[8])}
+    assert len({slot % PALETTE for slot in slots(few)}) == 2
 
 
 def test_settings_of_one_label_have_figures_of_their_own(tmp_path: Path):

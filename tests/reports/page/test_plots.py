@@ -28,7 +28,7 @@ def test_a_line_plot_holds_steps_and_thousandths_of_its_range():
     svg = plots.line_plot([line], plots.Axes("label", (0, 30), (-0.5, 1.5)), points=10)
     assert points(svg, "polyline") == [[10, 250], [20, 500]]
     assert points(svg, "polygon") == [[20, 750], [20, 375]]  # upper ends, then lower ones
-    assert 'data-name="A &amp; B"' in svg and 'class="m3"' in svg
+    assert 'data-name="A &amp; B"' in svg and 'class="m3 s3"' in svg
 
 
 @pytest.mark.parametrize(
