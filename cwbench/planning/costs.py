@@ -46,6 +46,7 @@ class Costs:
     """
 
     POSITIONS = (0, 1, 4)
+    FURTHER = 8  # for memory of a method's own architecture, which may grow faster
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Costs:
 
     def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
         """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
-        per_run = self._line(fleet[0], self._run_bytes)
+        per_run = self._curve(fleet[0], self._run_bytes)
         scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
         return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
 
@@ -173,6 +174,17 @@ class Costs:
         low, high = self.POSITIONS[1:]
         one, other = (value(_moved(segment, position)) for position in (low, high))
         return one + (other - one) * (segment.position - low) / (high - low)
+
+    def _curve(self, segment: Segment, value: Callable[[Segment], float]) -> float:
+        """The line, and the square of the position where a method has its own architecture."""
+        line, (low, high) = self._line(segment, value), self.POSITIONS[1:]
+        own = self.method(segment)[0].architecture is not None
+        if segment.joint or not own or segment.position <= low:
+            return line
+        further = _moved(segment, self.FURTHER)
+        missed = value(further) - self._line(further, value)
+        bend, known = ((p - low) * (p - high) for p in (segment.position, self.FURTHER))
+        return line + missed * bend / known
 
 
 @dataclass(frozen=True)

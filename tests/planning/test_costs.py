@@ -148,6 +148,25 @@ def test_memory_is_rehearsed_again_when_the_code_has_changed(
     assert memory(fleet[0]) == 1050 and len(rehearsed) == 2
 
 
+@pytest.mark.parametrize(("name", "last"), [("prognet", 20**2), ("ewc", 4 + 7 * 18)])
+def test_memory_of_columns_with_laterals_grows_with_the_square(
+    name: str, last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made up: the square of the number of tasks. Other methods are taken to lie on a line."""
+
+    def run_bytes(segment: Segment, *method: object) -> tuple[int, int]:
+        return len(segment.tasks) ** 2, 0
+
+    monkeypatch.setattr(costs, "run_bytes", run_bytes)
+    fleet, kind = fleet_of(name)
+    measuring = Costs({fleet[0].setup.method: kind}, torch.device("cpu"))
+    memory = [
+        measuring._curve(replace(fleet[0], tasks=("push",) * n), measuring._run_bytes)
+        for n in (1, 2, 5, 20)
+    ]
+    assert memory == pytest.approx([1, 4, 25, last])
+
+
 @pytest.mark.parametrize(("of_one_thread", "picked"), [(0.5, 2), (0.9, 1), (1.5, 1)])
 def test_all_threads_are_used_where_they_are_clearly_faster(
     of_one_thread: float, picked: int, monkeypatch: pytest.MonkeyPatch
