@@ -7,10 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.figures.style import figure_of, grid, nothing, panel_width
+from cwbench.reports.figures.style import MANY, figure_of, grid, nothing, panel_width
 from cwbench.reports.tables import comparisons
 
 METRIC = "average_performance"
+CELL = 0.24  # inches that a number needs
 
 
 def differences(scores: Scores, families: Sequence[str]) -> Figure:
@@ -19,17 +20,23 @@ def differences(scores: Scores, families: Sequence[str]) -> Figure:
     found = {family: pairs for family, pairs in every.items() if pairs}
     if not found:
         return nothing("methods have no finished seed in common")
-    side = panel_width(min(2, len(found)), left=0.9, gap=1.0)
+    most = max(len(_titles(pairs)) for pairs in found.values())
+    columns = 1 if most > MANY else min(2, len(found))
+    side = max(panel_width(columns, left=0.9, gap=1.0), CELL * most)
     margin = (0.9, 0.9, 0.15, 0.45)
-    axes = grid(len(found), columns=2, size=(side, side), gap=(1.0, 1.2), margin=margin)
+    axes = grid(len(found), columns=columns, size=(side, side), gap=(1.0, 1.2), margin=margin)
     for axis, (family, pairs) in zip(axes, found.items(), strict=True):
         _matrix(axis, pairs)
         axis.set_title(f"{scores.title(family)}: average performance,\nrow minus column")
     return figure_of(axes)
 
 
+def _titles(pairs: Sequence[comparisons.Pair]) -> list[str]:
+    return list(dict.fromkeys(title for pair in pairs for title in (pair.first, pair.second)))
+
+
 def _matrix(axis: Axes, pairs: Sequence[comparisons.Pair]) -> None:
-    titles = list(dict.fromkeys(title for pair in pairs for title in (pair.first, pair.second)))
+    titles = _titles(pairs)
     values = np.full((len(titles), len(titles)), np.nan)
     for pair, p_value in zip(pairs, comparisons.adjusted(pairs), strict=True):
         first, second = titles.index(pair.first), titles.index(pair.second)

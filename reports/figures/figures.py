@@ -25,6 +25,7 @@ from cwbench.reports.figures.orders import orders
 from cwbench.reports.figures.stability import after_switch
 from cwbench.reports.figures.style import (
     COLUMN_WIDTH,
+    MANY,
     STYLE,
     TEXT_WIDTH,
     draw_curve,
@@ -75,7 +76,7 @@ def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
     groups = {g.sequence: g for members in setups.values() for g in members}
     columns = min(3, len(groups))
     size = (panel_width(columns, left=left, gap=left - 0.1), height)
-    below = room_below(len(setups), COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
+    below = room_below(setups, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, below, 0.15, 0.3))
     for index, (axis, group) in enumerate(zip(axes, groups.values(), strict=True)):
         unit, name = step_unit(group)
@@ -153,15 +154,22 @@ def _strips(axis: Axes, x: Array, curves: Array, evaluations: int, index: int) -
             axis.plot(x[known], base + mean[known], **(line_style(index) | {"lw": 0.9}))
 
 
-def _family_panels(count: int, below: float) -> list[Axes]:
-    columns = min(3, count)
-    size = (panel_width(columns, left=0.55, gap=0.35), 1.5)
-    return grid(count, size=size, gap=(0.35, 0.3 + below), margin=(0.55, below, 0.15, 0.3))
+def _family_panels(count: int, below: float, width: float | None = None) -> list[Axes]:
+    columns = 1 if width else min(3, count)
+    size = (width or panel_width(columns, left=0.55, gap=0.35), 1.5)
+    gap, margin = (0.35, 0.3 + below), (0.55, below, 0.15, 0.3)
+    return grid(count, columns=columns, size=size, gap=gap, margin=margin)
+
+
+def _named_panels(scores: Scores, families: Sequence[str]) -> list[Axes]:
+    """With the methods' names below."""
+    most = max(len(main_setups(scores.study.of(scores.protocol, one))) for one in families)
+    return _family_panels(len(families), 0.85, TEXT_WIDTH - 0.7 if most > MANY else None)
 
 
 def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
     """Mean over sequences per method with its interval."""
-    axes = _family_panels(len(families), 0.85)
+    axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
         groups = scores.study.of(scores.protocol, family)
         setups = main_setups(groups)
@@ -187,7 +195,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
 
 def strips(scores: Scores, families: Sequence[str]) -> Figure:
     """Every run as a dot: average performance of each seed on each sequence."""
-    axes = _family_panels(len(families), 0.85)
+    axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
         setups = main_setups(scores.study.of(scores.protocol, family))
         for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
@@ -211,7 +219,7 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     every = joined(found)
     slot_of = dict(zip(every, slots(every), strict=True))
     width = COLUMN_WIDTH if len(families) == 1 else TEXT_WIDTH
-    axes = _family_panels(len(families), room_below(len(every), width))
+    axes = _family_panels(len(families), room_below(every, width))
     thresholds = np.linspace(0, 1, 101)
     for axis, family, setups in zip(axes, families, found, strict=True):
         for setup, members in setups.items():

@@ -1,5 +1,7 @@
 """Heat maps: pairs of tasks, and success on every task after each."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,11 +13,13 @@ from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, titles
+from cwbench.reports.analysis.study import Group
 from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, grid
 
 Array = NDArray[np.float64]
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
 SUCCESS, LOSS = "Reds_r", "Reds"
+ACROSS = 6  # matrices in a line, at most
 NARROW = 0.16  # inches; two decimals do not fit into cells below
 
 
@@ -71,39 +75,28 @@ def heat(
 
 
 def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
-    """Trained up to task i (row), tested on task j: one row of matrices per sequence."""
+    """Trained up to task i (row), tested on task j: rows of matrices, each of one sequence."""
     sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
     longest = max(len(g.tasks) for groups in setups.values() for g in groups)
-    across = len(setups) * (longest + 1) - 1
+    lines = -(-len(setups) // ACROSS)
+    members = np.array_split(np.arange(len(setups)), lines)
+    across = len(members[0]) * (longest + 1) - 1
     cell = min(0.26, 1.1 / longest, (TEXT_WIDTH - 1.4) / across)
     size = (across * cell, longest * cell)
-    axes = grid(len(sequences), columns=1, size=size, gap=(0, 0.12), margin=(0.6, 0.35, 0.8, 0.3))
-    for axis, sequence in zip(axes, sequences, strict=True):
-        gap = np.full((longest, 1), np.nan)
-        blocks = []
-        for groups in setups.values():
-            own = np.full((longest, longest), np.nan)
-            for group in groups:
-                if group.sequence == sequence:
-                    end = metrics.end_values(group.success, scores.window)
-                    known = ~np.isnan(end).all(0)
-                    count = len(group.tasks)
-                    own[:count, :count][known] = np.nanmean(end[:, known], 0)
-            blocks += [own, gap]
-        image = axis.imshow(np.hstack(blocks[:-1]), cmap=SUCCESS, vmin=0, vmax=1)
-        if longest <= 3 and len(sequences) <= 4:
-            for (row, column), value in np.ndenumerate(np.hstack(blocks[:-1])):
-                if not np.isnan(value):
-                    colour = "white" if value < 0.35 else "black"
-                    text = axis.text(column, row, f"{value:.1f}", ha="center", va="center")
-                    text.set(fontsize=5, color=colour)
-        axis.spines[:].set_visible(False)
+    gap = (0, 0.12 if lines == 1 else 0.3)
+    axes = grid(lines * len(sequences), columns=1, size=size, gap=gap, margin=(0.6, 0.35, 0.8, 0.3))
+    groups, found = list(setups.values()), titles(setups)
+    for index, axis in enumerate(axes):
+        own, sequence = members[index // len(sequences)], sequences[index % len(sequences)]
+        blocks = [_end_matrix(scores, groups[i], sequence, longest) for i in own]
+        image = _row(axis, blocks, numbered=longest <= 3 and len(sequences) <= 4)
+        axis.set_xlim(-0.5, across - 0.5)  # the last line may be shorter
         axis.set_yticks([(longest - 1) / 2], [names.sequence_title(sequence)])
-        axis.set_xticks([])
-        axis.tick_params(length=0)
-    middles = [i * (longest + 1) + (longest - 1) / 2 for i in range(len(setups))]
-    axes[0].set_xticks(middles, titles(setups))
-    axes[0].xaxis.tick_top()
+        if index % len(sequences) == 0:
+            middles = [i * (longest + 1) + (longest - 1) / 2 for i in range(len(own))]
+            axis.set_xticks(middles, [found[i] for i in own])
+            axis.xaxis.tick_top()
+            axis.tick_params(length=0)
     axes[-1].set_xlabel("in each matrix: trained up to task (down), tested on task (across)")
     figure = figure_of(axes)
     width, height = figure.get_size_inches()
@@ -111,4 +104,32 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
         (1 - 0.6 / width, 0.35 / height, 0.1 / width, min(2.0, height - 0.8) / height)
     )
     figure.colorbar(image, cax=bar)
-    return figure_of(axes)
+    return figure
+
+
+def _end_matrix(scores: Scores, groups: Sequence[Group], sequence: str, longest: int) -> Array:
+    """A setting's mean success on every task after each task of a sequence."""
+    own = np.full((longest, longest), np.nan)
+    for group in groups:
+        if group.sequence == sequence:
+            end = metrics.end_values(group.success, scores.window)
+            known = ~np.isnan(end).all(0)
+            count = len(group.tasks)
+            own[:count, :count][known] = np.nanmean(end[:, known], 0)
+    return own
+
+
+def _row(axis: Axes, blocks: Sequence[Array], *, numbered: bool) -> AxesImage:
+    """Matrices next to each other, an empty column between them."""
+    gap = np.full((len(blocks[0]), 1), np.nan)
+    values = np.hstack([part for block in blocks for part in (block, gap)][:-1])
+    image = axis.imshow(values, cmap=SUCCESS, vmin=0, vmax=1)
+    for (row, column), value in np.ndenumerate(values):
+        if numbered and not np.isnan(value):
+            colour = "white" if value < 0.35 else "black"
+            text = axis.text(column, row, f"{value:.1f}", ha="center", va="center")
+            text.set(fontsize=5, color=colour)
+    axis.spines[:].set_visible(False)
+    axis.set_xticks([])
+    axis.tick_params(length=0)
+    return image

@@ -12,9 +12,11 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.aggregates import AGGREGATES
+from cwbench.reports.analysis.labels import spread
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.figures.style import (
-    COLOURS,
+    MANY,
+    TEXT_WIDTH,
     figure_of,
     grid,
     line_style,
@@ -25,6 +27,7 @@ from cwbench.reports.tables import standings
 from cwbench.reports.tables.standings import Point, Standing
 
 ROW = 0.16  # inches
+LABEL, LETTER = 0.09, 0.052  # inches of a point's name: its height, the width of a letter
 
 
 def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
@@ -115,8 +118,12 @@ def tradeoff(
     found = {f: points for f in families if (points := points_of(scores, f))}
     if not found:
         return nothing(f"no finished runs with {title}")
-    size = (panel_width(min(2, len(found)), left=0.5, gap=0.5), 2.0)
-    axes = grid(len(found), columns=2, size=size, gap=(0.5, 0.7), margin=(0.5, 0.45, 0.1, 0.3))
+    many = max(map(len, found.values())) > 2 * MANY  # published ones included
+    columns = 1 if many else min(2, len(found))
+    width = TEXT_WIDTH - 0.6 if many else panel_width(columns, left=0.5, gap=0.5)
+    size = (width, 3.6 if many else 2.0)
+    margin = (0.5, 0.45, 0.1, 0.3)
+    axes = grid(len(found), columns=columns, size=size, gap=(0.5, 0.7), margin=margin)
     for axis, (family, points) in zip(axes, found.items(), strict=True):
         own = {point.method: point for point in points if point.slot >= 0}
         published = [point for point in points if point.slot < 0]
@@ -128,6 +135,7 @@ def tradeoff(
             _bytes_across(axis)
         axis.margins(x=0.15)
         axis.set_ylim(-0.02, 1.06)
+        _name(axis, list(own.values()), size)
         axis.set_title(scores.title(family) + " (grey: published)" * bool(published))
         axis.set_xlabel(title)
         axis.set_ylabel("average performance")
@@ -135,17 +143,34 @@ def tradeoff(
 
 
 def _cross(axis: Axes, point: Point) -> None:
-    colour = COLOURS[point.slot % len(COLOURS)]
+    colour = line_style(point.slot)["color"]
     (x, left, right), (y, low, high) = point.x, point.y
     if not isnan(left):
         axis.hlines(y, left, right, color=colour, lw=1)
     if not isnan(low):
         axis.vlines(x, low, high, color=colour, lw=1)
     axis.plot(x, y, "o", ms=3.5, color=colour)
-    label = axis.annotate(
-        point.method, (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour
+
+
+def _name(axis: Axes, points: Sequence[Point], size: tuple[float, float]) -> None:
+    """Write names next to points, on a panel of this size in inches."""
+    shares = axis.transLimits.transform(
+        axis.transScale.transform([(point.x[0], point.y[0]) for point in points])
     )
-    label.set_path_effects([withStroke(linewidth=1.5, foreground="white")])
+    wide = [LETTER * len(point.method) / size[0] for point in points]
+    places = [(x, x + width, y) for (x, y), width in zip(shares, wide, strict=True)]
+    heights = spread(places, LABEL / size[1])
+    for point, (x, y), height in zip(points, shares, heights, strict=True):
+        label = axis.annotate(
+            point.method,
+            (x, y),
+            xycoords="axes fraction",
+            xytext=(3, 2 + 72 * size[1] * (height - y)),
+            textcoords="offset points",
+            fontsize=6,
+            color=line_style(point.slot)["color"],
+        )
+        label.set_path_effects([withStroke(linewidth=1.5, foreground="white")])
 
 
 def _published(axis: Axes, point: Point, ours: Point | None) -> None:

@@ -20,6 +20,8 @@ WIDTHS = (1.0, 1.2, 1.2, 1.4, 1.2, 1.9, 1.2, 1.2)
 # Inches of a two-column page: figures are drawn as wide as they are printed, so fonts keep their
 # size. One panel goes into a column, several across the page.
 TEXT_WIDTH, COLUMN_WIDTH = 6.75, 3.25
+MANY = 8  # settings; more want a panel as wide as the page
+LINE, LETTER = 0.55, 0.065  # inches in a legend: a line with the room around it, a letter
 STYLE: dict[Any, Any] = {
     "font.size": 8,
     "font.family": "DejaVu Sans",
@@ -93,17 +95,22 @@ def legend(axes: Sequence[Axes], setups: Setups) -> None:
     """One legend below all panels."""
     handles = [Line2D([], [], **line_style(slot)) for slot in slots(setups)]
     figure = figure_of(axes)
-    columns = legend_columns(len(setups), figure.get_size_inches()[0])
+    columns = legend_columns(titles(setups), figure.get_size_inches()[0])
     figure.legend(handles, titles(setups), loc="lower center", ncols=columns, handlelength=2.6)
 
 
-def legend_columns(entries: int, width: float) -> int:
-    return max(1, min(entries, int(width / 1.1)))
+def legend_columns(entries: Sequence[str], width: float) -> int:
+    """As many as fit; entries fill one column after the other, as matplotlib has it."""
+    for columns in range(len(entries), 1, -1):
+        longest = [max(map(len, part)) for part in np.array_split(np.array(entries), columns)]
+        if LINE * columns + LETTER * sum(longest) < width:
+            return columns
+    return 1
 
 
-def room_below(entries: int, width: float) -> float:
-    """Inches below the panels for the axis title and a legend of that many entries."""
-    rows = -(-entries // legend_columns(entries, width))
+def room_below(setups: Setups, width: float) -> float:
+    """Inches below the panels for the axis title and a legend."""
+    rows = -(-len(setups) // legend_columns(titles(setups), width))
     return 0.5 + 0.18 * rows
 
 

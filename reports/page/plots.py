@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis.bands import Curve
+from cwbench.reports.analysis.labels import spread
 from cwbench.reports.analysis.setups import PALETTE
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.standings import Point
@@ -22,6 +23,8 @@ Range = tuple[float, float]
 # Dashes of the style sheet's colours; from the ninth line on a colour comes again with other ones.
 DASHES = ("none", "7 2", "6 2 2 2", "2 2", "8 3 2 3", "none", "5 3", "1 3")
 SLOTS = PALETTE * (len(DASHES) - 1)
+LABEL, LETTER = 5.0, 1.2  # per cent of a scatter plot: a name's height, a letter's width
+FLIP = 60  # per cent; names of points further right are left of them
 NAMED = 6  # tasks that have their names above a plot
 
 
@@ -280,7 +283,7 @@ def scatter_plot(plot: Scatter) -> str:
     x_range, y_range = span([np.array(x_values)]), span([np.array([*y_values, 0.0, 1.0])])
     own = {point.method: point for point in plot.points if point.slot >= 0}
     named = [p for p in plot.points if p.slot >= 0 or p.method not in own]
-    heights = _label_heights([_share(point.y[0], y_range) for point in named])
+    heights = _label_heights(named, plot, (x_range, y_range))
     labels = dict(zip(map(id, named), heights, strict=True))
     body = "".join(
         _point(point, plot, (x_range, y_range), labels.get(id(point)), own.get(point.method))
@@ -296,13 +299,16 @@ def scatter_plot(plot: Scatter) -> str:
     )
 
 
-def _label_heights(heights: Sequence[float], gap: float = 5.0) -> list[float]:
+def _label_heights(
+    named: Sequence[Point], plot: Scatter, ranges: tuple[Range, Range]
+) -> list[float]:
     """Per cent of the height where names are written: near their points, not on each other."""
-    placed = dict.fromkeys(range(len(heights)), 0.0)
-    last = -gap
-    for index in sorted(placed, key=lambda index: heights[index]):
-        last = placed[index] = max(heights[index], last + gap)
-    return list(placed.values())
+    places = []
+    for point in named:
+        (x, *_), (y, *_) = _position(point, plot, ranges)
+        width = LETTER * len(point.method)
+        places.append((x - width, x, 100 - y) if x > FLIP else (x, x + width, 100 - y))
+    return spread(places, LABEL)
 
 
 def _scatter_ticks(plot: Scatter, bounds: Range) -> str:
@@ -338,7 +344,7 @@ def _point(
         for a, b, c, d in lines
         if not isnan(a + b)
     )
-    side = ("-9", "end") if x > 60 else ("9", "start")
+    side = ("-9", "end") if x > FLIP else ("9", "start")
     name = (
         ""
         if label is None

@@ -1,8 +1,14 @@
-"""Every pair is drawn."""
+"""Every pair and every setting is drawn."""
 
+from pathlib import Path
+
+from sample_results import small, write_results
+
+from cwbench.reports import build
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.figures.matrices import pair_matrices
+from cwbench.reports.analysis.setups import by_setup
+from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 
 
 def test_matrices_draw_every_pair_and_hatch_the_rest(pairs: Scores):
@@ -12,3 +18,14 @@ def test_matrices_draw_every_pair_and_hatch_the_rest(pairs: Scores):
     assert len(first.patches) == 6  # of the three tasks that occur
     assert first.images[0].cmap.name == second.images[0].cmap.name == "Reds_r"
     assert lost.images[0].cmap.name == "Reds"  # the reversed bar
+
+
+def test_more_than_six_settings_fill_further_lines(tmp_path: Path) -> None:
+    settings = [small("ewc", coef=float(coef)) for coef in range(1, 9)]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(1))
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0])
+    *rows, _bar = forgetting_matrices(scores, by_setup(study.groups)).axes
+    titles = [[label.get_text() for label in row.get_xticklabels()] for row in rows]
+    assert list(map(len, titles)) == [4, 4] and len({*titles[0], *titles[1]}) == 8
+    assert rows[0].get_xlim() == rows[1].get_xlim()

@@ -5,6 +5,13 @@ import numpy as np
 from cwbench.reports.figures import style
 
 
+def test_legends_have_as_many_columns_as_fit():
+    six = ["Fine-tuning", "EWC", "PackNet", "ClonEx", "PM", "RECALL"]
+    assert style.legend_columns(six, style.TEXT_WIDTH) == 6
+    assert style.legend_columns(six, style.COLUMN_WIDTH) == 3
+    assert style.legend_columns(["a long name of a method of one's own"] * 9, 3.0) == 1
+
+
 def test_the_palette_is_told_apart_in_grey():
     """Lines of equal brightness must differ in their dashes."""
     rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in style.COLOURS])

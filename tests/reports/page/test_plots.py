@@ -45,8 +45,10 @@ def test_thinning_keeps_the_last_value():
 
 
 def test_names_of_points_do_not_lie_on_each_other():
-    places = plots._label_heights([50.0, 51.0, 10.0, 50.5])
-    assert places[2] == 10 and min(np.diff(sorted(places))) >= 5
+    where = {"A": (0.2, 0.5), "B": (0.21, 0.51), "C": (0.2, 0.1), "D": (0.5, 0.5)}
+    named = [Point(0, name, (x, NAN, NAN), (y, NAN, NAN)) for name, (x, y) in where.items()]
+    heights = plots._label_heights(named, plots.Scatter("t", "x", "y"), ((0, 1), (0, 1)))
+    assert heights == pytest.approx([50, 55, 10, 50])
 
 
 def test_a_row_shows_its_value_and_every_seed():
