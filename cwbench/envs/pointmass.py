@@ -67,7 +67,10 @@ class PointMass:
 def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
     """The goal as a green disc, the point as a blue one."""
     env, (width, height) = PointMass(task, config), size
-    x, y = np.meshgrid(np.linspace(-1.1, 1.1, width), np.linspace(1.1, -1.1, height))
+    reach = 1.1 * np.array(size) / min(size)  # a unit is as long across as up
+    x, y = np.meshgrid(
+        np.linspace(-reach[0], reach[0], width), np.linspace(reach[1], -reach[1], height)
+    )
 
     def draw() -> Frame:
         frame = np.full((height, width, 3), 255, np.uint8)

@@ -66,6 +66,10 @@ def test_the_point_is_drawn_where_it_is() -> None:
         filmed.env.step(np.array([1, 0, 0, 0], np.float32))  # to the right wall
     _, columns = np.nonzero((filmed.draw() == (0, 114, 178)).all(2))
     assert columns.mean() > 100 and (before != filmed.draw()).any()
+    wide = envs.film("reach-2-1", PointMassConfig(), (320, 240))
+    wide.env.reset(np.random.default_rng(0))
+    rows, columns = np.nonzero((wide.draw() == (0, 158, 115)).all(2))
+    assert abs(np.ptp(rows) - np.ptp(columns)) <= 1  # the goal is round
 
 
 def test_films_of_different_sizes_are_tiled() -> None:
