@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.figures.style import MANY, figure_of, grid, nothing, panel_width
+from cwbench.reports.figures.style import MANY, figure_of, fitted, grid, nothing, panel_width
 from cwbench.reports.tables import comparisons
 
 METRIC = "average_performance"
@@ -47,7 +47,8 @@ def _matrix(axis: Axes, pairs: Sequence[comparisons.Pair]) -> None:
             text = f"{value:+.2f}\np {p_value:.2f}"
             axis.text(column, row, text, ha="center", va="center", fontsize=5, color=colour)
     axis.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
-    axis.set_xticks(range(len(titles)), titles, rotation=60, ha="right", fontsize=7)
-    axis.set_yticks(range(len(titles)), titles, fontsize=7)
+    shown, points = fitted(titles)
+    axis.set_xticks(range(len(titles)), shown, rotation=60, ha="right", fontsize=points)
+    axis.set_yticks(range(len(titles)), shown, fontsize=points)
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)

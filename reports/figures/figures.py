@@ -30,6 +30,7 @@ from cwbench.reports.figures.style import (
     TEXT_WIDTH,
     draw_curve,
     figure_of,
+    fitted,
     grid,
     legend,
     line_style,
@@ -185,7 +186,8 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
                 axis.vlines(index, got.low, got.high, color="0.25", lw=1.6)
         axis.axhline(0, color="0.3", lw=0.6)
         axis.set_xlim(-0.6, len(setups) - 0.4)
-        axis.set_xticks(range(len(setups)), titles(setups), rotation=60, ha="right", fontsize=7)
+        shown, points = fitted(titles(setups))
+        axis.set_xticks(range(len(setups)), shown, rotation=60, ha="right", fontsize=points)
         axis.set_title(
             f"{scores.title(family)} ({count} sequences)" if count > 1 else scores.title(family)
         )
@@ -206,7 +208,8 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
                 axis.plot([spot] * len(row), row, "o", ms=2.2, color=colour, alpha=0.6, mew=0)
             if not np.isnan(values).all():
                 axis.hlines(np.nanmean(values), index - 0.35, index + 0.35, color="black", lw=1.2)
-        axis.set_xticks(range(len(setups)), titles(setups), rotation=60, ha="right", fontsize=7)
+        shown, points = fitted(titles(setups))
+        axis.set_xticks(range(len(setups)), shown, rotation=60, ha="right", fontsize=points)
         axis.set_ylim(-0.02, 1.02)
         axis.set_title(scores.title(family))
     axes[0].set_ylabel("average performance of a run")

@@ -14,7 +14,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, grid
+from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, fitted, grid
 
 Array = NDArray[np.float64]
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
@@ -85,7 +85,8 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
     size = (across * cell, longest * cell)
     gap = (0, 0.12 if lines == 1 else 0.3)
     axes = grid(lines * len(sequences), columns=1, size=size, gap=gap, margin=(0.6, 0.35, 0.8, 0.3))
-    groups, found = list(setups.values()), titles(setups)
+    groups = list(setups.values())
+    shown, points = fitted(titles(setups), int(15 * (longest + 1) * cell))  # 15 letters an inch
     for index, axis in enumerate(axes):
         own, sequence = members[index // len(sequences)], sequences[index % len(sequences)]
         blocks = [_end_matrix(scores, groups[i], sequence, longest) for i in own]
@@ -94,7 +95,7 @@ def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
         axis.set_yticks([(longest - 1) / 2], [names.sequence_title(sequence)])
         if index % len(sequences) == 0:
             middles = [i * (longest + 1) + (longest - 1) / 2 for i in range(len(own))]
-            axis.set_xticks(middles, [found[i] for i in own])
+            axis.set_xticks(middles, [shown[i] for i in own], fontsize=points)
             axis.xaxis.tick_top()
             axis.tick_params(length=0)
     axes[-1].set_xlabel("in each matrix: trained up to task (down), tested on task (across)")

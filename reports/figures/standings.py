@@ -18,6 +18,7 @@ from cwbench.reports.figures.style import (
     MANY,
     TEXT_WIDTH,
     figure_of,
+    fitted,
     grid,
     line_style,
     nothing,
@@ -40,7 +41,8 @@ def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
         if not isnan(got.low):
             axis.hlines(height, got.low, got.high, color=style["color"], lw=2.5, alpha=0.45)
         axis.plot(got.value, height, "o", ms=3.5, color=style["color"])
-    axis.set_yticks(range(len(found)), [row.setting.title for row in found])
+    shown, points = fitted([row.setting.title for row in found])
+    axis.set_yticks(range(len(found)), shown, fontsize=points)
     axis.set_ylim(max(len(found), 1) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", lw=0.4, color="0.9")

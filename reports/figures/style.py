@@ -1,6 +1,7 @@
 """Colours, panels and legends that all figures share."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,13 @@ def room_below(setups: Setups, width: float) -> float:
     """Inches below the panels for the axis title and a legend."""
     rows = -(-len(setups) // legend_columns(titles(setups), width))
     return 0.5 + 0.18 * rows
+
+
+def fitted(names: Sequence[str], letters: int = 13) -> tuple[list[str], float]:
+    """Names along an axis and their size in points: smaller and in two lines if one is long."""
+    if max(map(len, names), default=0) <= letters:
+        return list(names), 7.0
+    return ["\n".join(wrap(name, letters + 1, max_lines=2, placeholder="…")) for name in names], 6.0
 
 
 def nothing(why: str) -> Figure:

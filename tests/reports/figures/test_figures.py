@@ -133,3 +133,35 @@ def test_one_legend_names_the_methods_of_all_families(tmp_path: Path):
         ]
         assert drawn[0] == [colours[name] for name in ("EWC", "Mine", "Yours")]
         assert drawn[1] == [colours[name] for name in ("Yours", "Zeta")]
+
+
+def test_long_names_are_not_cut_off(tmp_path: Path):
+    methods = [
+        "ewc",
+        "packnet",
+        "clonex",
+        "recall",
+        "MethodWithALongName",
+        "my method tuned on cw3-1",
+    ]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=map(small, methods), seeds=[0, 1])
+    study = build.read(tmp_path)
+    plan = figures.plan(Scores(study, study.protocols[0]))
+    with matplotlib.rc_context(style.STYLE):
+        for name in ("cw3-average", "profiles", "ranks", "differences", "transfer", "aggregates"):
+            figure = plan[name]()
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            whole = figure.bbox.padded(2)  # pixels
+            labels = [
+                label
+                for axis in figure.axes
+                for label in (*axis.get_xticklabels(), *axis.get_yticklabels())
+                if label.get_text()[:1].isalpha()  # numbers may lie outside an axis, unseen
+            ]
+            for part in (*figure.legends, *labels):
+                box = part.get_window_extent(canvas.get_renderer())
+                assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0, (
+                    name,
+                    part,
+                )
