@@ -238,7 +238,11 @@ def _paper(tables: Tables, lint: Sequence[str]) -> str:
     """Published cells next to ours, and which of them are impossible."""
     own = _whole_tables(tables, "published")
     items = "".join(f"<li>{escape(line)}</li>" for line in lint)
-    wrong = f"<h3>Impossible among them</h3><ul class=problems>{items}</ul>" if lint else ""
+    wrong = (
+        f"<h3>Impossible among all published numbers</h3><ul class=problems>{items}</ul>"
+        if lint
+        else ""
+    )
     blocks = [b for _, _, table in tables if table.section == "published" for b in table.blocks]
     return f"<p>{escape(overall(blocks))}</p>{own}{wrong}"
 

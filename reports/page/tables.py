@@ -1,5 +1,6 @@
 """Tables and matrices of the page. Every text passes through `escape`; `link` quotes for URLs."""
 
+import re
 from html import escape
 from urllib.parse import quote
 
@@ -8,6 +9,8 @@ import numpy as np
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.tables.formats import latex, number
 from cwbench.reports.tables.model import Block, Cell, Table
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def link(key: str, text: str) -> str:
@@ -50,8 +53,15 @@ def table_cell(cell: Cell) -> str:
 
 def _shown(cell: Cell, unfinished: bool) -> str:
     if cell.text or not cell.empty:
-        return cell.text or number(cell.value)
+        return _unbroken(cell.text) or number(cell.value)
     return f"{100 * cell.progress:.0f} %" if unfinished else "–"
+
+
+def _unbroken(text: str) -> str:
+    """No line ends inside an interval or a quotient."""
+    return re.sub(r"\[[^\]]*\]", lambda found: found[0].replace(" ", NO_BREAK), text).replace(
+        " / ", f"{NO_BREAK}/{NO_BREAK}"
+    )
 
 
 def _linked(cell: Cell, text: str) -> str:

@@ -56,7 +56,8 @@ def environment(scores: Scores) -> str:
     return (
         f"Published numbers are of Meta-World V1, ours of {simulator} with its physics, success by "
         f"{success}{', matrix products are TF32' * tf32}. Orderings may be compared, and single "
-        "numbers with that in mind. Intervals: percentile bootstrap over seeds, as published."
+        "numbers with that in mind. Intervals: "
+        f"{100 * scores.level:g} % percentile bootstrap over seeds, as published."
     )
 
 

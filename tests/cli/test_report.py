@@ -45,7 +45,7 @@ def test_without_arguments_it_reads_results_and_writes_report(folder: Path):
     assert {"tables/cw3.tex", "tables/cw3-t.tex", "tables/cw3.md", "tables/cw3.csv"} <= files
     assert {"figures/cw3-average.pdf", "figures/cw3-average.png"} <= files
     page = (out / "index.html").read_text()
-    assert "Impossible among them" in page and "protocol differs" in page
+    assert "Impossible among all published numbers" in page and "protocol differs" in page
 
 
 def test_a_source_without_numbers_for_these_runs_is_named(

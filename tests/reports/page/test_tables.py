@@ -42,3 +42,9 @@ def test_the_mean_stays_below_when_rows_are_sorted() -> None:
     rows = (("1", (Cell(text="a"),)), ("mean", (Cell(text="b"),)))
     shown = block_table(Block("", "", ("x",), rows, mean=True), "t")
     assert shown.index("</tbody>") < shown.index("mean") < shown.index("</tfoot>")
+
+
+def test_no_line_ends_inside_an_interval() -> None:
+    shown = table_cell(Cell(text="0.84 / 0.86 [0.81, 0.90] agrees"))
+    words = shown.split(">")[1].split("<")[0].split(" ")
+    assert words == ["0.84\xa0/\xa00.86", "[0.81,\xa00.90]", "agrees"]
