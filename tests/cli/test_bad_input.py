@@ -161,7 +161,7 @@ WORDS = [
     ([*RECALL, "--beta", "inf"], "not a finite number"),
     ([*RECALL, "--selection-episodes", "0"], "0 is too small"),
     ([*RECALL, "--selection-episodes", "1e12"], "is too large"),
-    ([*RUN, "--lambda", "3"], "unknown option"),
+    ([*RUN, "--lambda", "3"], "finetuning has no option --lambda, which is one of recall"),
     ([*RUN, "--lr"], "requires an argument"),
     ([*RUN, "extra"], "unexpected extra argument"),
     # How and where to train
