@@ -67,9 +67,10 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
     """Policies as safetensors, one per run and task, each with a card that `load_policy` reads."""
     from safetensors.numpy import save_file
 
-    for run in runs:
-        if not run.done:
-            continue
+    finished = [run for run in runs if run.done]
+    for run in {run.method: run for run in finished}.values():
+        load_policy(run, 0)  # a method that is not known here is said before anything is written
+    for run in finished:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
             policy = load_policy(run, position)

@@ -3,7 +3,7 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ import pytest
 from sample_results import SMALL, small, write_results
 
 import cwbench
-from cwbench.sharing.export import episodes, export
+from cwbench.experiment.runs import Runs
+from cwbench.sharing.export import FORMATS, episodes, export
 from cwbench.spec.errors import UserError
 
 
@@ -98,6 +99,20 @@ def test_an_empty_folder_has_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no finished task"):
         list(export(tmp_path, "weights"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_method_that_is_not_known_here_stops_the_export_before_others_are_written(
+    toy_run: Any, tmp_path: Path
+) -> None:
+    source = "from cwbench.learner import Method\n\nclass own(Method):\n    pass\n"
+    (tmp_path / "own.py").write_text(source)
+    for method in (f"{tmp_path}/own.py:own", "finetuning"):
+        toy_run(tmp_path / "results", method, tasks=("reach-0-1",))
+    runs = sorted(cwbench.load_runs(tmp_path / "results"), key=lambda run: run.label)
+    assert [run.label for run in runs] == ["finetuning", "own"]
+    with pytest.raises(UserError, match="'own' is not installed"):
+        list(FORMATS["weights"](cast("Runs", runs), tmp_path / "weights"))
+    assert not (tmp_path / "weights").exists()
 
 
 def test_rliable_keeps_settings_of_one_label_apart(tmp_path: Path) -> None:
