@@ -159,7 +159,7 @@ def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:
     live = live and session.launching is not None and session.launching.waits
     if live:
         page = results / "report" / "index.html"
-        listener.say(f"page: {page.resolve().as_uri()}, rewritten every minute")
+        listener.say(f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute")
     return LivePage(results, listener.warn) if live else nullcontext()
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-EVERY_SECONDS = 60.0
+FIRST_SECONDS, EVERY_SECONDS = 10.0, 60.0
 CODE = "import sys; from pathlib import Path; from cwbench.reports.build import write_page; "
 CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 
@@ -32,8 +32,10 @@ class LivePage:
         self._write()
 
     def _loop(self) -> None:
-        while not self._end.wait(EVERY_SECONDS):
+        pause = FIRST_SECONDS
+        while not self._end.wait(pause):
             self._write()
+            pause = EVERY_SECONDS
 
     def _write(self) -> None:
         command = [sys.executable, "-c", CODE, str(self.results), str(self.folder)]

@@ -1,0 +1,26 @@
+"""The page during training."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cwbench.experiment import live_page
+from cwbench.experiment.live_page import LivePage
+
+
+def test_the_first_page_does_not_wait_a_minute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written, times = threading.Event(), []
+
+    def write(self: LivePage) -> None:
+        times.append(self.results)
+        written.set()
+
+    monkeypatch.setattr(LivePage, "_write", write)
+    monkeypatch.setattr(live_page, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(live_page, "EVERY_SECONDS", 3600.0)
+    with LivePage(tmp_path, print):
+        assert written.wait(60)
+    assert times == [tmp_path] * 2  # the other at the end
