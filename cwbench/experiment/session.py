@@ -8,6 +8,7 @@ session.train(plan)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -260,13 +261,16 @@ class Session:
 
         if estimate is None:  # else they are set
             self._set_threads(plan)
-        with self.listener.progress(self._forecast(plan, estimate)) as progress:
+        forecast = self._forecast(plan, estimate)
+        with self.listener.progress(forecast) as progress:
             runner = self._runner(protocol)
             if pool is not None:
                 outcome = runner.run(plan, pool, progress)
             else:
                 with Pool(self.workers(plan), timeout=self.execution.worker_timeout) as own:
                     outcome = runner.run(plan, own, progress)
+        if outcome.good and self.costs.cache and forecast.missed(time.monotonic()):
+            self.costs.cache.forget_used()  # they were measured while others used the machine
         tell_outcome(outcome, self.listener, self.store, self.command)
         return outcome
 

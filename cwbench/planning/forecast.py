@@ -14,6 +14,7 @@ from cwbench.planning.fleet_time import (
 from cwbench.spec.segment import Segment
 
 TRUST_SECONDS = 60.0  # of measurement that a plan's estimate counts for
+MISSED = 1.5  # times as long, or as short, as planned
 LEAST_SECONDS = 10.0  # of measurement, where there is no estimate
 
 
@@ -55,6 +56,12 @@ class Forecast:
     def start(self, now: float, left: Left) -> None:
         """Measure from here on; earlier time, such as that of compilation, says nothing."""
         self._start = now, self.planned(left)
+
+    def missed(self, now: float) -> bool:
+        """Whether a plan that is done took much longer or shorter than it said."""
+        if self._start is None or not self.trust or self._start[1] < LEAST_SECONDS:
+            return False
+        return not 1 / MISSED < (now - self._start[0]) / self._start[1] < MISSED
 
     def seconds(self, now: float, left: Left, ended: Ended | None = None) -> float | None:
         """Time left: as planned at first, then more and more as measured. None if unknown."""

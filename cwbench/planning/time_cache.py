@@ -44,6 +44,7 @@ class TimeCache:
 
     def __init__(self, file: Path, device: torch.device) -> None:
         self.file, self.device = file, device
+        self._used: set[str] = set()
 
     def _read(self) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):
@@ -56,15 +57,24 @@ class TimeCache:
         return digest({"machine": machine(self.device), "what": what})
 
     def get(self, what: Mapping[str, Any]) -> list[float] | None:
-        entry = self._read().get(self._key(what))
+        key = self._key(what)
+        self._used.add(key)
+        entry = self._read().get(key)
         if not isinstance(entry, dict) or time.time() - entry.get("measured", 0) > 86400 * DAYS:
             return None
         return [float(number) for number in entry["numbers"]]
 
     def put(self, what: Mapping[str, Any], numbers: list[float]) -> None:
         entry = {"measured": time.time(), "numbers": numbers}
+        self._write(self._read() | {self._key(what): entry})
+
+    def forget_used(self) -> None:
+        """Measure again next time what was asked for here: it has proved wrong."""
+        self._write({key: entry for key, entry in self._read().items() if key not in self._used})
+
+    def _write(self, content: Mapping[str, Any]) -> None:
         with contextlib.suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-            temporary.write_text(json.dumps(self._read() | {self._key(what): entry}))
+            temporary.write_text(json.dumps(content))
             temporary.replace(self.file)

@@ -52,6 +52,17 @@ def test_fleets_of_different_speed_are_forecast_by_what_the_plan_knows() -> None
         assert now < 300 or seconds == pytest.approx(true, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("planned", "took", "missed"),
+    [(80, 22, True), (80, 60, False), (80, 130, True), (8, 80, False)],
+)
+def test_a_plan_that_took_another_time_was_missed(planned: int, took: int, missed: bool) -> None:
+    plan = Forecast([fleet("a", 2)], [needs(2, planned)], ONE)
+    assert not plan.missed(1000)  # nothing is known yet
+    plan.start(5, plan.left)
+    assert plan.missed(5 + took) == missed
+
+
 def test_a_wrong_plan_is_corrected_within_minutes() -> None:
     """Said 40 minutes, takes ten."""
     runs = fleet("a", 2)

@@ -25,6 +25,16 @@ def test_numbers_come_back_until_they_are_old(tmp_path: Path) -> None:
     assert cache.get({"fleet": 1}) is None
 
 
+def test_what_has_proved_wrong_is_measured_again(tmp_path: Path) -> None:
+    file = tmp_path / "times.json"
+    for fleet in (1, 2):
+        TimeCache(file, CPU).put({"fleet": fleet}, [1.5])
+    cache = TimeCache(file, CPU)
+    assert cache.get({"fleet": 1}) == [1.5]
+    cache.forget_used()
+    assert cache.get({"fleet": 1}) is None and cache.get({"fleet": 2}) == [1.5]
+
+
 def test_a_folder_that_cannot_be_written_is_no_problem(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = TimeCache(tmp_path / "file" / "times.json", CPU)
