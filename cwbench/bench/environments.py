@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
-from importlib.util import find_spec
 from multiprocessing import get_context
 from statistics import fmean
 from time import perf_counter, process_time
@@ -14,6 +13,7 @@ import numpy as np
 from cwbench.envs import Env, make
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.extras import is_installed
 
 HORIZON, ENVS = 200, 16
 STEPS = HORIZON * ENVS  # of a turn
@@ -33,7 +33,7 @@ def compare_environments(tasks: Sequence[str], seconds: float) -> Iterator[dict[
     Ours and EnvPool have a process each, since each loads its own MuJoCo. They take turns, at least
     two each, until both together have used `seconds` for a task.
     """
-    if find_spec("envpool") is None:
+    if not is_installed("envpool"):
         raise UserError("EnvPool is not installed: pip install 'cwbench[bench]'")
     spawn = get_context("spawn")
     with ProcessPoolExecutor(1, spawn) as ours, ProcessPoolExecutor(1, spawn) as envpool:

@@ -1,6 +1,5 @@
 """`cwbench doctor`: what is missing on this machine, or damaged in a results folder."""
 
-import importlib.util
 import os
 import platform
 import shutil
@@ -12,6 +11,7 @@ import click
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH, existing
 from cwbench.spec.errors import UserError
+from cwbench.spec.extras import is_installed
 from cwbench.spec.text import counted
 from cwbench.spec.version import __version__
 
@@ -77,7 +77,7 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
 
 
 def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, str]:
-    if importlib.util.find_spec(name) is None:
+    if not is_installed(name):
         return "missing", f"pip install {name}{'==' if exact else '>='}{wanted.get(name, '0')}"
     version = metadata.version(name)
     if exact and version != wanted[name]:

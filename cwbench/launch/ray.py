@@ -13,7 +13,8 @@ from cwbench.launch.command import start
 from cwbench.launch.order import describe, drive
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.machine import cores
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.extras import extra
 from cwbench.spec.text import counted
 
 RETRIES = 20  # of a job whose node or process died; each goes on from the last snapshot
@@ -100,11 +101,8 @@ class Ray:
 def _ray() -> Any:
     # A task that asks for no GPU sees none: Ray's future default, without its warning.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--launcher ray needs Ray: pip install 'cwbench[ray]'") from None
-    return ray
+    with located("--launcher ray"):
+        return extra("ray", "cwbench[ray]")
 
 
 def _reachable(address: str | None) -> None:

@@ -18,7 +18,8 @@ from cwbench.launch import Task, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.jobs import levels
 from cwbench.planning.fleet_time import Parallelism
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.extras import extra
 from cwbench.spec.text import counted
 
 SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
@@ -98,12 +99,8 @@ class Slurm:
         return str(jobs[0].job_id.split("_")[0])
 
     def _executor(self) -> Any:
-        try:
-            import submitit
-        except ImportError:
-            raise UserError(
-                "--launcher slurm needs submitit: pip install 'cwbench[slurm]'"
-            ) from None
+        with located("--launcher slurm"):
+            submitit = extra("submitit", "cwbench[slurm]")
         try:
             executor = submitit.SlurmExecutor(self.folder, max_num_timeout=TIMEOUTS)
         except RuntimeError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, filterwarnings
@@ -20,13 +19,14 @@ from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.extras import extra
 from cwbench.spec.segment import digest
 from cwbench.store.files import checked_name, read_json
 
 
 def parquet(runs: Runs, out: Path) -> Iterator[Path]:
     """Tables of runs, evaluations and training."""
-    _need("pyarrow", "share")
+    extra("pyarrow", "cwbench[share]")
     for name in ("summary", "evaluations", "training"):
         table: pd.DataFrame = getattr(runs, name)
         file = out / f"{name}.parquet"
@@ -91,7 +91,7 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
 
     Minari finds them with the environment variable MINARI_DATASETS_PATH set to their folder.
     """
-    _need("minari", "share")
+    extra("minari", "cwbench[share]")
     before = os.environ.get("MINARI_DATASETS_PATH")
     os.environ["MINARI_DATASETS_PATH"] = str(out.resolve())
     try:
@@ -184,11 +184,3 @@ def export(
         raise UserError(f"{results} has no finished task", "train one first")
     folder.mkdir(parents=True, exist_ok=True)
     yield from FORMATS[to](runs, folder)
-
-
-def _need(package: str, extra: str) -> None:
-    try:
-        import_module(package)
-    except ImportError:
-        hint = f"pip install 'cwbench[{extra}]'"
-        raise UserError(f"{package} is not installed", hint) from None

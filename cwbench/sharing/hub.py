@@ -9,6 +9,7 @@ from typing import Any
 
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
+from cwbench.spec.extras import extra
 from cwbench.store.integrity import TABLES
 from cwbench.store.results import PROBE
 
@@ -28,6 +29,8 @@ def push(results: Path, target: str) -> str:
     if not any(shared_files(results)):
         raise UserError(f"{results} has no results to share")
     if (name := _hub_name(target)) is None:
+        if Path(target).resolve() == results.resolve():
+            raise UserError(f"{target} is the results folder itself", "name another folder")
         _copy(results, Path(target))
         return target
     api, patterns = _hub().HfApi(), [*SHARED]
@@ -76,9 +79,4 @@ def _hub_name(target: str) -> str | None:
 
 
 def _hub() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        hint = "pip install 'cwbench[share]'"
-        raise UserError("huggingface_hub is not installed", hint) from None
-    return huggingface_hub
+    return extra("huggingface_hub", "cwbench[share]")

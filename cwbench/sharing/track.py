@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from cwbench.experiment.runs import Run, Runs, load_runs
 from cwbench.sharing.services import asking
-from cwbench.spec.errors import UserError
+from cwbench.spec.extras import extra
 from cwbench.spec.statistics import STATISTICS
 from cwbench.store.files import checked_name, read_json, write_json
 
@@ -31,7 +30,7 @@ class TensorBoard:
     """Event files in RESULTS/tracking/tensorboard, a folder for each run."""
 
     def __init__(self, folder: Path, project: str) -> None:
-        _import("tensorboard")
+        extra("tensorboard", "tensorboard")
         self.folder = folder / "tensorboard"
 
     def send(self, run: Run, rows: Rows) -> None:
@@ -51,7 +50,7 @@ class WandB:
     """Weights & Biases; WANDB_MODE=offline writes to RESULTS/tracking/wandb instead of sending."""
 
     def __init__(self, folder: Path, project: str) -> None:
-        self.wandb, self.folder, self.project = _import("wandb"), folder, project
+        self.wandb, self.folder, self.project = extra("wandb", "wandb"), folder, project
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def send(self, run: Run, rows: Rows) -> None:
@@ -75,7 +74,7 @@ class Trackio:
     """Trackio, a local tracker with wandb's interface."""
 
     def __init__(self, folder: Path, project: str) -> None:
-        self.trackio, self.project = _import("trackio"), project
+        self.trackio, self.project = extra("trackio", "trackio"), project
 
     def send(self, run: Run, rows: Rows) -> None:
         self.trackio.init(
@@ -96,13 +95,6 @@ TRACKERS: dict[str, Callable[[Path, str], Tracker]] = {
     "wandb": WandB,
     "trackio": Trackio,
 }
-
-
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise UserError(f"{name} is not installed", f"pip install {name}") from None
 
 
 def _name(run: Run) -> str:

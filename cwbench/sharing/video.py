@@ -15,6 +15,7 @@ from cwbench import envs
 from cwbench.experiment.policy import Policy, load_policy
 from cwbench.experiment.runs import Run, load_runs
 from cwbench.spec.errors import UserError
+from cwbench.spec.extras import is_installed
 
 if TYPE_CHECKING:
     from cwbench.envs.suite import Frame
@@ -153,22 +154,15 @@ def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]
     gif = file.with_name(f"{file.name}.gif")
     duration = 1000 * GIF_STEP // fps
     images[0].save(gif, save_all=True, append_images=images[1:], duration=duration, loop=0)
-    encoder = _encoder()
-    if encoder is None:
+    if not is_installed("imageio_ffmpeg"):
         return [gif]
+    import imageio_ffmpeg
+
     mp4 = file.with_name(f"{file.name}.mp4")
     size = (frames.shape[2], frames.shape[1])
-    stream = encoder.write_frames(str(mp4), size, fps=fps, macro_block_size=8)
+    stream = imageio_ffmpeg.write_frames(str(mp4), size, fps=fps, macro_block_size=8)
     stream.send(None)
     for frame in frames:
         stream.send(np.ascontiguousarray(frame))
     stream.close()
     return [mp4, gif]
-
-
-def _encoder() -> Any:
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        return None
-    return imageio_ffmpeg

@@ -150,8 +150,7 @@ LOADERS = {
     "cwbench/cli/__init__.py",
     "cwbench/envs/metaworld/rewrite.py",
     "cwbench/learner/architecture.py",
-    "cwbench/sharing/export.py",
-    "cwbench/sharing/track.py",
+    "cwbench/spec/extras.py",
     "cwbench/spec/tasks.py",
     "methods/__init__.py",
 }

@@ -1,6 +1,5 @@
 """A shared results folder gives the same runs and policies as the original."""
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 import cwbench
 from cwbench.cli import main
+from cwbench.sharing import hub
 from cwbench.sharing.hub import pull, push, shared_files
 from cwbench.spec.errors import UserError
 
@@ -48,7 +48,7 @@ def test_the_hub_gets_the_same_files(
         create_repo=lambda name, **how: calls.update(name=name),
         upload_folder=lambda **how: calls.update(how),
     )
-    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(HfApi=lambda: api))
+    monkeypatch.setattr(hub, "_hub", lambda: SimpleNamespace(HfApi=lambda: api))
     assert push(shared_results, "hf:me/runs") == "https://huggingface.co/datasets/me/runs"
     assert calls["name"] == calls["repo_id"] == "me/runs"
     names = [str(f.relative_to(shared_results)) for f in shared_results.rglob("*") if f.is_file()]
@@ -69,3 +69,15 @@ def test_nothing_is_overwritten(shared_results: Path, tmp_path: Path) -> None:
         pull(str(shared_results), tmp_path)
     with pytest.raises(UserError, match="no results to share"):
         push(tmp_path, "hf:me/runs")
+
+
+@pytest.mark.parametrize("name", ["results", "other/../results", "link"])
+def test_a_folder_is_not_pushed_into_itself(
+    name: str, shared_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    push(shared_results, str(results))
+    (tmp_path / "link").symlink_to(results)
+    with pytest.raises(SystemExit, match="2"):
+        main(["push", str(results), str(tmp_path / name)])
+    assert f"{name} is the results folder itself; name another folder" in capsys.readouterr().err
