@@ -2,22 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from matplotlib.figure import Figure
 
+from cwbench.bench.timeline import Span
+
 ROWS = {"learn": "trainer learns", "collect": "workers collect", "wait": "trainer waits"}
-
-
-class Span(Protocol):
-    @property
-    def row(self) -> str: ...
-    @property
-    def fleet(self) -> int: ...
-    @property
-    def start(self) -> float: ...
-    @property
-    def end(self) -> float: ...
 
 
 def draw(spans: Sequence[Span], file: Path, chunks: int = 8) -> None:

@@ -1,7 +1,7 @@
 """`cwbench bench`: speed, as ratios measured side by side in one process."""
 
 import json
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,13 @@ SECONDS = Number(float, minimum=0.01, maximum=3600)
 LENGTH = Number(int, minimum=1, maximum=10)
 COUNT = Number(int, minimum=1, maximum=10_000)
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+device_option = click.option(
+    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
+)
+tf32_option = click.option("--tf32/--no-tf32", default=True)
+length_option = click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
+
 
 @click.group()
 def bench() -> None:
@@ -29,14 +36,8 @@ def bench() -> None:
     help="Meta-World itself, or EnvPool (the extra `bench`).",
 )  # fmt: skip
 @click.option("--tasks", help="Task names joined by commas.  [default: the ten; EnvPool: all]")
-@click.option(
-    "--seconds",
-    default=2.0,
-    show_default=True,
-    type=SECONDS,
-    help="Per task.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--seconds", default=2.0, show_default=True, type=SECONDS, help="Per task.")
+@json_option
 def bench_envs(against: str, tasks: str | None, seconds: float, as_json: bool) -> None:
     """Environment steps per second of one core, resets included, ours against others.
 
@@ -100,30 +101,22 @@ def _numbers(text: str) -> list[int]:
 
 @bench.command("update", short_help="Updates, of plain SAC against Stable-Baselines3.")
 @click.option("--method", "names", help="Names joined by commas, or all.")
-@click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
+@length_option
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
-@click.option(
-    "--seconds",
-    default=5.0,
-    show_default=True,
-    type=SECONDS,
-    help="For each row.",
-)
+@click.option("--seconds", default=5.0, show_default=True, type=SECONDS, help="For each row.")
 @click.option(
     "--rounds", default=5, show_default=True, type=COUNT,
     help="On a CPU, turns that each has.",
 )  # fmt: skip
-@click.option(
-    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
-)
+@device_option
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
 @click.option(
     "--compile/--no-compile", "compiled", default=False,
     help="Measure compiled updates; on a CPU, plain ones too.",
 )  # fmt: skip
-@click.option("--tf32/--no-tf32", default=True)
+@tf32_option
 @click.option("--batch-size", type=COUNT, help="[default: the method's]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 def bench_update(
     names: str | None,
     length: int,
@@ -147,6 +140,7 @@ def bench_update(
     """
     from cwbench.bench.updates import compare_methods, compare_updates
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
+    from cwbench.methods import BASES
     from cwbench.planning.machine import cores
     from cwbench.spec.config import SACConfig
 
@@ -160,23 +154,22 @@ def bench_update(
             size = batch_size or SACConfig().batch_size
             rows += compare_updates(sizes, count, size, **budget)
     else:
-        methods = _methods(names or "finetuning", batch_size)
+        named = BASES if names == "all" else (names or "finetuning").split(",")
+        methods = _methods(named, {"batch_size": batch_size} if batch_size else {})
         for count in counts if torch_device.type == "cpu" else (1,):
             rows += compare_methods(methods, sizes, count, torch_device, length=length, **budget)
     _show_updates(rows, as_json)
 
 
-def _methods(names: str, batch_size: int | None) -> dict[str, Any]:
-    """Setup and class of each method named."""
+def _methods(names: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Setup and class of each method named, with the options given."""
     from cwbench.experiment.build import load_method, make_setup
-    from cwbench.methods import BASES
 
-    given = {"batch_size": batch_size} if batch_size else {}
-    loaded = {}
-    for name in BASES if names == "all" else names.split(","):
-        method, entry = load_method(name)
-        loaded[name] = make_setup(method, entry, "paper", given), entry.method
-    return loaded
+    loaded = {name: load_method(name) for name in names}
+    return {
+        name: (make_setup(base, entry, "paper", given), entry.method)
+        for name, (base, entry) in loaded.items()
+    }
 
 
 def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -212,7 +205,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @click.option(
     "--runs", default="8", show_default=True, help="Of a method; several, such as 1,5,16: in turn."
 )
-@click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
+@length_option
 @click.option(
     "--steps",
     type=Number(int, minimum=650, maximum=10**6),
@@ -226,9 +219,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     help="With the default --eval-episodes: the compact protocol's proportion, in smaller pieces.",
 )
 @click.option("--eval-episodes", default=2, show_default=True, type=COUNT)
-@click.option(
-    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
-)
+@device_option
 @click.option("--workers", type=COUNT)
 @click.option(
     "--groups",
@@ -236,7 +227,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     help="Groups that update while workers collect for the others.  [default: as runs]",
 )
 @click.option("--compile/--no-compile", "compiled", default=False)
-@click.option("--tf32/--no-tf32", default=True)
+@tf32_option
 @click.option("--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1))
 @click.option(
     "--diagnostics/--no-diagnostics",
@@ -245,7 +236,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     help="Measure plasticity at evaluations.  [default: on]",
 )
 @click.option("--timeline", type=PATH, help="Draw the last chunks: FILE.svg.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 def bench_fleet(
     names: tuple[str, ...],
     runs: str,
@@ -271,43 +262,35 @@ def bench_fleet(
     divides the time of a step of one run: collecting, waiting for the trainer's turn, starting
     evaluations, hand-over to the replay, updates, and the way of the new weights to the workers.
     """
-    from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed
-    from cwbench.experiment.build import load_method, make_setup
+    from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed, process_seconds
+    from cwbench.bench.timeline_figure import draw
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.machine import cores
-    from cwbench.planning.plan import split_evenly
 
     set_up_torch(Execution(tf32=tf32))
     torch_device = pick_device(device)
     steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
-    schedule |= FLEET_SCHEDULE | {"lag": lag}
-    setups = [
-        (make_setup(base, entry, "paper", schedule), entry.method)
-        for base, entry in map(load_method, names)
-    ]
+    setups = list(_methods(names, FLEET_SCHEDULE | schedule | {"lag": lag}).values())
+    imported = process_seconds()
     rows: list[dict[str, Any]] = []
     for size in _numbers(runs):
-        grouping = partial(split_evenly, count=min(groups, size)) if groups else None
-        measured = Bench(
-            setups, size, length, torch_device, workers or cores(), compiled, grouping, diagnose
+        fleet = Bench(
+            setups, size, length, torch_device, workers or cores(), compiled, groups, diagnose
         )
-        seen, spans = fleet_speed(measured)
-        if rows:
-            del seen["start_up"]["imports"]  # the process is older now
-        rows.append({"methods": list(names), "lag": lag, **seen})
+        speed, spans = fleet_speed(fleet)
+        rows.append({"methods": list(names), "lag": lag, **speed})
+    rows[0]["start_up"] = {"imports": imported, **rows[0]["start_up"]}
     if timeline:
-        from cwbench.bench.timeline_figure import draw
-
         draw(spans, timeline)
+    _show_fleets(rows, as_json)
+
+
+def _show_fleets(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """A column for each size."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
-    _show_fleets(rows)
-
-
-def _show_fleets(rows: list[dict[str, Any]]) -> None:
-    """A column for each size."""
     flat = [_flattened(row) for row in rows]
     lines = [(key, *(_cell(row.get(key, "")) for row in flat)) for key in flat[0]]
     show(lines, "what", *(counted(row["runs"], "run") for row in rows))

@@ -2,13 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
-import torch
 from click.testing import CliRunner
 
-from cwbench.bench.fleets import Clock, Cycle, Timeline
 from cwbench.cli import cli
 
 
@@ -28,19 +25,3 @@ def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
     # The parts of a step follow each other. The last chunk has no successor, and others are whole.
     assert sum(parts.values()) <= 1e6 * seen["seconds"] / (700 - 651)
     assert picture.stat().st_size > 1000
-
-
-def test_parts_of_a_step_are_weighted_by_steps() -> None:
-    """A chunk of one step follows each evaluation, and is not a fiftieth of all steps."""
-    timeline = Timeline(cast(Any, None), 0, 0, 1)
-    timeline._clock = Clock(torch.device("cpu"))
-    timeline.fleets, timeline.ended = [cast(Any, None)], 100.0
-    timeline._cycles = [
-        Cycle(0, 49, 0.0, 4.9, 5.0, updates=[5.0, 5.0]),
-        Cycle(0, 1, 5.0, 5.1, 5.1, updates=[5.2, 10.2]),
-        Cycle(0, 50, 10.2, 15.2, 15.2, updates=[15.2, 20.2]),
-    ]
-    parts = timeline.parts()
-    assert parts["collect"] == pytest.approx(1e6 * 5.0 / 50)
-    assert parts["updates"] == pytest.approx(1e6 * 5.0 / 50)
-    assert sum(parts.values()) == pytest.approx(1e6 * 10.2 / 50)
