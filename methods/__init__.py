@@ -132,6 +132,11 @@ METHODS: dict[str, Entry] = BASES | VARIANTS
 
 ALIASES: dict[str, str] = {"pm": "perfect-memory"}
 
+# `class NAMEConfig(BASEConfig)` of the method NAME, with everything indented below it.
+CONFIG = re.compile(
+    r"^class (?P<name>\w+)Config\((?P<base>\w+)Config\):\n(?P<body>( {4}.*\n|\n)*)", re.M
+)
+
 
 def known() -> dict[str, Entry]:
     """The built-in methods and those that installed packages offer as `cwbench.methods`."""
@@ -143,16 +148,20 @@ def known() -> dict[str, Entry]:
 
 def declared_options() -> dict[str, set[str]]:
     """Names of each built-in method's options, from the source: importing it takes seconds."""
+    texts = [file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("*.py")]
+    configs = {one["name"]: one for text in texts for one in CONFIG.finditer(text)}
     targets = {name: str(entry.target) for name, entry in BASES.items()}
-    return {name: _options_in(target.partition(":")[0]) for name, target in targets.items()}
+    return {
+        name: _options_of(target.partition(":")[2], configs) for name, target in targets.items()
+    }
 
 
-def _options_in(module: str) -> set[str]:
-    """Options declared in a file and in those that it imports, which may be too many."""
-    text = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
-    imported = re.findall(r"^from cwbench\.methods\.(\w+) import", text, re.M)
-    own = re.findall(r"^    (\w+): .* = option\(", text, re.M)
-    return {*own}.union(*map(_options_in, imported))
+def _options_of(name: str, configs: Mapping[str, re.Match[str]]) -> set[str]:
+    """Options of a config and of those that it derives from."""
+    if name not in configs:
+        return set()
+    own = re.findall(r"^    (\w+): .* = option\(", configs[name]["body"], re.M)
+    return {*own} | _options_of(configs[name]["base"], configs)
 
 
 def load(name: str) -> tuple[str, Entry]:

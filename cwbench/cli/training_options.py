@@ -16,7 +16,7 @@ import click
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
-from cwbench.experiment.launching import check_launching
+from cwbench.experiment.launching import check_installed, check_launching
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.session import Session, open_session
@@ -89,6 +89,8 @@ class Training:
         taken = {name: given.pop(name) for name in field_names(Launching)}
         launching = resolve(Launching, taken)
         check_launching(launching)
+        if not own["dry_run"]:
+            check_installed(launching.launcher)
         return Training(**own, execution=execution, launching=launching)
 
     @property

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwbench.experiment.execution import Launching
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.extras import check_extra
 from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ USED_BY = {
     "slurm_signal": ("slurm",),
     "slurm_set": ("slurm",),
 }
+PACKAGES = {"ray": "ray", "slurm": "submitit"}
 
 
 def check_launching(launching: Launching) -> None:
@@ -40,6 +42,13 @@ def check_launching(launching: Launching) -> None:
     for text in launching.slurm_set:
         if not all(text.partition("=")):
             raise UserError(f"--slurm-set {text}: no value", "write NAME=VALUE")
+
+
+def check_installed(launcher: str) -> None:
+    """UserError without the package that a launcher needs: known before anything is measured."""
+    if launcher in PACKAGES:
+        with located(f"--launcher {launcher}"):
+            check_extra(PACKAGES[launcher], f"cwbench[{launcher}]")
 
 
 def check_used(launcher: str, given: Iterable[str]) -> None:

@@ -9,13 +9,17 @@ from cwbench.spec.errors import UserError
 
 def extra(package: str, install: str) -> Any:
     """The package, imported; UserError without it. `install`: what pip is to install."""
-    hint = f"pip install '{install}'"
-    if not is_installed(package):
-        raise UserError(f"{package} is not installed", hint)
+    check_extra(package, install)
     try:
         return import_module(package)
     except ImportError as error:  # it lacks a package of its own
-        raise UserError(f"{package} cannot be imported: {error}", hint) from None
+        raise UserError(f"{package} cannot be imported: {error}") from None
+
+
+def check_extra(package: str, install: str) -> None:
+    """UserError where the package is missing; it is not imported, which may take seconds."""
+    if not is_installed(package):
+        raise UserError(f"{package} is not installed", f"pip install '{install}'")
 
 
 def is_installed(package: str) -> bool:
