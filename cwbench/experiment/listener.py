@@ -50,6 +50,6 @@ class Terminal:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
-        from cwbench.fleet.progress import make_progress
+        from cwbench.fleet.displays import make_progress
 
         return make_progress(forecast, self.console, quiet=self.quiet)

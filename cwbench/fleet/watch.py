@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cwbench.fleet.progress import Elsewhere, Look, Row, task_name
+from cwbench.fleet.progress import Look, PlanState, Row, task_name
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
 from cwbench.store.results import Store
@@ -13,21 +13,27 @@ LOOK_SECONDS = 2.0  # between looks at the files
 Status = dict[str, Any]
 
 
-def look_at(store: Store, forecast: Forecast) -> Elsewhere:
+def look_at(store: Store, forecast: Forecast) -> PlanState:
     """What other processes have made of a plan so far."""
     segments = {segment.id: segment for fleet in forecast.fleets for segment in fleet}
     found = {key: store.folder(segment).status() for key, segment in segments.items()}
-    left = forecast.steps_left(
-        {key: segments[key].steps - status.get("step", 0) for key, status in found.items()}
-    )
+    steps = {key: segments[key].steps - status.get("step", 0) for key, status in found.items()}
+    left = {
+        key: steps_left
+        for key, steps_left in forecast.steps_left(steps).items()
+        if found[key]["state"] != "done"
+    }
     retraining = {key: status["retraining"] for key, status in found.items() if _retrains(status)}
     under_way = [status for status in found.values() if status["state"] == "running"]
-    rows = [_row(fleet, [found[segment.id] for segment in fleet]) for fleet in forecast.fleets]
-    return Elsewhere(
-        [row for row in rows if row is not None],
-        {key: steps for key, steps in left.items() if found[key]["state"] != "done"},
+    fleets = (_row(fleet, [found[segment.id] for segment in fleet]) for fleet in forecast.fleets)
+    rows = [row for row in fleets if row is not None]
+    return PlanState(
+        rows,
+        left,
         {key: made / asked for key, (made, asked) in retraining.items()},
         settled=bool(under_way) and all(map(_settled, under_way)),
+        made=forecast.steps - sum(left.values()),
+        speed=sum(row.speed or 0 for row in rows),
     )
 
 
@@ -69,9 +75,9 @@ def _speed(status: Status) -> float | None:
 
 def now_and_then(look: Look) -> Look:
     """The same, with the last answer again if it is young."""
-    last, seen = -LOOK_SECONDS, Elsewhere()
+    last, seen = -LOOK_SECONDS, PlanState()
 
-    def cached() -> Elsewhere:
+    def cached() -> PlanState:
         nonlocal last, seen
         if time.monotonic() - last >= LOOK_SECONDS:
             last, seen = time.monotonic(), look()

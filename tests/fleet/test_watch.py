@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cwbench.fleet.progress import Elsewhere, Row
+from cwbench.fleet.progress import PlanState, Row
 from cwbench.fleet.watch import look_at, now_and_then
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.forecast import Forecast, steps_alone
@@ -25,7 +25,7 @@ def test_what_others_train_is_read_from_status_files(toy_run: Any, tmp_path: Pat
         store.folder(segment).set_status("running", updated=104.0, **now)
     row = Row("finetuning", "2 reach-2-1", 2, 30, 60, [0.0, 0.5], 2 * (30 - 10) / 4)
     left = {segment.id: 30 for segment in second}
-    assert look_at(store, forecast) == Elsewhere([row], left, settled=True)
+    assert look_at(store, forecast) == PlanState([row], left, settled=True, made=180, speed=10.0)
     store.folder(second[0]).set_status("running", step=30, started_step=30)
     assert not look_at(store, forecast).settled
     for segment in second:
@@ -38,12 +38,12 @@ def test_what_others_train_is_read_from_status_files(toy_run: Any, tmp_path: Pat
 def test_files_are_read_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    def look() -> Elsewhere:
+    def look() -> PlanState:
         looks.append(1)
-        return Elsewhere()
+        return PlanState()
 
     cached = now_and_then(look)
-    assert cached() == cached() == Elsewhere()
+    assert cached() == cached() == PlanState()
     assert len(looks) == 1
     monkeypatch.setattr("cwbench.fleet.watch.LOOK_SECONDS", -1.0)
     cached()

@@ -1,0 +1,148 @@
+"""How progress is shown: a table on a terminal, a bar in a notebook, lines elsewhere."""
+
+import math
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.progress import Look, Progress, Quiet, Row
+from cwbench.planning.forecast import Forecast
+from cwbench.spec.text import at_task_end, counted
+
+LINE_SECONDS = 30.0
+
+
+class Lines(Progress):
+    """One line now and then, for logs."""
+
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
+        self._last: dict[int, float] = {}  # when a line was printed, by fleet
+
+    def wait(self, segments: int) -> None:
+        before = self.caption
+        super().wait(segments)
+        if self.caption != before:
+            self._print(self.caption)
+
+    def advance(self, fleet: Fleet) -> None:
+        super().advance(fleet)
+        now, last = time.monotonic(), self._last.get(id(fleet), -math.inf)
+        if last < math.inf and (fleet.ended or now - last >= LINE_SECONDS):
+            self._last[id(fleet)] = math.inf if fleet.ended else now
+            self._print_row(self._row(fleet))
+
+    def watch(self, look: Look) -> None:
+        super().watch(look)
+        self._repeat(LINE_SECONDS, self._print_rows)
+
+    def _print_rows(self) -> None:
+        for row in self.state().rows:
+            if row.step:
+                self._print_row(row)
+
+    def _print_row(self, row: Row) -> None:
+        success = f"success {row.success}" if row.successes else "no evaluation yet"
+        where = at_task_end(row.retraining) if row.retraining else f"step {row.step}/{row.steps}"
+        self._print(
+            f"{row.method} task {row.task}: {where}, "
+            f"{counted(row.runs, 'run')}, {success}; {self.summary()}"
+        )
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True)
+
+
+class Screen(Progress):
+    """A table of the fleets under way, redrawn in place."""
+
+    MOST = 30  # rows that fit a terminal
+    COLUMNS = ("method", "task", "runs", "step", "success", "steps/s", "left")
+
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
+        self.live = Live(console=console, get_renderable=self.table, refresh_per_second=2)
+
+    def __enter__(self) -> "Screen":
+        self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.live.stop()
+
+    def table(self) -> Any:
+        rows = self.state().rows
+        table = Table(title=self.summary(), caption=self.caption)
+        for name in self.COLUMNS:
+            table.add_column(name, justify="left" if name in ("method", "task") else "right")
+        for row in rows[: self.MOST]:
+            table.add_row(
+                row.method,
+                row.task,
+                str(row.runs),
+                at_task_end(row.retraining) if row.retraining else f"{row.step:,}/{row.steps:,}",
+                row.success,
+                f"{row.speed:,.0f}" if row.speed else "-",
+                row.left,
+            )
+        if len(rows) > self.MOST:
+            table.add_row(f"and {len(rows) - self.MOST} more")
+        return table
+
+
+class NotebookBar(Progress):
+    """One bar, updated in place under a notebook's cell."""
+
+    EVERY_SECONDS = 0.5
+
+    def __init__(self, forecast: Forecast, console: Console) -> None:
+        super().__init__(forecast, console)
+        self._shown = 0.0
+        self._handle: Any = None
+
+    def __enter__(self) -> "NotebookBar":
+        from IPython.display import display
+
+        self._handle = display(self._content(), raw=True, display_id=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._show()
+
+    def watch(self, look: Look) -> None:
+        super().watch(look)
+        self._repeat(self.EVERY_SECONDS, self._show)
+
+    def advance(self, fleet: Fleet) -> None:
+        super().advance(fleet)
+        if time.monotonic() - self._shown > self.EVERY_SECONDS:
+            self._show()
+
+    def wait(self, segments: int) -> None:
+        super().wait(segments)
+        self._show()
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        self._handle.update(self._content(), raw=True)
+
+    def _content(self) -> dict[str, str]:
+        made, total = self.steps()
+        ends = [at_task_end(row.retraining) for row in self.state().rows if row.retraining]
+        text = "; ".join(filter(None, (self.summary(), *ends, self.caption)))
+        bar = f'<progress value="{made}" max="{max(total, 1)}"></progress>'
+        return {"text/plain": text, "text/html": f"{bar} {text}"}
+
+
+def make_progress(forecast: Forecast, console: Console, *, quiet: bool) -> Quiet:
+    if quiet:
+        return Quiet()
+    if console.is_jupyter:
+        return NotebookBar(forecast, console)
+    return (Screen if console.is_terminal else Lines)(forecast, console)
