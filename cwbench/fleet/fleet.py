@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cwbench.fleet import experts, old_replay, snapshot
+from cwbench.fleet import experts, lanes, old_replay, snapshot
 from cwbench.fleet.diagnostics import Diagnostics
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.records import Records
@@ -21,7 +21,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.collector import Collector
-from cwbench.rollout.episodes import Episode, EvalResult, LaneSpec
+from cwbench.rollout.episodes import EvalResult
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
 from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
@@ -125,7 +125,7 @@ class Fleet:
         self._next: Milestone | None = next(self._milestones)
         self.collector = Collector(
             self.pool,
-            self._lanes(),
+            lanes.specs(self.segments, self.lane_positions, self.method.exploration(self.position)),
             self.layout,
             self.setup.env,
             runs=self.runs,
@@ -187,35 +187,20 @@ class Fleet:
             for segment in self.segments:
                 experts.copy_tables(self.store, segment)
 
-    def _lanes(self) -> list[LaneSpec]:
-        explore = self.method.exploration(self.position)
-        return [
-            LaneSpec(
-                run,
-                segment.seed,
-                self.position,
-                lane,
-                tuple((position, segment.tasks[position]) for position in positions),
-                explore.steps if lane == 0 else 0,
-                explore.heads if lane == 0 else (),
-            )
-            for run, segment in enumerate(self.segments)
-            for lane, positions in enumerate(self.lane_positions)
-        ]
-
     def _replay(self) -> Replay:
-        horizon = self.setup.env.horizon
-        steps = self.method.expert_steps or self.steps
-        share = max(longest_share(steps, len(lane), horizon) for lane in self.lane_positions)
-        capacity = min(self.setup.sac.buffer_size, share)
-        live = sorted({position for lane in self.lane_positions for position in lane})
-        old = {}
-        if self.method.keeps_replay:
-            known = [p for p in range(self.position) if p not in live]
-            limit = self.method.rows_per_task(len(known))
-            old = {p: old_replay.load(self.store, self.segments, p, limit) for p in known}
+        method, positions = self.method, self.lane_positions
+        horizon, steps = self.setup.env.horizon, method.expert_steps or self.steps
+        share = max(longest_share(steps, len(cycle), horizon) for cycle in positions)
+        live = sorted({position for cycle in positions for position in cycle})
+        known = [p for p in range(self.position) if method.keeps_replay and p not in live]
+        limit = method.rows_per_task(len(known)) if known else None
         return Replay(
-            self.runs, capacity, self.trainer.dims, self.trainer.streams, live=live, old=old
+            self.runs,
+            min(self.setup.sac.buffer_size, share),
+            self.trainer.dims,
+            self.trainer.streams,
+            live=live,
+            old={p: old_replay.load(self.store, self.segments, p, limit) for p in known},
         )
 
     # Collecting and learning
@@ -256,10 +241,8 @@ class Fleet:
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
         self.collecting = False
-        rows = torch.from_numpy(np.array(chunk))
-        self._store_chunk(rows.pin_memory() if self.trainer.device.type == "cuda" else rows)
-        self._count_episodes(episodes, milestone.step - self.step)
-        self.state.step = milestone.step
+        self._store_chunk(torch.from_numpy(np.array(chunk)))
+        self.state.advance(milestone.step, episodes, len(self.lane_positions))
         self._next = next(self._milestones, None)
         if self.setup.schedule.lag and not pause and not self.finished:
             self.request()
@@ -267,6 +250,11 @@ class Fleet:
         self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
         self.state.acting.append(self.flat_policy(self.position))
         self._due = milestone.evaluate and not self.finished
+
+    def _store_chunk(self, rows: Tensor) -> None:
+        rows = rows.pin_memory() if self.trainer.device.type == "cuda" else rows
+        replay, horizon = self.trainer.replay, self.setup.env.horizon
+        lanes.store(replay, rows, self.lane_positions, self.step, horizon)
 
     def end_task(self, tell: Callable[["Fleet"], None] = lambda fleet: None) -> None:
         """The method's turn at the end of the task; the last evaluation begins.
@@ -310,32 +298,6 @@ class Fleet:
             self.records.set_status(run, "done", checksums=folder.seal())
             files.sync(folder.path)
             snapshot.discard(folder.snapshot)
-
-    def _store_chunk(self, chunk: Tensor) -> None:
-        """Hand the lanes' transitions [runs * lanes, n, F] to the positions they belong to."""
-        lanes = len(self.lane_positions)
-        chunk = chunk.view(self.runs, lanes, *chunk.shape[1:])
-        horizon = self.setup.env.horizon
-        for lane, cycle in enumerate(self.lane_positions):
-            start, count = 0, chunk.shape[2]
-            while start < count:
-                episode, time = divmod(self.step + start, horizon)
-                end = min(count, start + horizon - time) if len(cycle) > 1 else count
-                position = cycle[episode % len(cycle)]
-                self.trainer.replay.add(position, chunk[:, lane, start:end])
-                start = end
-
-    def _count_episodes(self, episodes: Sequence[Episode], steps: int) -> None:
-        for run in self.state.runs:
-            run.counts.train_steps += steps
-            run.counts.extra_steps += steps * (len(self.lane_positions) - 1)
-        for episode in episodes:
-            count = self.state.runs[episode.run].counts
-            count.unstable_episodes += episode.unstable
-            if episode.lane == 0 and episode.complete:
-                count.episodes += 1
-                count.successes += episode.score
-                count.returns += episode.total
 
     def flat_policy(self, position: int) -> Tensor:
         """The acting policy of every run as flat vectors: [R, P]."""

@@ -3,9 +3,12 @@
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
+
+from cwbench.rollout.episodes import Episode
 
 
 @dataclass
@@ -55,3 +58,17 @@ class FleetState:
     def seconds(self) -> float:
         """Wall time spent on this segment, interruptions excluded."""
         return self.earlier_seconds + time.monotonic() - self.started
+
+    def advance(self, step: int, episodes: Sequence[Episode], lanes: int) -> None:
+        """Count the steps up to `step` and the training episodes that ended in them."""
+        steps, self.step = step - self.step, step
+        for run in self.runs:
+            run.counts.train_steps += steps
+            run.counts.extra_steps += steps * (lanes - 1)
+        for episode in episodes:
+            count = self.runs[episode.run].counts
+            count.unstable_episodes += episode.unstable
+            if episode.lane == 0 and episode.complete:
+                count.episodes += 1
+                count.successes += episode.score
+                count.returns += episode.total
