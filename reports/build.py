@@ -235,6 +235,12 @@ def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[tuple[int, str, 
     return found
 
 
+def _note_fonts(study: Study) -> None:
+    from cwbench.reports.figures import fonts
+
+    study.problems += [one for one in fonts.problems(study) if one not in study.problems]
+
+
 def write_report(
     study: Study,
     results: Path,
@@ -254,6 +260,7 @@ def write_report(
     _begin(study)
     scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
     plan = figure_plan(scores_of, out)
+    _note_fonts(study)
     with _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
+from warnings import catch_warnings, filterwarnings
 
 import matplotlib
 import numpy as np
@@ -17,9 +18,8 @@ from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
-from cwbench.reports.figures import standings
+from cwbench.reports.figures import fonts, standings
 from cwbench.reports.figures.differences import differences
-from cwbench.reports.figures.fonts import families
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.orders import orders
 from cwbench.reports.figures.stability import after_switch
@@ -304,7 +304,11 @@ def _figures(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
     """One figure, each of SUFFIXES a file; `file` has none. Each takes a drawing of its own."""
-    with matplotlib.rc_context(STYLE | {"font.family": families()}):
+    with (
+        matplotlib.rc_context(STYLE | fonts.style(fonts.characters(scores.study))),
+        catch_warnings(),
+    ):
+        filterwarnings("ignore", "Glyph .* missing from")  # said once, by `fonts.problems`
         figure = plan(scores)[name]()
         for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))
