@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,29 +30,35 @@ LOGGED = tuple(names.STATISTICS)  # statistics of training
 COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a results folder's tables, by run."""
+
+    evals: Mapping[str, Mapping[str, Count]]
+    train: Mapping[str, Mapping[str, Count]]
+    logged: Mapping[str, Mapping[str, Array]]  # statistics of training
+
+    @classmethod
+    def of(cls, loaded: Runs) -> "Columns":
+        trained = rows_of(loaded.train)
+        return cls(
+            _by_run(loaded.evals, rows_of(loaded.evals)),
+            _by_run(loaded.train, trained),
+            _by_run(loaded.train, trained, ("step", *LOGGED), np.float64),
+        )
+
+
 def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
     problems = list(loaded.problems)
     rows = _told_apart(_records(loaded.runs), problems)
-    protocols = _protocols(rows, segments)
+    protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         members[row["sequence"], row["setup"]].append(row)
-    evals = _by_run(loaded.evals, rows_of(loaded.evals))
-    trained = rows_of(loaded.train)
-    train = _by_run(loaded.train, trained)
-    logged = _by_run(loaded.train, trained, ("step", *LOGGED), np.float64)
     groups = [
-        _group(
-            sorted(rows, key=lambda row: int(row["seed"])),
-            protocols,
-            evals,
-            train,
-            logged,
-            problems,
-        )
-        for rows in members.values()
+        _group(runs, protocols[runs[0]["setup"]], columns, problems) for runs in members.values()
     ]
     if options.success is None:
         groups = [_as_protocol_counts(group) for group in groups]
@@ -59,15 +66,19 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     study = Study(groups, segments, problems, options)
     if options.success not in (None, SHIPPED):
         study = _chosen(study, options.success)
-    window = options.window
+    _check_window(study)
+    return study
+
+
+def _check_window(study: Study) -> None:
+    window, chosen = study.options.window, study.options.protocol
     for protocol in study.protocols:
-        looked_at = protocol.schedule and options.protocol in (None, protocol.key)
+        looked_at = protocol.schedule and chosen in (None, protocol.key)
         if window and looked_at and window > protocol.evaluations:
             raise ValueError(
                 f"a window of {window} evaluations is longer than a task of protocol "
                 f"{protocol.name!r}, which has {protocol.evaluations}"
             )
-    return study
 
 
 def _as_protocol_counts(group: Group) -> Group:
@@ -169,38 +180,23 @@ def _by_run(
 
 
 def _group(
-    rows: list[dict[str, Any]],
-    protocols: Mapping[str, Protocol],
-    evals: Mapping[str, Mapping[str, Count]],
-    train: Mapping[str, Mapping[str, Count]],
-    logged: Mapping[str, Mapping[str, Array]],
-    problems: list[str],
+    rows: list[dict[str, Any]], protocol: Protocol, columns: Columns, problems: list[str]
 ) -> Group:
-    first = rows[0]
-    protocol, count = protocols[first["setup"]], len(first["tasks"])
+    """Runs of one sequence and setting."""
+    rows = sorted(rows, key=lambda row: int(row["seed"]))
+    first, runs = rows[0], [row["run"] for row in rows]
+    count = len(first["tasks"])
     shape = (len(rows), count, protocol.evaluations, count)
     counts = {name: np.full(shape, np.nan) for name in SUCCESS_COLUMNS}
     training = np.full(shape[:3], np.nan)
-    for index, row in enumerate(rows):
-        if row["run"] in evals:
-            found = evals[row["run"]]
-            _fill(counts[SHIPPED][index], found, protocol, row["run"], problems)
-            for name in [name for name in counts if name != SHIPPED]:
-                _fill_more(counts[name][index], found, SUCCESS_COLUMNS[name], protocol)
-        if row["run"] in train:
-            _fill(training[index], train[row["run"]], protocol, row["run"], problems)
-    runs = tuple(
-        Run(
-            name=row["run"],
-            seed=int(row["seed"]),
-            state=row["state"],
-            step=int(row["step"]),
-            steps=int(row["steps"]),
-            segments=row["segments"],
-            folders=row["folders"],
-        )
-        for row in rows
-    )
+    for index, run in enumerate(runs):
+        if run in columns.evals:
+            evals = columns.evals[run]
+            _fill(counts[SHIPPED][index], evals, protocol, run, problems)
+            for name in counts.keys() - {SHIPPED}:
+                _fill_more(counts[name][index], evals, SUCCESS_COLUMNS[name], protocol)
+        if run in columns.train:
+            _fill(training[index], columns.train[run], protocol, run, problems)
     plain: dict[str, Any] = {
         key: str(first[key]) for key in ("sequence", "method", "label", "setup")
     }
@@ -208,11 +204,23 @@ def _group(
         **plain,
         tasks=first["tasks"],
         protocol=protocol,
-        runs=runs,
+        runs=tuple(map(_run, rows)),
         success=counts[SHIPPED],
         counts={name: rates for name, rates in counts.items() if not np.isnan(rates).all()},
         training=training,
-        logged=_logged([row["run"] for row in rows], logged, protocol, count),
+        logged=_logged(runs, columns.logged, protocol, count),
+    )
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    return Run(
+        name=row["run"],
+        seed=int(row["seed"]),
+        state=row["state"],
+        step=int(row["step"]),
+        steps=int(row["steps"]),
+        segments=row["segments"],
+        folders=row["folders"],
     )
 
 

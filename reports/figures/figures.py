@@ -259,36 +259,23 @@ def plan(scores: Scores) -> dict[str, Callable[[], Figure]]:
     return found
 
 
-def _figures(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
+Plan = Iterator[tuple[str, Callable[[], Figure]]]
+
+
+def _figures(scores: Scores) -> Plan:
     """As above; two settings of one label have figures of one name."""
     study, protocol = scores.study, scores.protocol
     present = [family for family in names.SEQUENCES if study.of(protocol, family)]
-    for groups in by_matrix(study.of(protocol, "pairs")).values():
-        of = names.pairs_of(groups[0].sequence)
-        name = f"pairs-{names.file_name(f'{of}-{groups[0].label}')}"
-        yield name, lambda groups=groups: pair_matrices(matrices(scores, groups))  # type: ignore[misc]
+    yield from _pair_figures(scores)
     for family in present:
         groups = study.of(protocol, family)
         setups = main_setups(groups)
-        drawn = partial(curves, options=study.options)
-        yield f"{family}-average", partial(drawn, setups, average_runs, "average success")
-        yield f"{family}-current", partial(drawn, setups, current_runs, "training success")
-        for name, part, runs_of, label in _logged(setups):
-            figure = partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+        for name, figure in _curve_figures(groups, study.options):
             yield f"{family}-{name}", figure
-        for measure in plasticity.measures(groups):
-            own = main_setups(plasticity.having(groups, measure))
-            runs_of = partial(plasticity.runs_of, measure)
-            bounds = plasticity.QUANTITIES[measure[0]].bounds
-            figure = partial(drawn, own, runs_of, plasticity.title(measure), bounds=bounds)
-            yield f"{family}-{plasticity.slug(measure)}", figure
         yield f"{family}-tasks", partial(task_curves, setups)
         yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
-        for method in dict.fromkeys(group.method for group in groups):
-            settings = by_setup([group for group in groups if group.method == method])
-            if len(settings) > 1:
-                name = f"{family}-ablation-{names.file_name(method)}"
-                yield name, partial(drawn, settings, average_runs, "average success")
+        for name, figure in _ablation_figures(groups, study.options):
+            yield f"{family}-{name}", figure
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
         yield "differences", partial(differences, scores, present)
@@ -300,6 +287,41 @@ def _figures(scores: Scores) -> Iterator[tuple[str, Callable[[], Figure]]]:
         yield "orders", partial(orders, scores)
     for number, record in enumerate(tuning_table.records(scores), start=1):
         yield f"tuning-{names.file_name(record['method'])}-{number}", partial(tuning, record)
+
+
+def _pair_figures(scores: Scores) -> Plan:
+    def figure(groups: list[Group]) -> Figure:
+        return pair_matrices(matrices(scores, groups))
+
+    for groups in by_matrix(scores.study.of(scores.protocol, "pairs")).values():
+        label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
+        yield f"pairs-{names.file_name(label)}", partial(figure, groups)
+
+
+def _curve_figures(groups: Sequence[Group], options: Options) -> Plan:
+    """Everything over steps: success, statistics of training, plasticity."""
+    setups, drawn = main_setups(groups), partial(curves, options=options)
+    yield "average", partial(drawn, setups, average_runs, "average success")
+    yield "current", partial(drawn, setups, current_runs, "training success")
+    for name, part, runs_of, label in _logged(setups):
+        yield name, partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+    for measure in plasticity.measures(groups):
+        measured = main_setups(plasticity.having(groups, measure))
+        runs_of, bounds = (
+            partial(plasticity.runs_of, measure),
+            plasticity.QUANTITIES[measure[0]].bounds,
+        )
+        title = plasticity.title(measure)
+        yield plasticity.slug(measure), partial(drawn, measured, runs_of, title, bounds=bounds)
+
+
+def _ablation_figures(groups: Sequence[Group], options: Options) -> Plan:
+    """A figure for each method that has several settings."""
+    for method in dict.fromkeys(group.method for group in groups):
+        settings = by_setup([group for group in groups if group.method == method])
+        if len(settings) > 1:
+            figure = partial(curves, settings, average_runs, "average success", options=options)
+            yield f"ablation-{names.file_name(method)}", figure
 
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:

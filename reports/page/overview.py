@@ -15,13 +15,12 @@ from cwbench.reports.page.plots import (
     Line,
     Range,
     Row,
-    Scatter,
     extent,
     line_plot,
     row_plot,
-    scatter_plot,
     span,
 )
+from cwbench.reports.page.scatter import Scatter, scatter_plot
 from cwbench.reports.tables import orders, standings, tuning
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.standings import Standing

@@ -5,7 +5,7 @@ are placed in per cent of it. Nothing here needs scripts or matplotlib.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from math import floor, isnan, log10
 
@@ -13,18 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis.bands import Curve
-from cwbench.reports.analysis.labels import spread
 from cwbench.reports.analysis.setups import PALETTE
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.standings import Point
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
 # Dashes of the style sheet's colours; from the ninth line on a colour comes again with other ones.
 DASHES = ("none", "7 2", "6 2 2 2", "2 2", "8 3 2 3", "none", "5 3", "1 3")
 SLOTS = PALETTE * (len(DASHES) - 1)
-LABEL, LETTER = 5.0, 1.2  # per cent of a scatter plot: a name's height, a letter's width
-FLIP = 60  # per cent; names of points further right are left of them
 NAMED = 6  # tasks that have their names above a plot
 
 
@@ -61,15 +57,6 @@ class Row:
     high: float = float("nan")
     dots: tuple[float, ...] = ()
     href: str = ""
-
-
-@dataclass(frozen=True)
-class Scatter:
-    label: str
-    x_title: str
-    y_title: str
-    points: Sequence[Point] = field(default_factory=tuple)
-    log: bool = False  # x on a logarithmic scale, in bytes
 
 
 def classes(slot: int) -> str:
@@ -150,7 +137,7 @@ def line_plot(lines: Sequence[Line], axes: Axes, points: int) -> str:
         f'<svg class="plot" role="img" tabindex="0" style="height:{axes.height}px" '
         f'aria-label="{escape(axes.label)}" data-x="{left:g} {right:g}" '
         f'data-y="{axes.y[0]:g} {axes.y[1]:g}" data-unit="{escape(axes.unit)}" '
-        f'data-spans="{escape(spans)}">{_y_axis(axes.y)}<g class="xs">{_x_axis(axes)}</g>'
+        f'data-spans="{escape(spans)}">{y_axis(axes.y)}<g class="xs">{_x_axis(axes)}</g>'
         f"{_task_names(axes)}"
         f'<svg class="area" viewBox="{left:g} -1000 {right - left:g} 1000" '
         f'preserveAspectRatio="none"><g transform="scale(1 -1)">{switches}{body}</g></svg></svg>'
@@ -185,7 +172,7 @@ def _band(line: Line, axes: Axes, keep: NDArray[np.int64]) -> str:
     return f'<polygon points="{path(x, high)} {path(x[::-1], low[::-1])}"/>'
 
 
-def _y_axis(bounds: Range) -> str:
+def y_axis(bounds: Range) -> str:
     out = []
     for value in ticks(*bounds):
         height = f"{100 - scaled(np.array(value), bounds) / 10:.2f}%"
@@ -224,7 +211,7 @@ def row_plot(rows: Sequence[Row], bounds: Range, *, title: str, anchor: str = ""
     marks = ticks(low, high, 5)
     body = "".join(_row(row, bounds, marks) for row in rows)
     axis = "".join(
-        f'<text x="{_share(value, bounds):.2f}%" y="12">{value:g}</text>' for value in marks
+        f'<text x="{share(value, bounds):.2f}%" y="12">{value:g}</text>' for value in marks
     )
     return (
         f'<div class="scroll forest"><table id="{escape(anchor)}"><caption>{escape(title)}'
@@ -233,7 +220,7 @@ def row_plot(rows: Sequence[Row], bounds: Range, *, title: str, anchor: str = ""
     )
 
 
-def _share(value: float, bounds: Range) -> float:
+def share(value: float, bounds: Range) -> float:
     """Per cent of the width."""
     low, high = bounds
     return float(np.clip(100 * (value - low) / (high - low), 0, 100))
@@ -241,20 +228,20 @@ def _share(value: float, bounds: Range) -> float:
 
 def _row(row: Row, bounds: Range, marks: Sequence[float]) -> str:
     parts = [
-        f'<line class="grid" x1="{_share(v, bounds):.2f}%" x2="{_share(v, bounds):.2f}%" '
+        f'<line class="grid" x1="{share(v, bounds):.2f}%" x2="{share(v, bounds):.2f}%" '
         'y1="0" y2="100%"/>'
         for v in marks
     ]
     for index, dot in enumerate(row.dots):
         height = 6 + 12 * (index * 0.618 % 1)  # spread evenly, the same each time
         parts.append(
-            f'<circle class="seed" cx="{_share(dot, bounds):.2f}%" cy="{height:.1f}" r="3"/>'
+            f'<circle class="seed" cx="{share(dot, bounds):.2f}%" cy="{height:.1f}" r="3"/>'
         )
     if not isnan(row.low):
-        ends = [_share(end, bounds) for end in (row.low, row.high)]
+        ends = [share(end, bounds) for end in (row.low, row.high)]
         parts.append(f'<line class="reach" x1="{ends[0]:.2f}%" x2="{ends[1]:.2f}%" y1=12 y2=12 />')
     if not isnan(row.value):
-        parts.append(f'<circle cx="{_share(row.value, bounds):.2f}%" cy="12" r="5"/>')
+        parts.append(f'<circle cx="{share(row.value, bounds):.2f}%" cy="12" r="5"/>')
     name = escape(row.name)
     head = f'<a href="{escape(row.href)}">{name}</a>' if row.href else name
     return (
@@ -269,110 +256,3 @@ def interval_text(value: float, low: float, high: float) -> str:
         return "–"
     ends = "" if isnan(low) else f" <small>[{number(low)}, {number(high)}]</small>"
     return f"<b>{number(value)}</b>{ends}"
-
-
-# Scatter --------------------------------------------------------------------------------------
-
-
-def scatter_plot(plot: Scatter) -> str:
-    """Points with interval crosses; published ones are grey, with a line to ours."""
-    x_values = [value for point in plot.points for value in point.x if not isnan(value)]
-    y_values = [value for point in plot.points for value in point.y if not isnan(value)]
-    if plot.log:
-        x_values = [log10(value) for value in x_values]
-    x_range, y_range = span([np.array(x_values)]), span([np.array([*y_values, 0.0, 1.0])])
-    own = {point.method: point for point in plot.points if point.slot >= 0}
-    named = [p for p in plot.points if p.slot >= 0 or p.method not in own]
-    heights = _label_heights(named, plot, (x_range, y_range))
-    labels = dict(zip(map(id, named), heights, strict=True))
-    body = "".join(
-        _point(point, plot, (x_range, y_range), labels.get(id(point)), own.get(point.method))
-        for point in sorted(plot.points, key=lambda point: point.slot >= 0)
-    )
-    grey = "; grey: published" if len(own) < len(plot.points) else ""
-    return (
-        f'<figure class="chart scatter"><figcaption><b>{escape(plot.label)}</b></figcaption>'
-        f'<svg class="still" role="img" aria-label="{escape(plot.label)}">{_y_axis(y_range)}'
-        f"{_scatter_ticks(plot, x_range)}{body}</svg>"
-        f'<p class="axis">{escape(plot.x_title)} (across), {escape(plot.y_title)} (up){grey}</p>'
-        "</figure>"
-    )
-
-
-def _label_heights(
-    named: Sequence[Point], plot: Scatter, ranges: tuple[Range, Range]
-) -> list[float]:
-    """Per cent of the height where names are written: near their points, not on each other."""
-    places = []
-    for point in named:
-        (x, *_), (y, *_) = _position(point, plot, ranges)
-        width = LETTER * len(point.method)
-        places.append((x - width, x, 100 - y) if x > FLIP else (x, x + width, 100 - y))
-    return spread(places, LABEL)
-
-
-def _scatter_ticks(plot: Scatter, bounds: Range) -> str:
-    low, high = bounds
-    shown = ticks(low, high)
-    if plot.log:
-        decades = range(floor(low), floor(high) + 1)
-        found = [log10(k) + decade for decade in decades for k in (1, 2, 5)]
-        shown = [value for value in found if low <= value <= high]
-    return "".join(
-        f'<text class="x" x="{_share(value, bounds):.2f}%" y="100%">'
-        f"{short(10**value) + 'B' if plot.log else f'{value:g}'}</text>"
-        for value in shown
-    )
-
-
-def _point(
-    point: Point,
-    plot: Scatter,
-    ranges: tuple[Range, Range],
-    label: float | None,
-    ours: Point | None,
-) -> str:
-    """A point with its interval or, if published, a line to ours; `label` is its name's height."""
-    (x, left, right), (y, low, high) = _position(point, plot, ranges)
-    own = point.slot >= 0
-    lines = [(left, y, right, y), (x, low, x, high)]
-    if ours and not own:
-        (to_x, *_), (to_y, *_) = _position(ours, plot, ranges)
-        lines.append((x, y, to_x, to_y))
-    cross = "".join(
-        f'<line x1="{a:.2f}%" y1="{b:.2f}%" x2="{c:.2f}%" y2="{d:.2f}%"/>'
-        for a, b, c, d in lines
-        if not isnan(a + b)
-    )
-    side = ("-9", "end") if x > FLIP else ("9", "start")
-    name = (
-        ""
-        if label is None
-        else (
-            f'<text x="{x:.2f}%" y="{100 - label:.2f}%" dx="{side[0]}" dy="-3" '
-            f'style="text-anchor:{side[1]}">{escape(point.method)}</text>'
-        )
-    )
-    return (
-        f'<g class="{classes(point.slot) if own else "published"}" '
-        f'data-method="{escape(point.method)}"><title>{escape(_said(point, plot))}</title>{cross}'
-        f'<circle cx="{x:.2f}%" cy="{y:.2f}%" r="{4 if own else 3}"/>{name}</g>'
-    )
-
-
-def _position(
-    point: Point, plot: Scatter, ranges: tuple[Range, Range]
-) -> tuple[list[float], list[float]]:
-    """Value, low and high in per cent of the width, and of the height from above."""
-    x_range, y_range = ranges
-    across = [log10(value) if plot.log else value for value in point.x]
-    return (
-        [value if isnan(value) else _share(value, x_range) for value in across],
-        [value if isnan(value) else 100 - _share(value, y_range) for value in point.y],
-    )
-
-
-def _said(point: Point, plot: Scatter) -> str:
-    across = short(point.x[0]) if plot.log else number(point.x[0])
-    where = f"{plot.x_title} {across}, {plot.y_title} {number(point.y[0])}"
-    return f"{point.method}{'' if point.slot >= 0 else ', published'}: {where}"

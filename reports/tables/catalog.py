@@ -1,6 +1,6 @@
 """Every table of a protocol, by name, with caption and footer."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -56,6 +56,23 @@ def _brackets(scores: Scores) -> str:
 def entries(scores: Scores) -> Iterator[Entry]:
     """The tables that a protocol's runs can fill, most important first."""
     present = [f for f in names.FAMILIES if scores.study.of(scores.protocol, f)]
+    yield from _headline(scores, present)
+    for family in names.SEQUENCES:
+        if family in present:
+            yield from _details(scores, family)
+    yield from _orders(scores)
+    yield from _tuning(scores)
+    if "single" in present:
+        caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
+        blocks = partial(details.single_tasks, scores)
+        yield Entry("single", "details", ("single",), caption, blocks)
+    for family in present:
+        title, blocks = scores.title(family), partial(resources, scores, family)
+        caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
+        yield Entry(f"{family}-resources", "resources", (family,), caption, blocks)
+
+
+def _headline(scores: Scores, present: Sequence[str]) -> Iterator[Entry]:
     for family in ("cw3", "cw6"):
         if family in present:
             yield _stacked(scores, family)
@@ -72,26 +89,6 @@ def entries(scores: Scores) -> Iterator[Entry]:
             "and in how many pairs the mean over seeds is 0, above 0 and below 0.5, or above 0.1."
         )
         yield Entry("pairs", "headline", ("pairs",), caption, partial(details.pair_summary, scores))
-    for family in names.SEQUENCES:
-        if family in present:
-            yield from _details(scores, family)
-    yield from _orders(scores)
-    yield from _tuning(scores)
-    if "single" in present:
-        caption = "Single-task runs; those of fine-tuning are the reference of forward transfer."
-        yield Entry(
-            "single", "details", ("single",), caption, partial(details.single_tasks, scores)
-        )
-    for family in present:
-        title = scores.title(family)
-        caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
-        yield Entry(
-            f"{family}-resources",
-            "resources",
-            (family,),
-            caption,
-            partial(resources, scores, family),
-        )
 
 
 def _orders(scores: Scores) -> Iterator[Entry]:

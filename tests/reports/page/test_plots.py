@@ -7,7 +7,6 @@ import pytest
 
 from cwbench.reports.analysis.bands import Curve
 from cwbench.reports.page import plots
-from cwbench.reports.tables.standings import Point
 
 NAN = float("nan")
 
@@ -44,31 +43,12 @@ def test_thinning_keeps_the_last_value():
     assert plots.thin(1000, 50)[-1] == 999 and len(plots.thin(1000, 50)) == 50
 
 
-def test_names_of_points_do_not_lie_on_each_other():
-    where = {"A": (0.2, 0.5), "B": (0.21, 0.51), "C": (0.2, 0.1), "D": (0.5, 0.5)}
-    named = [Point(0, name, (x, NAN, NAN), (y, NAN, NAN)) for name, (x, y) in where.items()]
-    heights = plots._label_heights(named, plots.Scatter("t", "x", "y"), ((0, 1), (0, 1)))
-    assert heights == pytest.approx([50, 55, 10, 50])
-
-
 def test_a_row_shows_its_value_and_every_seed():
     row = plots.Row(0, "RECALL", 0.5, 0.4, 0.75, dots=(0.25, 1.0))
     text = plots.row_plot([row], (0.0, 1.0), title="t")
     assert re.findall(r'class="seed" cx="([\d.]+)%', text) == ["25.00", "100.00"]
     assert 'x1="40.00%" x2="75.00%"' in text
     assert "<b>0.50</b> <small>[0.40, 0.75]</small>" in text
-
-
-def test_a_published_point_has_a_line_to_ours_instead_of_a_name():
-    known = {"A": ((0.2, 0.1, 0.3), (0.5, NAN, NAN)), "B": ((0.0, NAN, NAN), (1.0, NAN, NAN))}
-    ours = [Point(slot, name, *at) for slot, (name, at) in enumerate(known.items())]
-    theirs = [Point(-1, name, (0.4, NAN, NAN), (0.25, NAN, NAN)) for name in ("A", "C")]
-    text = plots.scatter_plot(plots.Scatter("t", "x", "y", [*ours, *theirs]))
-    groups = re.findall(r"<g class=(.*?)</g>", text)
-    lines = {re.search(r"<title>(.*?):", g)[1]: g.count("<line") for g in groups}  # type: ignore[index]
-    assert lines == {"A, published": 1, "C, published": 0, "A": 1, "B": 0}
-    assert re.findall(r"<text[^>]*style[^>]*>(.*?)</text>", text) == ["C", "A", "B"]
-    assert "grey: published" in text
 
 
 def test_the_range_of_a_plot_holds_single_runs():
