@@ -31,6 +31,7 @@ from cwbench.store import checkpoint, files
 from cwbench.store.integrity import TABLES
 from cwbench.store.results import RETRAINING, Store
 
+RECORD_SECONDS = 30.0  # between records of how far the runs are, if no evaluation writes any
 TELL_SECONDS = 10.0  # between records of how far a method's retraining is
 
 
@@ -139,6 +140,7 @@ class Fleet:
         lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
         self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
         self.records.begin_session()
+        self._recorded()
 
     def _inherit(self, check_stop: Callable[[], None]) -> None:
         """Take over what the segments before this one ended with."""
@@ -250,6 +252,13 @@ class Fleet:
         self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
         self.state.acting.append(self.flat_policy(self.position))
         self._due = milestone.evaluate and not self.finished
+        if time.monotonic() >= self._record_again:
+            self.records.set_progress()
+            self._recorded()
+
+    def _recorded(self) -> None:
+        # A file takes milliseconds: less than half a per cent of the time.
+        self._record_again = time.monotonic() + max(RECORD_SECONDS, self.runs)
 
     def _store_chunk(self, rows: Tensor) -> None:
         rows = rows.pin_memory() if self.trainer.device.type == "cuda" else rows
@@ -275,7 +284,7 @@ class Fleet:
         self.retraining = self.trainer.retraining
         if self.retraining and time.monotonic() >= self._tell_again:
             self._tell_again = time.monotonic() + TELL_SECONDS
-            self.records.set_retraining(self.retraining)
+            self.records.set_progress(self.retraining)
             tell(self)
 
     def finish(self) -> None:
@@ -335,6 +344,7 @@ class Fleet:
         """All of a run's results at a step: one per position."""
         if not self.abandoned:
             self.records.add_evaluation(step, run, results)
+            self._recorded()
 
     # Pausing
 

@@ -61,11 +61,11 @@ class Records:
         self.folders[run].append(RETRAINING, RETRAINING_COLUMNS, rows)
         self.state.runs[run].counts.eval_steps += sum(result.steps for result in results)
 
-    def set_retraining(self, updates: tuple[int, int]) -> None:
-        """How many updates have been made at the task's end, of how many."""
+    def set_progress(self, retraining: Sequence[int] = ()) -> None:
+        """How far the runs are. `retraining`: updates made at the task's end, of how many."""
         for run, state in enumerate(self.state.runs):
             self.set_status(
-                run, "diverged" if state.diverged else "running", retraining=list(updates)
+                run, "diverged" if state.diverged else "running", retraining=list(retraining)
             )
 
     def add_training_row(self) -> None:

@@ -76,11 +76,11 @@ def test_a_diverged_run_says_at_which_step(records: Records) -> None:
 
 def test_retraining_is_recorded_until_something_else_is(records: Records) -> None:
     folder = records.folders[1]
-    records.set_retraining((35, 100))
+    records.set_progress((35, 100))
     assert folder.status()["state"] == "running" and folder.status()["retraining"] == [35, 100]
     records.begin_session()  # the process was killed
     assert folder.status()["retraining"] == []
-    records.set_retraining((35, 100))
+    records.set_progress((35, 100))
     records.set_status(1, "done")
     assert folder.status()["retraining"] == []
 

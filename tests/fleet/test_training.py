@@ -137,6 +137,24 @@ def test_retraining_is_told_while_it_lasts(
     assert told == [(made, 6, [made, 6], used["updates"]) for made in (0, 2, 4)]
 
 
+@pytest.mark.parametrize(("tick", "lags"), [(100.0, {False}), (0.0, {False, True})])
+def test_progress_is_recorded_between_evaluations(
+    tick: float, lags: set[bool], toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each chunk if it takes 100 s; only by evaluations while the clock stands still."""
+    found: set[bool] = set()
+
+    def advance(self: Any, fleet: Any) -> None:
+        found.add(fleet.folders[0].status()["step"] < fleet.step)
+
+    ticks = itertools.count(0.0, tick)
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), time=time.time)
+    monkeypatch.setattr("cwbench.fleet.fleet.time", clock)
+    monkeypatch.setattr(toy.StopAfter, "advance", advance)
+    toy_run(tmp_path, "finetuning", tasks=TASKS[:1])
+    assert found == lags
+
+
 def test_streams_are_reused() -> None:
     assert lowest_free([0, 2, 3], 3) == [1, 4, 5]
     assert lowest_free([], 2) == [0, 1]
