@@ -1,8 +1,9 @@
 """L2-init: regenerative regularisation (Kumar, Marklund and Van Roy, 2023)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -20,10 +21,22 @@ class L2InitConfig(PlasticityConfig):
     decoupled: bool = option(
         False, "Pull after Adam's step, by lr * coef, independent of the scale of rewards."
     )
+    heads: Literal["current", "all"] = option(
+        "current", "Heads that are pulled: the current task's, or those of finished tasks too."
+    )
+
+    def record(self) -> dict[str, Any]:
+        """Records without `heads` are older than the option: then all heads were pulled."""
+        record = super().record()
+        return {key: x for key, x in record.items() if (key, x) != ("heads", "all")}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        return super().from_record({"heads": "all", **record})
 
 
 class L2Init(Method[L2InitConfig]):
-    """Pull all weights towards their initial values."""
+    """Pull all weights of the current task towards their initial values."""
 
     config_class = L2InitConfig
 
@@ -52,13 +65,26 @@ class L2Init(Method[L2InitConfig]):
         return coef / 2 * sum_over(self._distance(name) for name in own)
 
     def _distance(self, name: str) -> Tensor:
-        square = per_run_sum((self.trainer.params[name] - self.initial[name]) ** 2)
-        count = self.initial[name][0].numel() if self.config.reduce == "mean" else 1
-        return square / count
+        now, start = self._pulled(name)
+        count = start[0].numel() if self.config.reduce == "mean" else 1
+        return per_run_sum((now - start) ** 2) / count
+
+    def _pulled(self, name: str) -> tuple[Tensor, Tensor]:
+        """What is pulled of a parameter, and towards what.
+
+        Not the heads of finished tasks: they have no other gradient, and Adam takes steps of full
+        size however small the coefficient is, so a few hundred updates would undo them.
+        """
+        now, start = self.trainer.params[name], self.initial[name]
+        network = self.trainer.networks[name.split(".")[0]]
+        if self.config.heads == "all" or not network.per_task(name):
+            return now, start
+        axis, position = network.task_axis, self.trainer.position
+        return now.select(axis, position), start.select(axis, position)
 
     def after_update(self, batch: Batch, targets: Tensor) -> None:
         if self.config.decoupled:
             step = self.trainer.sac.lr * self.per_run(lambda config: config.coef)
-            for name, start in self.initial.items():
-                weight = self.trainer.params[name]
+            for name in self.initial:
+                weight, start = self._pulled(name)
                 weight.copy_(torch.lerp(weight, start, like(step, weight).expand_as(weight)))

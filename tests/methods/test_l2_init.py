@@ -11,8 +11,10 @@ from cwbench.methods.l2_init import L2Init, L2InitConfig
 MakeTrainer = Callable[..., Trainer]
 
 
-def moved(make_trainer: MakeTrainer, distance: float, **options: object) -> L2Init:
-    trainer = make_trainer([0, 1])
+def moved(
+    make_trainer: MakeTrainer, distance: float, position: int = 0, **options: object
+) -> L2Init:
+    trainer = make_trainer([0, 1], position=position)
     method = L2Init(L2InitConfig(**options), trainer)  # type: ignore[arg-type]
     with torch.no_grad():
         for name in method.initial:
@@ -71,3 +73,30 @@ def test_without_sac_weights_return_to_their_start(make_trainer: MakeTrainer) ->
         trainer._add_gradients(penalty, grads)
         trainer.apply(grads)
     assert (method.actor_penalty(method.sample_batch(4)) < 1e-2 * before).all()
+
+
+@pytest.mark.parametrize(("heads", "pulled"), [("current", [0, 1]), ("all", [1, 1])])
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_heads_of_finished_tasks_rest(
+    make_trainer: MakeTrainer, heads: str, pulled: list[int], decoupled: bool
+) -> None:
+    """One update of the second task, from 0.05 off the start, without gradients of SAC."""
+    method = moved(make_trainer, 0.05, position=1, heads=heads, decoupled=decoupled, coef=100.0)
+    trainer, batch = method.trainer, method.sample_batch(4)
+    before = {name: p.detach().clone() for name, p in trainer.params.items()}
+    grads = {name: torch.zeros_like(p) for name, p in trainer.params.items()}
+    trainer._add_gradients(method.actor_penalty(batch) + method.critic_penalty(batch), grads)
+    trainer.apply(grads)
+    with torch.no_grad():
+        method.after_update(batch, batch.reward)
+    for name in ("actor.4.weight", "critic.4.bias"):
+        closer = (before[name] - trainer.params[name].detach()).movedim(trainer.task_axis(name), 0)
+        assert [bool((head > 5e-4).all()) for head in closer] == pulled
+        assert [bool((head == 0).all()) for head in closer] == [not one for one in pulled]
+
+
+def test_records_without_the_option_pulled_all_heads() -> None:
+    old = {"networks": "both", "coef": 0.01, "reduce": "sum", "decoupled": False}
+    assert L2InitConfig.from_record(old) == L2InitConfig(heads="all")
+    assert L2InitConfig(heads="all").record() == old
+    assert L2InitConfig().record() == old | {"heads": "current"}
