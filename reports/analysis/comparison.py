@@ -98,7 +98,12 @@ def iqm(scores: Array) -> Array:
 def profile(scores: Array, thresholds: Array) -> Array:
     """Share of runs whose score exceeds each threshold: the performance profile."""
     known = scores[~np.isnan(scores)]
-    return np.asarray((known[None, :] > thresholds[:, None]).mean(1))
+    return np.asarray(_above(known, thresholds).mean(1))
+
+
+def _above(scores: Array, thresholds: Array) -> NDArray[np.bool_]:
+    """[..., n], [T] -> [..., T, n]; a mean that equals a threshold may differ in the last bit."""
+    return np.asarray(np.round(scores[..., None, :] - thresholds[:, None], DIGITS) > 0)
 
 
 def profile_band(
@@ -108,7 +113,7 @@ def profile_band(
     picks = np.random.default_rng(0).integers(scores.shape[1], size=(resamples, scores.shape[1]))
     drawn = np.moveaxis(scores[:, picks], 0, 1).reshape(resamples, -1)
     known = (~np.isnan(drawn)).sum(1)
-    above = (drawn[known > 0, None, :] > thresholds[:, None]).sum(2)
+    above = _above(drawn[known > 0], thresholds).sum(2)
     profiles = above / known[known > 0, None]
     low, high = np.quantile(profiles, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high

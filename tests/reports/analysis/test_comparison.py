@@ -91,6 +91,13 @@ def test_iqm_takes_nan_for_missing_and_not_for_the_best():
     assert np.isnan(comparison.iqm(np.array([np.nan, np.nan])))
 
 
+def test_a_score_is_not_above_the_threshold_that_it_equals():
+    threshold = np.array([0.48])
+    scores = np.nextafter(threshold, 1)  # as a mean of equal successes may be
+    assert comparison.profile(scores, threshold) == 0
+    assert [x.item() for x in comparison.profile_band(scores[None], threshold)] == [0, 0]
+
+
 def test_profile_counts_runs_above_a_threshold():
     scores = np.array([[0.2, 0.5], [0.5, 0.9]])
     assert comparison.profile(scores, np.array([0.0, 0.2, 0.5, 0.9])).tolist() == [1, 0.75, 0.25, 0]
