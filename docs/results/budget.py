@@ -22,7 +22,8 @@ def learned(archive: str, column: str) -> pd.DataFrame:
     with opened(FOLDER / f"{archive}.tar.gz") as results:
         found = cwbench.load_runs(results).evaluations
     own = found[(found["training_position"] == found["position"]) & (found["position"] > 0)]
-    return pd.DataFrame({end: _ends(own, end).groupby(own[column]).mean() for end in BUDGETS})
+    table = pd.DataFrame({end: _ends(own, end).groupby(own[column]).mean() for end in BUDGETS})
+    return table.round(9)  # equal means may differ in the last bit, and would not be ties
 
 
 def _ends(own: pd.DataFrame, budget: int) -> pd.Series:
