@@ -205,20 +205,14 @@ def _weights(
     if not file.exists():
         raise UserError(f"{file} is missing", "policies need the folder as training left it")
     tensors, _ = checkpoint.load(file)
-    setup = segment.setup
-    trainer = Trainer(
-        [segment.seed],
-        segment.position,
-        dims=envs.dims(setup.env),
-        sac=setup.sac,
-        network=setup.network,
-        schedule=setup.schedule,
+    trainer = Trainer.of_segments(
+        [segment],
+        dims=envs.dims(segment.setup.env),
         device=torch.device("cpu"),
-        length=segment.length,
         architecture=method_class.architecture,
     )
     trainer.load(checkpoint.under("trainer", tensors))
-    method = method_class(setup.options, trainer)
+    method = method_class(segment.setup.options, trainer)
     method.load_state(checkpoint.under("method", tensors))
     layout = trainer.policy.layout(trainer.num_tasks)
     weights = method.policy_weights(position)

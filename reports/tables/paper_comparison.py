@@ -305,36 +305,38 @@ def sharing(scores: Scores) -> tuple[Block, ...]:
     return (Block("", "Network setting", ("First task", "Second task"), rows),)
 
 
+PAIR_COUNTS = {  # of the paper's numbers -> of `PairMatrices.counts`
+    "second_task_success_eq_0_count": "second task at zero",
+    "second_task_success_gt_0_lt_0.5_count": "second task above 0, below 0.5",
+    "first_task_forgetting_gt_0.1_count": "forgetting above 0.1",
+}
+
+
 def pair_averages(scores: Scores) -> tuple[Block, ...]:
     """Averages and counts of the matrices; the paper gives no interval for them."""
-    quoted = paper_numbers.pair_summary()
-    counted = {
-        "second_task_success_eq_0_count": "second task at zero",
-        "second_task_success_gt_0_lt_0.5_count": "second task above 0, below 0.5",
-        "first_task_forgetting_gt_0.1_count": "forgetting above 0.1",
-    }
-    table = []
-    for method in ("perfect_memory", "recall"):
-        pairs = default_groups(scores, ("pairs",), method)
-        groups = [group for group in pairs if not names.pairs_of(group.sequence)]
-        found = matrices(scores, groups) if groups else None
-        line = []
-        for quantity in QUANTITIES:
-            key = (
-                f"first_task_{quantity}"
-                if quantity == "forgetting"
-                else f"{quantity}_task_performance"
-            )
-            score = found.averages[quantity] if found and len(groups) == 100 else nothing("not run")
-            metric = "forgetting" if quantity == "forgetting" else "performance"
-            cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
-            # The paper gives no interval here: assume that its error equals ours.
-            error = paper_numbers.with_rounding(score.estimate.error)
-            line.append(with_paper(scores, cell, groups, score, error))
-        for key, name in counted.items():
-            theirs = quoted.get((method, key))
-            ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"
-            line.append(Cell(text=f"{'–' if theirs is None else int(theirs)} / {ours}"))
-        table.append((names.METHODS[method], tuple(line)))
+    rows = [
+        (names.METHODS[method], tuple(_pair_cells(scores, method)))
+        for method in ("perfect_memory", "recall")
+    ]
     columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")
-    return (Block("", "Method", (*columns, "Forgetting > 0.1"), tuple(table)),)
+    return (Block("", "Method", (*columns, "Forgetting > 0.1"), tuple(rows)),)
+
+
+def _pair_cells(scores: Scores, method: str) -> Iterator[Cell]:
+    """Published and ours; ours only with all hundred pairs."""
+    quoted, pairs = paper_numbers.pair_summary(), default_groups(scores, ("pairs",), method)
+    groups = [group for group in pairs if not names.pairs_of(group.sequence)]
+    found = matrices(scores, groups) if groups else None
+    for quantity in QUANTITIES:
+        forgetting = quantity == "forgetting"
+        key = "first_task_forgetting" if forgetting else f"{quantity}_task_performance"
+        metric = "forgetting" if forgetting else "performance"
+        score = found.averages[quantity] if found and len(groups) == 100 else nothing("not run")
+        cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
+        # The paper gives no interval here: assume that its error equals ours.
+        error = paper_numbers.with_rounding(score.estimate.error)
+        yield with_paper(scores, cell, groups, score, error)
+    for key, name in PAIR_COUNTS.items():
+        theirs = quoted.get((method, key))
+        ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"
+        yield Cell(text=f"{'–' if theirs is None else int(theirs)} / {ours}")
