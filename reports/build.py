@@ -23,6 +23,7 @@ from cwbench.reports.tables.formats import FORMATS, tex
 from cwbench.reports.tables.model import Table
 from cwbench.reports.tables.verify import sign
 from cwbench.store import tuning
+from cwbench.store.files import naming_errors, replacing
 from cwbench.store.runs import load_runs, together
 
 PREAMBLE = r"""\documentclass[10pt]{article}
@@ -184,9 +185,8 @@ def _page(
     way = Path(os.path.relpath(results, out)).as_posix() if linked else None
     text = page.render(study, tables, results=results, way=way, files=files, lint=lint)
     file = out / "index.html"
-    temporary = out / f".index.html.{os.getpid()}"
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(file)
+    with replacing(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return file
 
 
@@ -261,7 +261,7 @@ def write_report(
     scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
     plan = figure_plan(scores_of, out)
     _note_fonts(study)
-    with _drawers(processes, study) as pool:
+    with naming_errors(out), _drawers(processes, study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
         captions = {

@@ -77,8 +77,12 @@ def _unknown_option(error: click.NoSuchOption) -> UserError:
     from cwbench.cli.options import flags_of, unknown_option
 
     assert error.ctx is not None
-    flags = flags_of(error.ctx.command.get_params(error.ctx))
-    return unknown_option(error.option_name, flags, error.ctx.command_path)
+    params, command = error.ctx.command.get_params(error.ctx), error.ctx.command_path
+    for param in params:
+        if isinstance(param, click.Argument) and error.option_name == f"--{param.name}":
+            what = f"{error.option_name} is not an option here"
+            return UserError(what, f"write `{command} {param.human_readable_name}`")
+    return unknown_option(error.option_name, flags_of(params), command)
 
 
 def main(args: list[str] | None = None) -> None:

@@ -52,7 +52,8 @@ def click_type(cls: type, field: options.Field) -> "click.ParamType[Any]":
 
 
 def flags_of(params: Iterable[click.Parameter]) -> list[str]:
-    return [flag for param in params for flag in (*param.opts, *param.secondary_opts)]
+    options = [param for param in params if isinstance(param, click.Option)]
+    return [flag for option in options for flag in (*option.opts, *option.secondary_opts)]
 
 
 def unknown_option(flag: str, known: Collection[str], command: str) -> UserError:

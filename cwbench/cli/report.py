@@ -9,6 +9,7 @@ from cwbench.cli.console import json_option
 from cwbench.cli.doctor import list_damages
 from cwbench.cli.folders import PATH, PathName
 from cwbench.cli.options import Number
+from cwbench.experiment.results_folder import check_writable
 from cwbench.reports import build
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
@@ -18,7 +19,7 @@ from cwbench.reports.tables.catalog import SOURCES
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, tables_in
 from cwbench.reports.tables.verify import verify as verify_table
-from cwbench.spec.errors import unknown
+from cwbench.spec.errors import located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
@@ -128,6 +129,10 @@ def report(
     folder = unpacked(source)
     if folder != source and name is None and out is None:
         raise click.UsageError(f"{source} is an archive: give OUT, a folder for its report")
+    target = Path(out) if out else build.report_folder(source)
+    if name is None:
+        with located(f"report folder {target}"):
+            check_writable(target)
     study = read_study(folder, Options(window, level, band, against, all_cells, success))
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
@@ -135,7 +140,6 @@ def report(
     if name is not None:
         write_table(study, name, format or "latex", interval or INTERVALS[0], out)
         return
-    target = Path(out) if out else build.report_folder(source)
     linked = folder == source
     made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
     if compare and not made.compared:

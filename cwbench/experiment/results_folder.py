@@ -3,27 +3,31 @@
 import tempfile
 from pathlib import Path
 
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, located
 from cwbench.store.results import Store
 
 
 def open_store(folder: Path) -> Store:
     """A results folder that can be written to."""
+    with located(f"results folder {folder}"):
+        check_writable(folder)
+        store = Store(folder)
+        if newer := store.newer_schema():
+            hint = "upgrade, or use another folder"
+            raise UserError(f"{newer} was written by a newer cwbench", hint)
+    return store
+
+
+def check_writable(folder: Path) -> None:
+    """UserError if a folder, which need not exist yet, cannot be written to."""
     parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
     if not parent.is_dir():
-        raise UserError(f"--results {folder}: {parent} is a file, not a folder")
+        raise UserError(f"{parent} is a file, not a folder")
     try:  # permissions alone say nothing about /proc, or of root
         Path(tempfile.mkdtemp(prefix=".cwbench-", dir=parent)).rmdir()
     except OSError as error:
-        message = f"--results {folder}: {parent} is not writable ({error.strerror})"
-        raise UserError(message, "use another folder") from None
-    store = Store(folder)
-    if newer := store.newer_schema():
-        raise UserError(
-            f"--results {folder}: {newer} was written by a newer cwbench",
-            "upgrade, or use another folder",
-        )
-    return store
+        problem = f"{parent} is not writable ({error.strerror})"
+        raise UserError(problem, "use another folder") from None
 
 
 def folder_named(text: str | Path) -> Path:

@@ -53,6 +53,17 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def naming_errors(folder: Path) -> Iterator[None]:
+    """Name the folder in errors that name no file, such as those of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise naming(folder, error) from error
+        raise
+
+
 def naming(path: Path, error: OSError) -> OSError:
     """The same error with the file that could not be written."""
     number = error.errno or errno.ENOSPC  # numpy says only that fewer bytes were written

@@ -74,7 +74,7 @@ def test_results_folder_that_is_not_writable(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     made = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert made.returncode == 2
-    problem = f"--results {locked / 'results'}: {locked} is not writable (Permission denied)"
+    problem = f"results folder {locked / 'results'}: {locked} is not writable (Permission denied)"
     assert made.stderr == f"cwbench: {problem}; use another folder\n"
     assert not list(locked.iterdir())
 

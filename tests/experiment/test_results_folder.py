@@ -20,7 +20,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_refused() -> None:
-    with pytest.raises(UserError, match=r"--results /proc/x: /proc is not writable"):
+    with pytest.raises(UserError, match=r"results folder /proc/x: /proc is not writable"):
         open_store(Path("/proc/x"))
 
 

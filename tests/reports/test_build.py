@@ -98,3 +98,12 @@ def test_the_page_is_replaced_in_one_step(tmp_path: Path):
     for _ in range(2):
         build.write_page(tmp_path, tmp_path / "report")
     assert [path.name for path in (tmp_path / "report").iterdir()] == ["index.html"]
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path):
+    """On a full disk even a temporary file would be in the way."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.2)
+    (tmp_path / "report" / "index.html").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"report/index\.html"):
+        build.write_page(tmp_path, tmp_path / "report")
+    assert [path.name for path in (tmp_path / "report").iterdir()] == ["index.html"]

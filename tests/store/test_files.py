@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and names that stay inside a folder."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,11 @@ def test_an_array_that_does_not_fit_names_its_file(
     with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}/a.npy'"):
         files.write_array(tmp_path / "a.npy", np.zeros(3))
     assert not list(tmp_path.iterdir())
+
+
+def test_errors_without_a_file_get_the_folder(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match=str(tmp_path)), files.naming_errors(tmp_path):
+        raise full
+    with pytest.raises(FileNotFoundError, match="nowhere"), files.naming_errors(tmp_path):
+        Path("nowhere").read_text()
