@@ -140,7 +140,8 @@ def _require_measured(outcome: Outcome, timeline: Timeline) -> None:
         raise UserError("stopped before all fleets were measured", "give it more time")
     if not timeline.ended or not timeline.parts():
         raise UserError(
-            "one fleet was done before all were warm", "give a larger --steps, or fewer methods"
+            "one fleet finished before the measurement began",
+            "give a larger --steps or fewer methods",
         )
 
 

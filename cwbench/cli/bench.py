@@ -22,12 +22,14 @@ device_option = click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )
 tf32_option = click.option("--tf32/--no-tf32", default=True)
-length_option = click.option("--length", default=1, show_default=True, type=LENGTH, help="Tasks.")
+length_option = click.option(
+    "--length", default=1, show_default=True, type=LENGTH, help="Number of tasks."
+)
 
 
 @click.group()
 def bench() -> None:
-    """Measure speed, side by side with others."""
+    """Measure speed, against other projects."""
 
 
 @bench.command("envs", short_help="Environments against stock Meta-World or EnvPool.")
@@ -36,14 +38,14 @@ def bench() -> None:
     help="Meta-World itself, or EnvPool (the extra `bench`).",
 )  # fmt: skip
 @click.option("--tasks", help="Task names joined by commas.  [default: the ten; EnvPool: all]")
-@click.option("--seconds", default=2.0, show_default=True, type=SECONDS, help="Per task.")
+@click.option("--seconds", default=2.0, show_default=True, type=SECONDS, help="Seconds per task.")
 @json_option
 def bench_envs(against: str, tasks: str | None, seconds: float, as_json: bool) -> None:
-    """Environment steps per second of one core, resets included, ours against others.
+    """Environment steps per second on one core, resets included, compared with others.
 
-    Against stock Meta-World: V1 rewards and 12 numbers, in CPU time. Against EnvPool: v2 rewards
-    and 39 numbers, the fastest turn of each, by the clock and in CPU time; on a busy machine the
-    latter is steadier.
+    Against stock Meta-World: V1 rewards, 12 observed numbers, CPU time. Against EnvPool: v2
+    rewards, 39 observed numbers, the fastest round of each, in wall time and in CPU time, which
+    varies less on a busy machine.
     """
     from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
@@ -103,10 +105,10 @@ def _numbers(text: str) -> list[int]:
 @click.option("--method", "names", help="Names joined by commas, or all.")
 @length_option
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
-@click.option("--seconds", default=5.0, show_default=True, type=SECONDS, help="For each row.")
+@click.option("--seconds", default=5.0, show_default=True, type=SECONDS, help="Seconds per row.")
 @click.option(
     "--rounds", default=5, show_default=True, type=COUNT,
-    help="On a CPU, turns that each has.",
+    help="Alternating rounds, on a CPU.",
 )  # fmt: skip
 @device_option
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
@@ -132,11 +134,11 @@ def bench_update(
 ) -> None:
     """Updates per second with the published networks, for fleets of several sizes.
 
-    On a CPU, and with no method named, plain SAC against Stable-Baselines3 (where it is installed:
-    the extra `bench`), in turns. The ratio is that of run-updates per second.
+    On a CPU and without --method: plain SAC against Stable-Baselines3 (if the extra `bench` is
+    installed), in alternating rounds. The ratio compares run-updates per second.
 
-    With --method, those methods in the last of --length tasks, on made-up transitions; ratios are
-    to the first one. `--method all` is every method, fine-tuning first.
+    With --method: these methods in the last of --length tasks, on random transitions; ratios are
+    relative to the first. `--method all` measures every method, fine-tuning first.
     """
     from cwbench.bench.updates import compare_methods, compare_updates
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
@@ -200,23 +202,26 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @bench.command("fleet", short_help="Whole fleets: collection, updates, evaluation.")
 @click.option(
     "--method", "names", default=("finetuning",), show_default=True, multiple=True,
-    help="Several: a fleet of each, side by side.",
+    help="A method; with several, a fleet of each trains side by side.",
 )  # fmt: skip
 @click.option(
-    "--runs", default="8", show_default=True, help="Of a method; several, such as 1,5,16: in turn."
+    "--runs",
+    default="8",
+    show_default=True,
+    help="Runs per method; several sizes, such as 1,5,16, are measured in turn.",
 )
 @length_option
 @click.option(
     "--steps",
     type=Number(int, minimum=650, maximum=10**6),
-    help="Of a task.  [default: 800; with CUDA 600, then four times --eval-every]",
+    help="Steps per task.  [default: 800; with CUDA 600 + 4 x --eval-every]",
 )
 @click.option(
     "--eval-every",
     default=2000,
     show_default=True,
     type=COUNT,
-    help="With the default --eval-episodes: the compact protocol's proportion, in smaller pieces.",
+    help="Steps between evaluations. The defaults have the compact protocol's share of evaluation.",
 )
 @click.option("--eval-episodes", default=2, show_default=True, type=COUNT)
 @device_option
@@ -224,7 +229,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @click.option(
     "--groups",
     type=COUNT,
-    help="Groups that update while workers collect for the others.  [default: as runs]",
+    help="Groups of a fleet: one updates while workers collect for the others.  [default: by runs]",
 )
 @click.option("--compile/--no-compile", "compiled", default=False)
 @tf32_option
@@ -235,7 +240,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     default=True,
     help="Measure plasticity at evaluations.  [default: on]",
 )
-@click.option("--timeline", type=PATH, help="Draw the last chunks: FILE.svg.")
+@click.option("--timeline", type=PATH, help="Draw the last chunks into FILE.svg.")
 @json_option
 def bench_fleet(
     names: tuple[str, ...],
@@ -254,13 +259,13 @@ def bench_fleet(
     timeline: Path | None,
     as_json: bool,
 ) -> None:
-    """Environment steps per second of whole fleets: collection, learning and evaluation.
+    """Environment steps per second of whole fleets: collection, updates and evaluation.
 
-    Trains for real, in a temporary folder. What counts is the last task, after its first
-    few hundred steps: its throughput, how long the trainer learned and how long it waited for
-    workers, and what share of the workers' time went into collection and evaluation. us_per_step
-    divides the time of a step of one run: collecting, waiting for the trainer's turn, starting
-    evaluations, hand-over to the replay, updates, and the way of the new weights to the workers.
+    Trains in a temporary folder and measures the last task, after its first few hundred steps:
+    throughput, the share of time in which the trainer updates and waits for workers, and the share
+    in which workers collect and evaluate. us_per_step breaks down the time of one step of one run:
+    collecting, waiting for the trainer, starting evaluations, copying to the replay, updates, and
+    copying the new weights to the workers.
     """
     from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed, process_seconds
     from cwbench.bench.timeline_figure import draw

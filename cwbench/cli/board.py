@@ -58,5 +58,5 @@ def _parse(text: str) -> tuple[str, str, Path]:
     contributor, equals, path = text.rpartition("=")
     name = Path(path).name.removesuffix(".tar.gz")
     if not NAME.fullmatch(name):
-        raise UserError(f"{path}: no name for a web address", "use letters, digits, . _ -")
+        raise UserError(f"{path}: not a name for a web address", "use letters, digits, . _ -")
     return name, contributor if equals else name, Path(path)

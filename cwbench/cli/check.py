@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, method: str, as_json: bool) -> None:
-    """Train a method on a toy problem in several ways and compare, then say what it costs.
+    """Train a method on a toy problem in several ways, compare the results, and show its cost.
 
-    METHOD is a name or path/to/file.py:ClassName. Writes nothing. Ends with exit code 1 if
-    something does not hold.
+    METHOD is a name or path/to/file.py:ClassName. Writes nothing. The exit code is 1 if a
+    check fails.
     """
     load_method(method)
     from cwbench.experiment.conformance import bill, run_checks

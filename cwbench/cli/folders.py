@@ -23,5 +23,5 @@ PATH = PathName(path_type=Path)
 
 def existing(results: Path) -> Path:
     if not results.is_dir():
-        raise UserError(f"{results}: no such folder", "`cwbench run` makes one")
+        raise UserError(f"{results}: no such folder", "`cwbench run` creates one")
     return results

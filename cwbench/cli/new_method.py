@@ -65,12 +65,12 @@ def test_contract() -> None:
 
 @click.command("new-method")
 @click.argument("name")
-@click.option("--folder", default=".", show_default=True, type=PATH, help="Where to.")
+@click.option("--folder", default=".", show_default=True, type=PATH, help="Folder to write to.")
 def new_method(name: str, folder: Path) -> None:
     """Write NAME.py, a small commented method that works, and test_NAME.py."""
     stem = name.replace("-", "_").lower()
     if not stem.isidentifier():
-        raise UserError(f"{name!r} is no name for a method", "use letters, digits and hyphens")
+        raise UserError(f"{name!r} is not a name for a method", "use letters, digits and hyphens")
     if not folder.is_dir():
         raise UserError(f"--folder {folder}: no such folder")
     files = {folder / f"{stem}.py": METHOD, folder / f"test_{stem}.py": TEST}

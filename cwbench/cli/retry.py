@@ -47,9 +47,9 @@ def retry(
 ) -> None:
     """Train failed segments again, and whatever else their experiments still lack.
 
-    With SEGMENT, a folder's name or an id as `cwbench status` shows them, only these and what waits
-    for them. A diverged one always starts from the
-    beginning, and on the same device ends the same.
+    With SEGMENT, a folder's name or an id as `cwbench status` shows them, only these and what
+    depends on them. A diverged segment always starts from the beginning; on the same device it
+    diverges again.
     """
     training = Training.take(given | {"results": existing(results)})
     store = open_store(results)
@@ -162,7 +162,7 @@ def _rebuild_run(
     setup = Setup.from_record(record, method.config_class)
     made = segments_of_run(setup, run["seed"], tasks, **method.kind_of_segments())
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
-        raise UserError("its method has changed since")
+        raise UserError("its method has changed since then")
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
 
 

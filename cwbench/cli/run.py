@@ -110,7 +110,7 @@ def _tuned_args(args: list[str]) -> list[str]:
             record = tuning.read(Path(text))
         if others := {*_peek(args, "--method")} - {record["method"]}:
             raise UserError(
-                f"--tuned {text} is of {record['method']}, not of {min(others)}",
+                f"--tuned {text} was tuned for {record['method']}, not for {min(others)}",
                 "leave --method out",
             )
         found += ["--method", record["method"]]

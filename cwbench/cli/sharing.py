@@ -15,12 +15,12 @@ from cwbench.spec.text import counted
     "--to", required=True, type=click.Choice(["tensorboard", "wandb", "trackio"]), help="Tracker."
 )
 @click.option("--project", default="cwbench", show_default=True, help="Name there.")
-@click.option("--follow", "following", is_flag=True, help="Go on until no run is going on.")
+@click.option("--follow", "following", is_flag=True, help="Keep sending until all runs have ended.")
 @click.option(
     "--seconds",
     type=Number(float, minimum=1, maximum=1e6),
     default=60.0,
-    help="Between two looks, with --follow.  [default: 60]",
+    help="Time between updates, with --follow.  [default: 60]",
 )
 def track(results: Path, to: str, project: str, following: bool, seconds: float) -> None:
     """Send success, returns and losses to an experiment tracker.

@@ -34,19 +34,19 @@ LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 Decorator = Callable[[Any], Any]
 RESULTS = click.Option(
     ["--results"], default="results", show_default=True, type=PATH,
-    help="Folder.",
+    help="Results folder.",
 )  # fmt: skip
-QUIET = click.Option(["--quiet"], is_flag=True, help="Show nothing but problems.")
+QUIET = click.Option(["--quiet"], is_flag=True, help="Show only problems.")
 SESSION = (
     QUIET,
     click.Option(["--live/--no-live"], default=True, help="Keep RESULTS/report/index.html up to "
                  "date.  [default: live]"),
     click.Option(["--dry-run"], is_flag=True, help="Show the plan and stop."),
-    click.Option(["--yes"], is_flag=True, help="Do not ask, however long it takes."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."),
     click.Option(["--json", "as_json"], is_flag=True, help="With --dry-run: the plan as JSON."),
 )  # fmt: skip
-EXECUTION = click_options(Execution, group="How to train")
-LAUNCHING = click_options(Launching, group="Where to train")
+EXECUTION = click_options(Execution, group="Execution")
+LAUNCHING = click_options(Launching, group="Launcher")
 
 
 def with_options(options: Sequence[click.Option]) -> Decorator:

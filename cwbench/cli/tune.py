@@ -1,4 +1,4 @@
-"""`cwbench tune`: choose a method's options by a stated rule."""
+"""`cwbench tune`: choose a method's options by grid search."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def tune(
     parse_protocol(protocol)
     if not training.launching.waits:
         raise UserError(
-            f"tune --launcher {training.launching.launcher}: the choice needs the results",
+            f"--launcher {training.launching.launcher}: tune has to wait for the results",
             "use --launcher local or ray",
         )
     tuning = make_tuning(

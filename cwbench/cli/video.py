@@ -1,4 +1,4 @@
-"""`cwbench video`: films of the policies of a finished segment."""
+"""`cwbench video`: videos of a segment's policies."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cwbench.cli.options import Number, method_option, own_methods
 @click.argument("run", type=PATH)
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
 @click.option(
-    "--seed", type=Number(int, minimum=0), default=0, help="Of the episode.  [default: 0]"
+    "--seed", type=Number(int, minimum=0), default=0, help="Seed of the episode.  [default: 0]"
 )
 @click.option("--out", type=PATH, help="Folder.  [default: RESULTS/videos/SEGMENT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
@@ -25,10 +25,10 @@ def video(
     trust: bool,
     files: tuple[str, ...],
 ) -> None:
-    """Film the policies of a finished segment on every task learned by then: mp4, gif, stills.
+    """Record videos of a segment's policies on every task learned by then: mp4, gif, stills.
 
     RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
-    screen: Meta-World is drawn through EGL or OSMesa. mp4 needs the extra cwbench[video].
+    display: Meta-World is rendered with EGL or OSMesa. mp4 needs the extra cwbench[video].
     """
     from cwbench.sharing.video import find_run, make_films, tile, write, write_strip
     from cwbench.store.files import checked_name

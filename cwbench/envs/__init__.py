@@ -44,7 +44,7 @@ def film(task: str, config: EnvConfig, size: tuple[int, int]) -> Filmed:
     """An environment of the named task that can be drawn."""
     suite = SUITES[config.suite]
     if suite.film is None:
-        raise UserError(f"environments of the suite {config.suite} cannot be drawn")
+        raise UserError(f"environments of the suite {config.suite} cannot be rendered")
     return suite.film(task, config, size)
 
 

@@ -53,7 +53,7 @@ def parse_numbers(text: str, what: str, largest: int) -> list[int]:
         if high > largest:
             raise UserError(f"{what} {high} is too large", f"{what}s run from 0 to {largest:,}")
         if high - low >= MOST_NUMBERS:
-            raise UserError(f"{part.strip()!r} are {high - low + 1:,} {what}s",
+            raise UserError(f"{part.strip()!r} is {high - low + 1:,} {what}s",
                             f"one command takes at most {MOST_NUMBERS:,}")  # fmt: skip
         for number in range(low, high + 1):
             if number in numbers:
@@ -106,7 +106,9 @@ def load_method(name: str) -> tuple[str, Entry]:
 def load_recorded(name: str) -> Entry:
     """The method of a record: a built-in or installed one, never a file that the record names."""
     if ".py" in name:
-        raise UserError(f"a record names the file {name}", "hand your own file over by --method")
+        raise UserError(
+            f"the record names a method file, {name}", "name your own copy with --method"
+        )
     return load_method(name)[1]
 
 
@@ -151,7 +153,7 @@ def make_setup(
     }
     groups["network"] = fit_heads(groups["network"], given)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
-        raise UserError("--hidden stands for --width and --layers", "leave those out")
+        raise UserError("--hidden already sets --width and --layers", "leave those out")
     check_together(groups["network"], groups["sac"], groups["schedule"])
     if sequence is not None:
         groups["env"] = make_env(sequence, order)
@@ -167,7 +169,7 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
     for name in options.field_names(MetaWorldConfig) - known:
         if given.get(name) is not None:
             raise UserError(
-                f"--{options.flag_name(name)} is no option of {sequence.suite} environments",
+                f"--{options.flag_name(name)} is not an option of {sequence.suite} environments",
                 f"leave it out for the sequence {sequence.name}",
             )
     return envs.configure(options.resolve(config_class, *order), sequence.definitions)
@@ -231,7 +233,7 @@ def make_run(
 def check_count(runs: int) -> None:
     """Stop before building millions of runs takes minutes and all memory."""
     if runs > MOST_RUNS:
-        raise UserError(f"these are {runs:,} runs", f"one command takes at most {MOST_RUNS:,}")
+        raise UserError(f"{runs:,} runs are too many", f"one command takes at most {MOST_RUNS:,}")
 
 
 def make_label(

@@ -138,10 +138,10 @@ def options_survive(kit: Kit) -> None:
     if taken := field_names(config) & shared:
         raise Broken(f"option {min(taken)} has the name of a shared option")
     if unknown := set(kit.method.preset) - field_names(config) - shared:
-        raise Broken(f"preset names {min(unknown)}, which is no option")
+        raise Broken(f"preset names {min(unknown)}, which is not an option")
     made = config()
     if config.from_record(json.loads(json.dumps(made.record()))) != made:
-        raise Broken("options read from their record are not what was written")
+        raise Broken("options change when they are written to a record and read back")
 
 
 def hooks_keep_their_shapes(kit: Kit) -> None:
@@ -171,7 +171,7 @@ def sweep_equals_alone(kit: Kit) -> None:
     require_same(fleet, kit.alone.store, kit.alone.plan.segments)
     first, second = ends(fleet, plan.fleets[-1])
     if all(torch.equal(first[key], second[key]) for key in first):
-        raise Broken(f"{', '.join(values)} change nothing")
+        raise Broken(f"changing {', '.join(values)} has no effect")
 
 
 def _another(config: Any, name: str) -> float:
@@ -270,7 +270,7 @@ def memory_stays(kit: Kit) -> None:
             trainer.train(2)
             sizes.append(counted.now)
     if sizes[-1] > sizes[-2] > sizes[-3]:
-        raise Broken(f"each update keeps {(sizes[-1] - sizes[-2]) // 2:,} bytes more")
+        raise Broken(f"each update leaves {(sizes[-1] - sizes[-2]) // 2:,} bytes allocated")
 
 
 CHECKS: dict[str, Callable[[Kit], None]] = {
@@ -322,7 +322,7 @@ def check_method(name: str) -> None:
     """AssertionError that lists what does not hold; for the tests of your own methods."""
     problems = [f"{one.check}: {one.problem}" for one in run_checks(name) if one.problem]
     if problems:
-        raise Broken("\n".join([f"{name} does not keep the contract of methods", *problems]))
+        raise Broken("\n".join([f"{name} breaks the contract of methods", *problems]))
 
 
 # The bill

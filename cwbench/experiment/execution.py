@@ -21,7 +21,7 @@ DIAGNOSE_STEPS = 1_000
 class Execution:
     """How one process trains."""
 
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "Where to train.")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "Device to train on.")
     workers: int | None = option(
         None,
         "Processes that step environments.  [default: as cores and runs allow]",
@@ -65,7 +65,7 @@ class Execution:
     )
     worker_timeout: float = option(
         60.0,
-        "Replace a worker process that shows no sign of life for this long.",
+        "Replace a worker process that has not responded for this long.",
         minimum=1,
         maximum=1e6,
         metavar="SECONDS",

@@ -153,7 +153,7 @@ class Source:
             text = repr(value)
             if " at 0x" in text:
                 raise UserError(
-                    f"{name} has no stable text: {text[:60]}", "define the method in a file"
+                    f"{name} cannot be part of an id: {text[:60]}", "define the method in a file"
                 )
             yield f"{name} = {text}"
 

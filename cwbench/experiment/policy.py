@@ -203,7 +203,7 @@ def _weights(
 
     file = Store(run.results).folder(segment).end
     if not file.exists():
-        raise UserError(f"{file} is missing", "policies need the folder as training left it")
+        raise UserError(f"{file} is missing", "policies need the results folder with its weights")
     tensors, _ = checkpoint.load(file)
     trainer = Trainer.of_segments(
         [segment],

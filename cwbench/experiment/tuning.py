@@ -122,7 +122,9 @@ def make_tuning(
 def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
     """The first tasks of a sequence, as many as a share of its steps touches."""
     if not 0 < percent <= 100:
-        raise UserError(f"{percent:g} percent of a sequence", "give more than 0 and at most 100")
+        raise UserError(
+            f"--first {percent:g}: not a share of a sequence", "give more than 0 and at most 100"
+        )
     count = math.ceil(percent / 100 * len(sequence.tasks))
     if count == len(sequence.tasks):
         return sequence

@@ -43,8 +43,8 @@ def load(
         }
         if "transitions" not in arrays:
             raise FileNotFoundError(
-                f"{folder} is gone, perhaps by `cwbench clean`; to train on from there, remove "
-                f"{folder.parent.name} and run the command again"
+                f"{folder} is missing, perhaps removed by `cwbench clean`; to continue from there, "
+                f"remove {folder.parent.name} and run the command again"
             )
         shards.append(arrays.pop("transitions"))
         annotations.append(arrays)

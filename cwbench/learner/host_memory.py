@@ -49,7 +49,7 @@ def zeros(*shape: int, device: torch.device) -> Tensor:
     host = torch.zeros(*shape)
     if lock(host) is None:
         raise MemoryError(
-            f"{size >> 20} MiB fit neither the device nor locked host memory: "
+            f"{size >> 20} MiB fit neither into device memory nor into page-locked host memory: "
             "use a smaller --fleet-size or --buffer-size"
         )
     return torch.as_tensor(_Mapped(host), device=device)

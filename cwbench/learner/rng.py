@@ -195,7 +195,7 @@ class Streams:
             draw = _Draw(shape, self._keys("update", name), torch.empty(0), convert)
             self._draws[name] = draw
         if draw.shape != shape or draw.convert is not convert:
-            raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: names are per shape")
+            raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: use one name per shape")
         if not draw.filled:
             self._fill(draw)
         if self.device.type == "cpu":

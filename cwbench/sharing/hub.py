@@ -74,7 +74,7 @@ def _hub_name(target: str) -> str | None:
         return None
     name = target.removeprefix("hf:")
     if name.count("/") != 1 or not all(name.split("/")):
-        raise UserError(f"{target!r} names nothing on the Hub", "write hf:USER/NAME")
+        raise UserError(f"{target!r} is not an address on the Hub", "write hf:USER/NAME")
     return name
 
 

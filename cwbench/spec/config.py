@@ -113,7 +113,8 @@ class NetworkConfig:
         low, high = self.log_std_bounds
         if not -1e3 <= low < high <= 1e3:
             raise UserError(
-                f"--log-std-range {self.log_std_range}: these are no bounds", "write -20,2"
+                f"--log-std-range {self.log_std_range}: not a lower and an upper bound",
+                "write -20,2",
             )
         if self.hidden is None:
             return

@@ -143,7 +143,7 @@ def _check(segments: Sequence[Path]) -> None:
         first = known.setdefault(segment.name, segment)
         if _numbers(first) != _numbers(segment):
             raise UserError(
-                f"{segment.name} has other evaluations in {segment.parents[1]} than in "
+                f"{segment.name} has different evaluations in {segment.parents[1]} and "
                 f"{first.parents[1]}",
                 "nothing is merged; leave one of the two out",
             )
@@ -206,7 +206,8 @@ def _named(
     known = {experiment["name"] for own in asked.values() for experiment in own}
     if missing := [name for name in names if name not in known]:
         raise UserError(
-            f"--experiment {missing[0]}: not there", f"there are {', '.join(sorted(known))}"
+            f"--experiment {missing[0]}: no such experiment",
+            f"there are {', '.join(sorted(known))}",
         )
     return {
         source: [experiment for experiment in own if experiment["name"] in names]

@@ -18,5 +18,5 @@ def test_an_empty_path_is_not_the_current_folder() -> None:
 
 def test_a_folder_must_be_there(tmp_path: Path) -> None:
     assert existing(tmp_path) == tmp_path
-    with pytest.raises(UserError, match="no such folder; `cwbench run` makes one"):
+    with pytest.raises(UserError, match="no such folder; `cwbench run` creates one"):
         existing(tmp_path / "nowhere")

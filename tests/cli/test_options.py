@@ -24,7 +24,7 @@ def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", "--method", "recall", "--help"])
     lines = capsys.readouterr().out.splitlines()
     groups = [line.rstrip(":") for line in lines if line.endswith(":") and line[0] != " "]
-    assert groups == ["Options", "How to train", "Where to train", "Method", "SAC", "Networks",
+    assert groups == ["Options", "Execution", "Launcher", "Method", "SAC", "Networks",
                       "Environment", "Schedule"]  # fmt: skip
     own = lines[lines.index("Method:") : lines.index("SAC:")]
     assert any("--lambda" in line for line in own) and not any("--lr" in line for line in own)

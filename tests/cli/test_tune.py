@@ -14,7 +14,7 @@ def test_a_launcher_that_does_not_wait_is_refused(tmp_path: Path) -> None:
     command = [*SWEEP, "--launcher", "print", "--results", str(tmp_path / "new")]
     made = CliRunner().invoke(cli, command)
     assert isinstance(made.exception, UserError)
-    assert "the choice needs the results" in str(made.exception)
+    assert "tune has to wait for the results" in str(made.exception)
     assert not (tmp_path / "new").exists()
 
 

@@ -53,7 +53,7 @@ WRONG = {
     def after_update(self, batch, targets):
         self.seen.append(targets.clone())
 """,
-        "each update keeps 64 bytes more",
+        "each update leaves 64 bytes allocated",
     ),
     "mixes runs": (
         "hooks return one value per run, no global random numbers",

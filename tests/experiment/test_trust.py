@@ -35,7 +35,7 @@ def test_retry_never_runs_a_file_that_a_record_names(
     experiment.write_text(experiment.read_text().replace(before, setup_digest(record)))
     capsys.readouterr()
     for further in ([], ["--dry-run"], ["--trust"]):
-        assert "a record names the file" in fails(["retry", str(root), *further], capsys)
+        assert "the record names a method file" in fails(["retry", str(root), *further], capsys)
     assert not (tmp_path / "ran").exists()
 
 

@@ -54,9 +54,12 @@ def test_network_options_are_recorded_unless_they_have_their_defaults() -> None:
     [
         ({"hidden": "64,x"}, "--hidden 64,x: not a list of numbers; write 256,256"),
         ({"hidden": "64,0"}, "--hidden 64,0: layers have 1 to 65,536 units"),
-        ({"hidden": "64,64", "width": 32}, "--hidden stands for --width and --layers"),
-        ({"log_std_range": "2,-20"}, "--log-std-range 2,-20: these are no bounds; write -20,2"),
-        ({"log_std_range": "nan,2"}, "these are no bounds"),
+        ({"hidden": "64,64", "width": 32}, "--hidden already sets --width and --layers"),
+        (
+            {"log_std_range": "2,-20"},
+            "--log-std-range 2,-20: not a lower and an upper bound; write -20,2",
+        ),
+        ({"log_std_range": "nan,2"}, "not a lower and an upper bound"),
         ({"log_std_range": "2"}, "--log-std-range 2: two numbers are needed"),
         ({"activation": "elu"}, "'elu' is not one of 'leaky-relu', 'relu', 'tanh'"),
     ],

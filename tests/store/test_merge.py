@@ -60,7 +60,7 @@ def test_an_experiment_is_taken_out_of_a_folder_of_several(tmp_path: Path) -> No
             both, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=name
         )
     alone = made(tmp_path / "alone", "ewc", [0, 1])
-    with pytest.raises(UserError, match="--experiment c: not there; there are a, b"):
+    with pytest.raises(UserError, match="--experiment c: no such experiment; there are a, b"):
         merge([both], tmp_path / "taken", experiments=["a", "c"])
     assert not (tmp_path / "taken").exists()
     assert merge([both], tmp_path / "taken", experiments=["a"]).added == 6
@@ -131,7 +131,7 @@ def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
     other = str((int(successes) + 1) % 3)
     lines[-1] = ",".join([step, position, task, episodes, other, mean_return])
     file.write_text("\n".join(lines) + "\n")
-    with pytest.raises(UserError, match="has other evaluations"):
+    with pytest.raises(UserError, match="has different evaluations"):
         merge([a, b], tmp_path / "c")
     assert not (tmp_path / "c").exists()
 

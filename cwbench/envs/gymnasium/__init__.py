@@ -42,7 +42,7 @@ def film(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Filmed:
     plain.close()
     if "rgb_array" not in (plain.metadata.get("render_modes") or ()):
         hint = "its environment has no render mode rgb_array"
-        raise UserError(f"task {task} cannot be filmed", hint)
+        raise UserError(f"task {task} cannot be rendered", hint)
     drawn = replace(definition, kwargs={**definition.kwargs, "render_mode": "rgb_array"})
     env = GymnasiumEnv(drawn, (config.obs_size, config.action_size))
     return Filmed(env, env.env.render, env.env.close)

@@ -92,7 +92,7 @@ class GymnasiumEnv:
         if not np.isfinite(flat).all():
             raise UserError(
                 f"task {self.task.name}: an observation is not finite after {self._steps} steps",
-                "clip or mend it in a wrapper",
+                "clip or correct it in a wrapper",
             )
         padded = np.zeros(self.obs_size, np.float32)
         padded[: len(flat)] = flat

@@ -54,6 +54,6 @@ def backend() -> str:
         ).returncode:
             return name
     raise UserError(
-        f"MuJoCo cannot draw without a screen (tried {', '.join(candidates)})",
+        f"MuJoCo cannot render without a display (tried {', '.join(candidates)})",
         "install EGL (a GPU's driver and libegl1) or OSMesa (apt-get install libosmesa6)",
     )
