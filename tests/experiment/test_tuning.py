@@ -135,7 +135,7 @@ def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:
     file = store.write(tmp_path, record)
     command = ["run", "--seq", "cw3-1", "--tuned", str(file), "--method", "l2"]
     made = CliRunner().invoke(cli, command)
-    assert "is of ewc, not of l2" in str(made.exception)
+    assert "was tuned for ewc, not for l2" in str(made.exception)
     file.write_text("{}")
     made = CliRunner().invoke(cli, command)
     assert "not a file of `cwbench tune`" in str(made.exception)
