@@ -71,7 +71,7 @@ def test_the_command_prints_both_ratios_and_how_envpool_differs(
 
 
 def test_a_missing_envpool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "find_spec", lambda name: None)
+    monkeypatch.setattr(environments, "is_installed", lambda name: False)
     with pytest.raises(UserError, match="EnvPool is not installed: pip install"):
         next(environments.compare_environments(["push"], 1))
 
