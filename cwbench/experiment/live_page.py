@@ -39,7 +39,8 @@ class LivePage:
 
     def _write(self) -> None:
         command = [sys.executable, "-c", CODE, str(self.results), str(self.folder)]
-        made = subprocess.run(command, capture_output=True, text=True)
+        # Ctrl-C reaches the whole process group; a page that is being written is finished.
+        made = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
         if made.returncode:
             last = (made.stderr.strip().splitlines() or ["no message"])[-1]
             self.warn(f"the page could not be written: {last}")

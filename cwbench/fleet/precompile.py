@@ -8,7 +8,6 @@ import contextlib
 import gc
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -20,6 +19,7 @@ from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.processes import environment, without_main
+from cwbench.rollout.signals import blocked_signals, ignore_signals
 from cwbench.spec.config import Gradients
 from cwbench.spec.segment import Segment, digest
 from cwbench.spec.transition import Dims
@@ -79,7 +79,7 @@ class Precompiler:
             args=(theirs, shapes, device, gradients, torch_settings()),
             daemon=True,
         )
-        with environment(ENVIRONMENT), without_main():
+        with environment(ENVIRONMENT), without_main(), blocked_signals():
             process.start()
         theirs.close()
         self._missing[connection] = {shape.key for shape in shapes}
@@ -118,8 +118,7 @@ def compile_shapes(
     settings: tuple[bool, bool],
 ) -> None:
     """The body of a process: one update of every shape, on random transitions."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     os.nice(NICENESS)
     torch.backends.cuda.matmul.allow_tf32, torch.backends.mkldnn.enabled = settings  # type: ignore[assignment]
     for shape in shapes:

@@ -14,6 +14,7 @@ import numpy as np
 from cwbench.rollout.episodes import Make
 from cwbench.rollout.messages import Emptied, Request, Stop
 from cwbench.rollout.shared_memory import SharedArray
+from cwbench.rollout.signals import blocked_signals
 from cwbench.rollout.worker import work
 
 # One thread per worker: there are as many workers as cores.
@@ -31,7 +32,7 @@ class WorkerProcess:
         self._process = context.Process(
             target=work, args=(theirs, make, self.beats.ref), name="cwbench-worker", daemon=True
         )
-        with environment(THREADS), without_main():
+        with environment(THREADS), without_main(), blocked_signals():
             self._process.start()
         theirs.close()
         self.pid = self._process.pid or 0

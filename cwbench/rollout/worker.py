@@ -6,7 +6,6 @@ can be collected, so they fill the time in which the trainer trains.
 """
 
 import select
-import signal
 import time
 import traceback
 from collections import deque
@@ -37,6 +36,7 @@ from cwbench.rollout.messages import (
 )
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import ArrayRef
+from cwbench.rollout.signals import ignore_signals
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import EnvConfig
 
@@ -192,10 +192,7 @@ class Worker:
 
 def work(connection: Connection, make: Make, beats: ArrayRef) -> None:
     """The body of a worker process."""
-    # Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a
-    # job; the parent decides when workers end, after it has asked them for their state.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     try:
         Worker(connection, make, beats.open(writable=True)).serve()
     except (EOFError, ConnectionError):
