@@ -7,7 +7,7 @@ from cwbench.spec.tasks import Task
 
 @dataclass(frozen=True)
 class Sequence:
-    """Tasks to be learned one after another. A task may come twice: each position is its own."""
+    """Tasks to be learned one after another. A task may occur at several positions."""
 
     name: str
     tasks: tuple[str, ...]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class TrainingError(RuntimeError):
-    """Runs that failed or diverged; `runs` are those of the plan, as far as they came."""
+    """Some runs failed or diverged. `runs` holds all runs of the plan, as far as they got."""
 
     def __init__(self, message: str, runs: Runs) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class TrainingError(RuntimeError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Runs to be trained and what they take. Nothing is written before `train`."""
+    """Runs to be trained, with their steps, memory and time. `train` carries it out."""
 
     name: str
     protocol: str
@@ -90,12 +90,12 @@ def plan(
     unshared: str | None = None,
     **options: Any,
 ) -> Plan:
-    """What training a method on a sequence takes; printed, it says so. Writes nothing.
+    """Plan to train a method on a sequence; printing it shows what it takes. Writes nothing.
 
     `method` is a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`; `sequence` a name
     as on the command line, a list of task names or a `cwbench.Sequence`. `options` are those of
     `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
-    `steps_per_task=10_000`) and those that say how to train (`device="cpu"`, `workers=4`).
+    `steps_per_task=10_000`) and those that control execution (`device="cpu"`, `workers=4`).
     """
     parse_protocol(protocol)
     name, recorded, entry = find_method(method)
@@ -143,10 +143,10 @@ def _importable(method: type) -> bool:
 
 
 def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
-    """Train what is missing of a plan, and return its runs.
+    """Train what a plan still lacks, and return its runs.
 
-    Ctrl-C saves and raises KeyboardInterrupt; the same call continues. TrainingError if runs failed
-    or diverged. `live` keeps RESULTS/report/index.html up to date.
+    Ctrl-C saves and raises KeyboardInterrupt; the same call continues. Raises TrainingError if
+    runs failed or diverged. `live` keeps RESULTS/report/index.html up to date.
     """
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
@@ -186,9 +186,9 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
 
 
 def report(results: str | Path, out: str | Path | None = None) -> Path:
-    """Write tables, figures and a page into RESULTS/report or `out`; the path of the page.
+    """Write tables, figures and a page to RESULTS/report or `out`; return the path of the page.
 
-    As `cwbench report` does, in a process of its own.
+    Runs `cwbench report` in a separate process.
     """
     command = [sys.executable, "-m", "cwbench", "report", str(results)]
     made = subprocess.run([*command, *([str(out)] if out else [])], capture_output=True, text=True)

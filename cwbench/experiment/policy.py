@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
-    """What a run does on one task, after some task of its sequence. Numpy only."""
+    """The policy of a run for one task, at the end of some task of its sequence. Numpy only."""
 
     task: str
     position: int  # of the task in the run's sequence: which head acts
@@ -80,12 +80,12 @@ def load_policy(
     method: MethodClass | None = None,
     trust: bool = False,
 ) -> Policy:
-    """The policy of a run for a task, after the last task it finished or after `after`.
+    """The policy of a run for a task, at the end of task `after`, by default the last finished one.
 
-    Tasks are names or positions; a name that comes several times means the last of them. `method`
-    is the class of a method that is neither installed nor handed over with the run. `trust`
-    imports the environments that a record names, as for your own runs. Instead of a run, the card
-    of an exported policy (`cwbench export --to weights`).
+    Tasks are names or positions; a name that occurs several times means the last of them. `method`
+    is the class of a method that is neither installed nor known to the run. `trust=True` imports
+    environments that the record names. `run` may also be the card of an exported policy
+    (`cwbench export --to weights`).
     """
     if not isinstance(run, Run):
         return read_card(Path(run), method, trust=trust)
@@ -222,7 +222,7 @@ def _weights(
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """Episodes of a policy on a task: [episodes] each."""
+    """Outcome of evaluating a policy on a task; arrays have one entry per episode."""
 
     task: str
     scores: NDArray[np.float64]  # 0 to 1; 1 is success
@@ -250,10 +250,10 @@ class EvaluationResult:
 def evaluate(
     policy: Policy, task: str | None = None, *, episodes: int = 10, seed: int | None = None
 ) -> EvaluationResult:
-    """Roll stochastic episodes, in this process.
+    """Run stochastic episodes in this process.
 
-    Without `seed` they are the episodes of the evaluation that training recorded at the segment's
-    end, so as many episodes as there give the recorded numbers. With `seed` they are others.
+    Without `seed` these are the episodes of the evaluation recorded at the segment's end: with the
+    same number of episodes, the numbers are the recorded ones. `seed` gives other episodes.
     """
     if episodes < 1:
         raise UserError(f"episodes={episodes}", "at least one is needed")

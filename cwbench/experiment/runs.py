@@ -18,7 +18,7 @@ KEYS = ("run", "sequence", "method", "label", "setup", "protocol", "seed")
 
 @dataclass(frozen=True)
 class Run:
-    """One seed of one method on one sequence, as far as it is on disk."""
+    """One seed of one method on one sequence, finished or not."""
 
     run: str  # "<sequence>/<id of the last segment>", unique in a results folder
     sequence: str
@@ -45,7 +45,7 @@ class Run:
 
 
 class Runs(SequenceOf[Run]):
-    """Runs of a results folder, in the order in which they were asked for.
+    """Runs of a results folder, in the order in which they were requested.
 
     `runs[0]`, `len(runs)` and iteration give `Run`s; `evaluations`, `training`, `diagnostics`,
     `metrics` and `summary` are pandas tables; `problems` names everything on disk that could not

@@ -180,7 +180,7 @@ def _setting(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting
 
 @dataclass(frozen=True)
 class Tuned:
-    """What `cwbench.tune` returns; printed, it says what the choice rests on."""
+    """Result of `cwbench.tune`. Printing it shows how the options were chosen."""
 
     options: Mapping[str, Any]  # the chosen ones, for `cwbench.plan(method, sequence, **options)`
     settings: tuple[Setting, ...]  # all candidates, best first
@@ -203,10 +203,10 @@ def tune(
     quiet: bool = False,
     **options: Any,
 ) -> Tuned:
-    """Try values of a method's options, `sweep`, and choose the setting with the best mean area.
+    """Grid search over the values in `sweep`; chooses the setting with the largest mean area.
 
-    As `cwbench tune`: `on` names sequences, `first` percent of each may be looked at. Other
-    `options` are the same for all settings, or say how to train, as in `cwbench.plan`.
+    Like `cwbench tune`: `on` names the sequences; with `first` only that percentage of each is used.
+    Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
     names = [on] if isinstance(on, str) else on

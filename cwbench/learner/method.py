@@ -21,7 +21,7 @@ C = TypeVar("C", bound=MethodConfig)
 
 
 class Method(Generic[C]):
-    """Base of every method; each hook's default does nothing or the plain thing.
+    """Base class of all methods. With its default hooks it is plain SAC.
 
     The update hooks (sample_batch to after_update) are tensor code without `.item()` or branches on
     tensor values, because an update may be compiled or captured. Python values that change at task

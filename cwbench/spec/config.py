@@ -24,7 +24,7 @@ LogStd = Literal["clip", "tanh"]
 
 @dataclass(frozen=True)
 class MethodConfig:
-    """Options of a method; those here are every method's."""
+    """Options of a method. The fields here are options of every method."""
 
     reset: str = option(
         "none",

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class UserError(ValueError):
-    """Wrong input: one line that names the value, and a hint at what to write instead.
+    """Invalid input: one line that names the value, and a hint what to write instead.
 
     The command line prints it and ends with exit code 2.
     """

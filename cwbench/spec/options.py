@@ -29,12 +29,15 @@ def option(
 ) -> Any:
     """A dataclass field that is also an option; the bounds are inclusive, except `above`.
 
-    Runs that differ only in `per_run` options, which are floats, train in one fleet; the method
-    reads them with `Method.per_run`. Estimates use the value `rehearsal`, for an option that makes
-    a task's end slow; of one that also `takes_memory` only estimates of time do. An option `added`
-    to a class with published results is left out of records while it has its default, so that
-    their ids stay. `metavar` names the value in help texts. The value of an option with `parts` is
-    `none` or some of them, separated by commas; naming an `implied` one changes nothing.
+    * `per_run`: runs that differ only in such options, which are floats, train in one fleet; the
+      method reads them with `Method.per_run`.
+    * `rehearsal`: a smaller value for estimates, if the option makes a task's end slow; with
+      `takes_memory` it is used to estimate time only.
+    * `added`: the option was added to a class with published results. It is left out of records
+      while it has its default, so that their ids stay the same.
+    * `metavar`: names the value in help texts.
+    * `parts`: the value is `none` or some of these, separated by commas; `implied` ones may be
+      named, too, and change nothing.
     """
     metadata = {
         "help": help,
