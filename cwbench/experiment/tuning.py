@@ -205,7 +205,7 @@ def tune(
 ) -> Tuned:
     """Grid search over the values in `sweep`; chooses the setting with the largest mean area.
 
-    Like `cwbench tune`: `on` names the sequences; with `first` only that percentage of each is used.
+    Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
