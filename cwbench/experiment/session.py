@@ -261,7 +261,7 @@ class Session:
 
         if estimate is None:  # else they are set
             self._set_threads(plan)
-        forecast = self._forecast(plan, estimate)
+        forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
             runner = self._runner(protocol)
             if pool is not None:
@@ -271,7 +271,8 @@ class Session:
                     outcome = runner.run(plan, own, progress)
         if outcome.good and self.costs.cache and forecast.missed(time.monotonic()):
             self.costs.cache.forget_used()  # they were measured while others used the machine
-        tell_outcome(outcome, self.listener, self.store, self.command)
+        seconds = time.monotonic() - start
+        tell_outcome(outcome, self.listener, self.store, self.command, seconds)
         return outcome
 
     def _forecast(self, plan: Plan, estimate: Estimate | None = None) -> Forecast:
@@ -334,13 +335,15 @@ class Session:
         arguments = [*self.execution.arguments(), *self._trust(plan)]
         tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
         waits = self.launching is not None and self.launching.waits
+        start = time.monotonic()
         try:
             with self._watching(plan, estimate) if waits else nullcontext():
                 launcher.launch(tasks, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
             return False
-        return not waits or tell_states(plan, self.store, self.listener)
+        seconds = time.monotonic() - start
+        return not waits or tell_states(plan, self.store, self.listener, seconds)
 
     @contextmanager
     def _watching(self, plan: Plan, estimate: Estimate | None) -> Iterator[None]:

@@ -57,8 +57,10 @@ def _resumed(plan: Plan, left: Mapping[str, int]) -> list[str]:
     ]
 
 
-def tell_outcome(outcome: Outcome, listener: Listener, store: Store, command: str) -> None:
-    """What this process left of a plan."""
+def tell_outcome(
+    outcome: Outcome, listener: Listener, store: Store, command: str, seconds: float
+) -> None:
+    """What this process left of a plan, and how long it took."""
     warn, say = listener.warn, listener.say
     for folder, message in outcome.failed.items():
         warn(f"failed: {folder}: {message}")
@@ -72,11 +74,11 @@ def tell_outcome(outcome: Outcome, listener: Listener, store: Store, command: st
         warn(f"{waiting} for one that is not done")
     if outcome.interrupted:
         warn(f"stopped; to continue: {command}")
-    say(f"{counted(outcome.trained, 'segment')} trained; results are in {store.root}")
+    say(_trained(outcome.trained, seconds, store))
 
 
-def tell_states(plan: Plan, store: Store, listener: Listener) -> bool:
-    """What other processes left of a plan; whether they finished it."""
+def tell_states(plan: Plan, store: Store, listener: Listener, seconds: float) -> bool:
+    """What other processes left of a plan, and how long they took; whether they finished it."""
     states = {s.folder: store.folder(s).status() for fleet in plan.fleets for s in fleet}
     for folder, status in states.items():
         if status["state"] in ("failed", "diverged", "damaged"):
@@ -85,5 +87,10 @@ def tell_states(plan: Plan, store: Store, listener: Listener) -> bool:
     if left := len(states) - done:
         unfinished = counted(left, "segment is", "segments are")
         listener.warn(f"{unfinished} not done; the same command continues")
-    listener.say(f"{counted(done, 'segment')} trained; results are in {store.root}")
+    listener.say(_trained(done, seconds, store))
     return not left
+
+
+def _trained(segments: int, seconds: float, store: Store) -> str:
+    took = f" in {duration(seconds)}" if segments else ""
+    return f"{counted(segments, 'segment')} trained{took}; results are in {store.root}"

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from cwbench.learner.method import Method
-from cwbench.planning.plan import Grouping
+from cwbench.planning.plan import Grouping, shape_key
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.processes import environment, without_main
 from cwbench.rollout.signals import blocked_signals, ignore_signals
 from cwbench.spec.config import Gradients
-from cwbench.spec.segment import Segment, digest
+from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 PROCESSES = 4
@@ -38,13 +38,6 @@ class Shape:
     group: Sequence[Segment]
     method_class: type[Method[Any]]
     dims: Dims
-
-
-def shape_key(group: Sequence[Segment]) -> str:
-    """Groups with equal keys need the same kernels."""
-    first = group[0]
-    shape = {"runs": len(group), "tasks": len(first.tasks), "length": first.length}
-    return digest(shape | {"setup": first.setup.fleet_key(), "joint": first.joint})
 
 
 class Precompiler:

@@ -18,7 +18,7 @@ from cwbench.planning.fleet_time import (
     steps_left,
 )
 from cwbench.planning.machine import available_bytes
-from cwbench.planning.plan import Grouping, Plan, one_group
+from cwbench.planning.plan import Grouping, Plan, one_group, shape_key
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
 from cwbench.spec.schedule import count_evaluations, count_updates
 from cwbench.spec.segment import Segment
@@ -26,9 +26,10 @@ from cwbench.spec.segment import Segment
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
 ENV_BYTES = 6 << 20  # one environment on a slim model
-# What libraries take on an NVIDIA H200 (docs/performance.md), and the way to the first compiled
-# update there, which would take too long to rehearse.
-CUDA_BYTES, COMPILING_SECONDS = 1 << 30, 25.0
+CUDA_BYTES = 1 << 30  # what libraries take on an NVIDIA H200 (docs/performance.md)
+# The way to the first compiled update there, which would take too long to rehearse; and to the
+# first of each further shape of fleet, which another process has compiled by then.
+COMPILING_SECONDS, LOADING_SECONDS = 25.0, 7.0
 STARTING_SECONDS = 5.0  # of a process that a launcher starts, before it trains
 
 
@@ -81,8 +82,10 @@ def estimate(
         seconds=planned_seconds(plan.fleets, needs, parallel, left) if measure else None,
         fleets=tuple(needs),
     )
-    if total.seconds and not parallel.processes:  # later fleets compile while earlier ones train
-        total = replace(total, seconds=total.seconds + compiling)
+    if total.seconds and compiling and not parallel.processes:
+        shapes = {shape_key(group) for fleet in plan.fleets for group in grouping(fleet)}
+        loading = LOADING_SECONDS * (len(shapes) - 1)
+        total = replace(total, seconds=total.seconds + compiling + loading)
     processes = max(1, parallel.processes) * _process_bytes(plan, workers)
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)

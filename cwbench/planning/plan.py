@@ -137,6 +137,13 @@ def one_group(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     return [tuple(fleet)]
 
 
+def shape_key(group: Sequence[Segment]) -> str:
+    """Groups with equal keys need the same kernels."""
+    first = group[0]
+    shape = {"runs": len(group), "tasks": len(first.tasks), "length": first.length}
+    return digest(shape | {"setup": first.setup.fleet_key(), "joint": first.joint})
+
+
 def groups_on_cuda(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     """On an accelerator."""
     return split_evenly(fleet, next(n for n, runs in GROUPS.items() if len(fleet) >= runs))

@@ -41,15 +41,16 @@ def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:
     for segment, state in zip(fleet, ("done", "failed", "running"), strict=True):
         store.folder(segment).create(segment, {})
         store.folder(segment).set_status(state, message="no memory")
-    assert not tell_states(plan, store, listener)
+    assert not tell_states(plan, store, listener, 200.4)
     assert listener.lines == [
         f"! failed: {fleet[1].folder}: no memory",
         "! 2 segments are not done; the same command continues",
-        f"1 segment trained; results are in {tmp_path}",
+        f"1 segment trained in 3 min 20 s; results are in {tmp_path}",
     ]
 
 
 def test_an_interrupted_outcome_says_how_to_continue(tmp_path: Path) -> None:
     listener = Lines()
-    tell_outcome(Outcome(trained=2, interrupted=True), listener, Store(tmp_path), "cwbench run")
+    outcome = Outcome(trained=0, interrupted=True)
+    tell_outcome(outcome, listener, Store(tmp_path), "cwbench run", 7.0)
     assert listener.lines[0] == "! stopped; to continue: cwbench run"

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from cwbench.experiment import build
-from cwbench.fleet.precompile import Precompiler, Shape, compile_shape, shape_key
+from cwbench.fleet.precompile import Precompiler, Shape, compile_shape
 from cwbench.learner.method import Method
 from cwbench.methods import METHODS
-from cwbench.planning.plan import one_group
+from cwbench.planning.plan import one_group, shape_key
 from cwbench.sequences import Sequence as TaskIndex
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims

@@ -1,12 +1,14 @@
-"""Which fleets fit into memory."""
+"""Which fleets fit into memory; what compilation adds to the time of a plan."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 from planned_fleet import ROWS, fleet_of
 
 from cwbench.planning import estimate
-from cwbench.planning.costs import SCRATCH_BYTES, Costs
-from cwbench.planning.plan import groups_on_cuda
+from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
+from cwbench.planning.plan import Plan, groups_on_cuda
 
 
 def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
@@ -28,3 +30,20 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     assert fits(2, both, 0) and not fits(2, both - 1, both)
     assert fits(1, tensors, replay)
     assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
+
+
+def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fleets of three, three and two runs: two shapes. An update takes a millisecond."""
+    fleet, kind = fleet_of("finetuning")
+    seeds = [replace(segment, seed=6) for segment in fleet[:2]]
+    fleets = (tuple(fleet[:3]), tuple(fleet[3:]), tuple(seeds))
+    plan = Plan((), tuple(fleet), frozenset(), fleets)
+    monkeypatch.setattr(Costs, "times", lambda costs, fleet: Times(0.001, 0.0, 0.0, 0.0))
+
+    def seconds(device: str, compiled: bool) -> float:
+        costs = Costs({"finetuning": kind}, torch.device(device), compiled=compiled)
+        return estimate.estimate(plan, costs, 1).seconds or 0.0
+
+    added = seconds("cuda", True) - seconds("cuda", False)
+    assert added == pytest.approx(estimate.COMPILING_SECONDS + estimate.LOADING_SECONDS)
+    assert seconds("cpu", True) == seconds("cpu", False)
