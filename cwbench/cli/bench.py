@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cwbench.cli.console import show
+from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import Number
 from cwbench.spec.errors import UserError
@@ -17,7 +17,6 @@ SECONDS = Number(float, minimum=0.01, maximum=3600)
 LENGTH = Number(int, minimum=1, maximum=10)
 COUNT = Number(int, minimum=1, maximum=10_000)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 device_option = click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
 )

@@ -12,7 +12,8 @@ from cwbench.cli.console import json_option
 from cwbench.experiment.build import load_method
 
 if TYPE_CHECKING:
-    from cwbench.experiment.conformance import Bill, Verdict
+    from cwbench.experiment.conformance import Verdict
+    from cwbench.experiment.method_cost import MethodCost
 
 
 @click.command()
@@ -26,8 +27,9 @@ def check(ctx: click.Context, method: str, as_json: bool) -> None:
     check fails.
     """
     load_method(method)
-    from cwbench.experiment.conformance import bill, run_checks
+    from cwbench.experiment.conformance import run_checks
     from cwbench.experiment.execution import Execution, set_up_torch
+    from cwbench.experiment.method_cost import method_cost
 
     set_up_torch(Execution(threads=1))
     verdicts = []
@@ -36,11 +38,11 @@ def check(ctx: click.Context, method: str, as_json: bool) -> None:
         if not as_json:
             _show(verdict)
     good = not any(verdict.problem for verdict in verdicts)
-    cost = bill(method) if good else None
+    cost = method_cost(method) if good else None
     if as_json:
         click.echo(json.dumps(_record(verdicts, cost), indent=1))
     elif cost:
-        _show_bill(cost)
+        _show_cost(cost)
     ctx.exit(0 if good else 1)
 
 
@@ -50,7 +52,7 @@ def _show(verdict: "Verdict") -> None:
         click.echo(f"        {verdict.problem}")
 
 
-def _show_bill(cost: "Bill") -> None:
+def _show_cost(cost: "MethodCost") -> None:
     click.echo("\nper run, with networks of width 8:")
     for title, value in (
         ("parameters with two tasks", f"{cost.parameters:,}"),
@@ -63,8 +65,8 @@ def _show_bill(cost: "Bill") -> None:
         click.echo(f"  {title:36}{value:>12}")
 
 
-def _record(verdicts: Sequence["Verdict"], cost: "Bill | None") -> dict[str, object]:
+def _record(verdicts: Sequence["Verdict"], cost: "MethodCost | None") -> dict[str, object]:
     return {
         "checks": [asdict(verdict) for verdict in verdicts],
-        "bill": asdict(cost) if cost else None,
+        "cost": asdict(cost) if cost else None,
     }

@@ -323,37 +323,3 @@ def check_method(name: str) -> None:
     problems = [f"{one.check}: {one.problem}" for one in run_checks(name) if one.problem]
     if problems:
         raise Broken("\n".join([f"{name} breaks the contract of methods", *problems]))
-
-
-# The bill
-
-
-@dataclass(frozen=True)
-class Bill:
-    """What a method costs besides plain SAC, per run on the toy networks."""
-
-    parameters: int  # of actor and critics with two tasks
-    state_bytes: int  # of the method's own state after one task
-    state_growth: int  # bytes that a further task adds
-    replay_rows: str  # transitions kept of earlier tasks
-    retraining: int  # updates at a task's end
-    selection: int  # episodes that choose a head at a task's start
-
-
-def bill(name: str) -> Bill:
-    with opened(name) as kit:
-        joint = kit.method.trains_jointly
-        first, second = (
-            kit.rehearse(position, runs=1) for position in ((0, 0) if joint else (1, 2))
-        )
-        sizes = [sum(x.nbytes for x in one.method.state().values()) for one in (first, second)]
-        method = second.method
-        kept = "all" if method.replay_budget is None else f"{method.replay_budget:,} in all"
-        return Bill(
-            parameters=sum(p[0].numel() for p in first.params.values()),
-            state_bytes=sizes[0],
-            state_growth=sizes[1] - sizes[0],
-            replay_rows=kept if method.keeps_replay else "none",
-            selection=second.selection_episodes,
-            retraining=second.count_retraining(),
-        )

@@ -37,4 +37,4 @@ def test_verdicts_as_json(
         ended = int(error.code or 0)
     said = json.loads(capsys.readouterr().out)
     assert ended == code and said["checks"] == [{"check": "alone = in a fleet", "problem": problem}]
-    assert (said["bill"] is None) == bool(problem)  # nobody asks what a wrong method costs
+    assert (said["cost"] is None) == bool(problem)  # nobody asks what a wrong method costs
