@@ -67,13 +67,14 @@ def sac_gradients(
     grads = _actor_gradients(policy, params, actions, noise, critics.by_action, alpha_w)
     grads |= critics.grads
     entropy_gap = w * (-log_pi - target_entropy)
+    total = per_run_sum(w)
     grads["log_alpha"] = tasks.sums(entropy_gap, log_alphas.shape[1])
     losses = Losses(
         actor=per_run_sum(alpha_w * log_pi - w * critics.q_pi.amin(1)),
         critic=0.5 * per_run_sum((critics.by_q[:, :, 0] * critics.error).sum(1)),
         alpha=per_run_sum(entropy_gap * tasks.of(log_alphas)),
-        q=per_run_sum(w * critics.q[:, 0]),
-        entropy=-per_run_sum(w * log_pi),
+        q=per_run_sum(w * critics.q[:, 0]) / total,
+        entropy=-per_run_sum(w * log_pi) / total,
     )
     return SACGradients(losses, grads, y)
 

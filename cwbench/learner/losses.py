@@ -103,7 +103,9 @@ def sac_losses(
 
     entropy = -log_pi.detach()
     alpha_loss = per_run_sum(w * log_alpha * (entropy - target_entropy))
-    mean_q, mean_entropy = per_run_sum(w * q[:, 0].detach()), per_run_sum(w * entropy)
+    total = per_run_sum(w)  # more than 1 where a method adds the losses of two halves
+    mean_q = per_run_sum(w * q[:, 0].detach()) / total
+    mean_entropy = per_run_sum(w * entropy) / total
     return Losses(actor_loss, critic_loss, alpha_loss, mean_q, mean_entropy), y
 
 

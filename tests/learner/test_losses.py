@@ -33,7 +33,9 @@ def critic(params: Any, x: Tensor, tasks: TaskIndex) -> Tensor:
     return weights * state + action
 
 
-def given(terminated: float | None = None, mean: float = 0.0, std: float = 1.0) -> tuple[Any, ...]:
+def given(
+    terminated: float | None = None, mean: float = 0.0, std: float = 1.0, weight: float = 1.0
+) -> tuple[Any, ...]:
     """The arguments of `sac_losses`."""
     one = torch.ones(1, 1)
     batch = Batch(
@@ -42,7 +44,7 @@ def given(terminated: float | None = None, mean: float = 0.0, std: float = 1.0) 
         reward=REWARD * one,
         next_obs=NEXT_STATE * one.unsqueeze(-1),
         tasks=TaskIndex.single(0, 1, 1, torch.device("cpu")),
-        weight=one,
+        weight=weight * one,
         rows=torch.zeros(1, 1, dtype=torch.long),
         terminated=None if terminated is None else terminated * one,
     )
@@ -67,6 +69,13 @@ def test_losses_follow_their_formulas() -> None:
     assert found.alpha.item() == pytest.approx(math.log(ALPHA) * (-LOG_PI - TARGET_ENTROPY))
     assert found.q.item() == pytest.approx(WEIGHTS[0] * STATE + ACTION)
     assert found.entropy.item() == pytest.approx(-LOG_PI)
+
+
+def test_logged_means_do_not_grow_with_the_weights_of_a_batch() -> None:
+    """Losses do: a method that replays adds those of two halves."""
+    once, twice = (sac_losses(*given(weight=weight))[0] for weight in (1.0, 2.0))
+    assert (twice.q.item(), twice.entropy.item()) == (once.q.item(), once.entropy.item())
+    assert twice.actor.item() == pytest.approx(2 * once.actor.item())
 
 
 def test_a_terminal_state_is_worth_its_reward() -> None:
