@@ -173,7 +173,7 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
         "done": len(plan.done),
         "fleets": [[segment.id for segment in fleet] for fleet in plan.fleets],
         "device": session.device.type,
-        "workers": session.workers(plan),
+        "workers": session.resources.workers(plan),
         "needs": asdict(session.estimate(plan)),
     }
 

@@ -21,6 +21,7 @@ from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import check_launching, make_launcher, method_names
 from cwbench.experiment.listener import Listener, Silent
+from cwbench.experiment.resources import Resources
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.summary import describe, tell_outcome, tell_states
 from cwbench.spec.errors import UserError
@@ -37,19 +38,10 @@ if TYPE_CHECKING:
     from cwbench.fleet.runner import Runner
     from cwbench.fleet.sharing import Outcome
     from cwbench.launch import Launcher
-    from cwbench.planning.costs import Costs
-    from cwbench.planning.estimate import Estimate, Memory
-    from cwbench.planning.fleet_time import Parallelism
+    from cwbench.planning.estimate import Estimate
     from cwbench.planning.forecast import Forecast
     from cwbench.planning.plan import Fits, Grouping, Plan, Run
     from cwbench.rollout.pool import Pool
-
-# The cost per run falls with the number of runs up to these, and hardly beyond
-# (docs/performance.md); so fleets are as large as these and memory allow.
-LARGEST_FLEET = {"cpu": 8, "cuda": 100}
-# Fleets that train at the same time, where memory allows. On a CPU one fleet's updates and workers
-# use all cores in turn.
-SIDE_BY_SIDE = {"cpu": 1, "cuda": 64}
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Session:
     launching: Launching | None = None  # None: in this process, on one device
     listener: Listener = field(default_factory=Silent)
     command: str = ""  # recorded as the way to continue
-    groups: Grouping | None = None  # how a fleet is split; None: as the device likes it
+    groups: Grouping | None = None  # how a fleet is split; None: as suits the device
     fits: Fits | None = None  # whether a fleet fits into memory; None: measure
 
     @cached_property
@@ -72,7 +64,25 @@ class Session:
         names = {method.experts for method in self.methods.values()} - {None, *self.methods}
         return {**self.methods, **{name: load_method(name)[1].method for name in names if name}}
 
-    # What is asked for, and what it takes
+    @cached_property
+    def launcher(self) -> Launcher | None:
+        """Who starts other processes; None if this one trains."""
+        if self.launching is None:
+            return None
+        return make_launcher(self.launching, self.store.root, self.device)
+
+    @cached_property
+    def resources(self) -> Resources:
+        return Resources(
+            self.method_classes,
+            self.execution,
+            self.device,
+            self.launching,
+            self.launcher,
+            self.groups,
+        )
+
+    # Planning
 
     def plan(self, runs: Sequence[Run], segments: Sequence[Segment] = ()) -> Plan:
         """Fleets of what is missing, as large as is useful and fits. Writes nothing.
@@ -83,20 +93,19 @@ class Session:
         from cwbench.planning.plan import TooLarge, make_plan, with_experts
 
         runs = with_experts(runs)
-        most = self.execution.fleet_size or LARGEST_FLEET[self.device.type]
-        memory = self._memory(most)
-        if self.here and self.fits is None:
+        here, memory = self.resources.here, self.resources.memory()
+        if here and self.fits is None:
             check_weights((*(run.segments[-1] for run in runs), *segments), memory.free)
         try:
             with blamed_on(self.methods.values()):
                 return make_plan(
                     runs,
                     self.store,
-                    most,
+                    self.resources.fleet_size,
                     self._snapshot_step,
                     segments=segments,
-                    fits=self.fits or (memory.fits if self.here else lambda fleet: True),
-                    devices=self._devices,
+                    fits=self.fits or (memory.fits if here else lambda fleet: True),
+                    devices=self.resources.devices,
                 )
         except TooLarge as error:
             raise does_not_fit(error.segment, memory) from None
@@ -114,15 +123,15 @@ class Session:
         from cwbench.planning.estimate import estimate
 
         with blamed_on(self.methods.values()):
-            if self.here:
-                self._set_threads(plan)
+            if self.resources.here:
+                self.resources.set_threads(plan)
             return estimate(
                 plan,
-                self.costs,
-                self.workers(plan),
-                grouping=self.grouping,
-                measure=self.here,
-                parallel=self.parallelism,
+                self.resources.costs,
+                self.resources.workers(plan),
+                grouping=self.resources.grouping,
+                measure=self.resources.here,
+                parallel=self.resources.parallelism,
                 resumed=self._resumed(plan),
             )
 
@@ -134,75 +143,12 @@ class Session:
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
         """A plan in a few lines: runs, steps, memory, time."""
-        resumed, workers = self._resumed(plan), counted(self.workers(plan), "worker")
-        if processes := self.parallelism.processes:
+        resumed, workers = self._resumed(plan), counted(self.resources.workers(plan), "worker")
+        if processes := self.resources.parallelism.processes:
             workers = f"{counted(processes, 'process', 'processes')} with {workers} each"
         return describe(plan, needs, resumed, self.device.type, workers)
 
-    def workers(self, plan: Plan) -> int:
-        """Of each process."""
-        together = 1 if self.parallelism.processes else self.side_by_side
-        largest = sorted(map(len, plan.fleets), reverse=True)[:together]
-        return self.execution.workers or min(self.parallelism.cores, 2 * sum(largest) or 1)
-
-    @cached_property
-    def parallelism(self) -> Parallelism:
-        """What trains at the same time; of another machine no more than one process is known."""
-        from cwbench.planning.fleet_time import Parallelism
-        from cwbench.planning.machine import cores
-
-        if self.launcher is not None:
-            return self.launcher.parallelism()
-        return Parallelism(self.side_by_side, cores=cores())
-
-    @property
-    def side_by_side(self) -> int:
-        return self.execution.side_by_side or SIDE_BY_SIDE[self.device.type]
-
-    @property
-    def here(self) -> bool:
-        """Whether it trains on this machine for certain."""
-        return self.launching is None or self.launching.here
-
-    @property
-    def grouping(self) -> Grouping:
-        from cwbench.planning.plan import groups_on_cuda, one_group
-
-        return self.groups or (groups_on_cuda if self.device.type == "cuda" else one_group)
-
-    @cached_property
-    def costs(self) -> Costs:
-        from cwbench.planning.costs import Costs
-        from cwbench.planning.time_cache import TimeCache, cache_folder
-
-        cache = TimeCache(cache_folder() / "times.json", self.device) if self.here else None
-        compiled = bool(self.execution.compile)
-        return Costs(self.method_classes, self.device, compiled=compiled, cache=cache)
-
-    @property
-    def _devices(self) -> int:
-        """Devices of this machine that train at the same time."""
-        import torch
-
-        local = self.launching is not None and self.launching.launcher == "local"
-        return max(1, torch.cuda.device_count()) if local and self.device.type == "cuda" else 1
-
-    def _memory(self, most: int) -> Memory:
-        from cwbench.planning.estimate import Memory
-
-        parallel = self.parallelism
-        workers = self.execution.workers or min(parallel.cores, 2 * most)
-        fleets = parallel.fleets_per_device if parallel.processes else 1
-        return Memory(self.costs, workers, self.grouping, fleets)
-
-    # Doing it
-
-    @cached_property
-    def launcher(self) -> Launcher | None:
-        """Who starts other processes; None if this one trains."""
-        if self.launching is None:
-            return None
-        return make_launcher(self.launching, self.store.root, self.device)
+    # Training
 
     def check(self, plan: Plan) -> None:
         """UserError if the launcher cannot do it; call it before anything is written."""
@@ -260,17 +206,20 @@ class Session:
         from cwbench.rollout.pool import Pool
 
         if estimate is None:  # else they are set
-            self._set_threads(plan)
+            self.resources.set_threads(plan)
         forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
             runner = self._runner(protocol)
             if pool is not None:
                 outcome = runner.run(plan, pool, progress)
             else:
-                with Pool(self.workers(plan), timeout=self.execution.worker_timeout) as own:
+                with Pool(
+                    self.resources.workers(plan), timeout=self.execution.worker_timeout
+                ) as own:
                     outcome = runner.run(plan, own, progress)
-        if outcome.good and self.costs.cache and forecast.missed(time.monotonic()):
-            self.costs.cache.forget_used()  # they were measured while others used the machine
+        cache = self.resources.costs.cache
+        if outcome.good and cache and forecast.missed(time.monotonic()):
+            cache.forget_used()  # they were measured while others used the machine
         seconds = time.monotonic() - start
         tell_outcome(outcome, self.listener, self.store, self.command, seconds)
         return outcome
@@ -279,11 +228,12 @@ class Session:
         """Of a plan's end, from what has been measured before and what training will show."""
         from cwbench.planning.forecast import Forecast, steps_alone
 
-        resumed = self._resumed(plan)
+        resumed, parallelism = self._resumed(plan), self.resources.parallelism
         if estimate is not None and estimate.seconds is not None:
-            return Forecast(plan.fleets, estimate.fleets, self.parallelism, resumed)
-        needs = [steps_alone(fleet, self.costs.own_steps(fleet)) for fleet in plan.fleets]
-        return Forecast(plan.fleets, needs, self.parallelism, resumed, measured=False)
+            return Forecast(plan.fleets, estimate.fleets, parallelism, resumed)
+        costs = self.resources.costs
+        needs = [steps_alone(fleet, costs.own_steps(fleet)) for fleet in plan.fleets]
+        return Forecast(plan.fleets, needs, parallelism, resumed, measured=False)
 
     def _runner(self, protocol: str) -> Runner:
         from cwbench import envs
@@ -295,12 +245,12 @@ class Session:
             self.method_classes,
             self.device,
             envs.dims,
-            grouping=self.grouping,
+            grouping=self.resources.grouping,
             compiled=bool(self.execution.compile),
             gradients=self.execution.gradients,
             diagnose=bool(self.execution.diagnostics),
             snapshot_seconds=60 * self.execution.snapshot_minutes,
-            side_by_side=self.side_by_side,
+            side_by_side=self.resources.side_by_side,
             room=self._room(),
             # Reports must know which shared options are the method's own choice.
             provenance=lambda segment: described | {"preset": self._preset(segment)},
@@ -308,20 +258,9 @@ class Session:
 
     def _room(self) -> Callable[[Sequence[Sequence[Segment]]], bool]:
         """Whether fleets fit into memory together; measured before the first one takes some."""
-        if self.side_by_side == 1 or self.fits is not None:
+        if self.resources.side_by_side == 1 or self.fits is not None:
             return lambda fleets: True
-        return self._memory(self.execution.fleet_size or LARGEST_FLEET[self.device.type]).hold
-
-    def _set_threads(self, plan: Plan) -> None:
-        import torch
-
-        from cwbench.planning.costs import pick_threads
-
-        if plan.missing:
-            picked = self.execution.threads or pick_threads(
-                plan, self.costs, self.parallelism.cores
-            )
-            torch.set_num_threads(picked)
+        return self.resources.memory().hold
 
     def launch(
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None

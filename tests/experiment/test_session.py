@@ -46,17 +46,6 @@ def test_fleets_are_as_large_as_a_cpu_likes_or_as_asked(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_workers_are_two_per_run_and_no_more_than_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cwbench.planning.machine.cores", lambda: 16)
-    one = make_session(tmp_path)
-    assert one.workers(one.plan(make_runs(3))) == 6
-    assert one.workers(one.plan(make_runs(8))) == 16
-    asked = make_session(tmp_path, execution=Execution(workers=5))
-    assert asked.workers(asked.plan(make_runs(8))) == 5
-
-
 def test_experiments_are_recorded_under_their_names(tmp_path: Path) -> None:
     runs = make_runs(2)
     make_session(tmp_path, command="cwbench run x").record({"mine": runs})
@@ -110,7 +99,7 @@ def test_a_session_sets_nothing_up_for_another_machine(
         execution=Execution(device="cuda"),
         launching=Launching(launcher="slurm"),
     )
-    assert made.device.type == "cuda" and not made.here
+    assert made.device.type == "cuda" and not made.resources.here
 
 
 def test_a_resumed_segment_takes_what_is_left_of_it(
