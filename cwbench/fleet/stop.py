@@ -20,6 +20,12 @@ FORCE_SECONDS = 4.0  # after a second Ctrl-C, until the process is ended whateve
 INTERRUPTED = 130  # exit code: 128 + SIGINT
 
 
+def answer() -> None:
+    """Tell someone at a terminal that a Ctrl-C was noticed: a compilation may last a minute."""
+    if sys.stderr.isatty():
+        print("saving and stopping; Ctrl-C again stops at once, without saving", file=sys.stderr)
+
+
 class Interrupted(Exception):
     """The user, or the machine's scheduler, asked to stop."""
 
@@ -94,6 +100,8 @@ class StopRequest:
         presses = 0
         while numbers := os.read(reader, 64):  # empty when the block has been left
             presses += numbers.count(signal.SIGINT)
+            if presses == 1 and signal.SIGINT in numbers:
+                answer()
             if presses > 1:
                 if not over.wait(FORCE_SECONDS):
                     self._end()

@@ -1,9 +1,11 @@
 """Requests to stop, also when something hangs."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +86,21 @@ def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
     monkeypatch.setattr(Evaluator, "wait", interrupted)
     store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
     assert store.folder(plan.segments[0]).snapshot.exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stderr", "answers"), [(Terminal(), 1), (io.StringIO(), 0)])
+def test_the_first_ctrl_c_is_answered_on_a_terminal(
+    stderr: io.StringIO, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr)
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb", buffering=0) as signals:
+        signals.write(bytes([signal.SIGUSR1, signal.SIGINT]))
+    stop.StopRequest()._count(reader, threading.Event())
+    os.close(reader)
+    assert stderr.getvalue().count("Ctrl-C again stops at once") == answers
