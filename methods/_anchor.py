@@ -111,8 +111,10 @@ def mean_over_examples(
     where other code has runs, each with its own copy of the weights: so a plain gradient has one
     entry per example. Runs take turns, which bounds the memory and keeps a run's sums its own.
     """
-    batch = trainer.replay.sample_once(samples, "importance")
     names = trainer.trunk_names(network)
+    if not names:  # each task has a network of its own
+        return {}
+    batch = trainer.replay.sample_once(samples, "importance")
     everything = trainer.params if params is None else params
     totals = {name: torch.zeros_like(everything[name]) for name in names}
     for run in range(trainer.runs):

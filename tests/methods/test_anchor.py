@@ -8,6 +8,8 @@ from torch.testing import assert_close
 
 from cwbench.learner import Params, TaskIndex, Trainer
 from cwbench.methods import _anchor
+from cwbench.methods.ewc import EWC, EWCConfig
+from cwbench.spec.config import NetworkConfig
 
 Make = Callable[..., Trainer]
 
@@ -52,3 +54,13 @@ def test_an_examples_measure_is_averaged_for_each_run(make_trainer: Make) -> Non
     for name in trainer.trunk_names("actor"):
         assert_close(found[name].flatten(1).amax(1), expected)
         assert_close(found[name].flatten(1).amin(1), expected)
+
+
+def test_where_each_task_has_an_actor_of_its_own_nothing_is_pulled(make_trainer: Make) -> None:
+    """As with `--unshared actor`: the task's end has no shared weight to measure."""
+    network = NetworkConfig(width=8, layers=2, actor_head_layers=2)
+    trainer = make_trainer([0, 1], position=1, network=network)
+    method = EWC(EWCConfig(importance_samples=4), trainer)
+    method.on_task_end(0)
+    assert method.importance == {}
+    assert method.actor_penalty(method.sample_batch(4)).tolist() == [0, 0]
