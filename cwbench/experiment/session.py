@@ -145,7 +145,8 @@ class Session:
         """A plan in a few lines: runs, steps, memory, time."""
         resumed, workers = self._resumed(plan), counted(self.resources.workers(plan), "worker")
         if processes := self.resources.parallelism.processes:
-            workers = f"{counted(processes, 'process', 'processes')} with {workers} each"
+            each = " each" if processes > 1 else ""
+            workers = f"{counted(processes, 'process', 'processes')} with {workers}{each}"
         return describe(plan, needs, resumed, self.device.type, workers)
 
     # Training
