@@ -57,7 +57,7 @@ def flags_of(params: Iterable[click.Parameter]) -> list[str]:
 
 
 def unknown_option(flag: str, known: Collection[str], command: str) -> UserError:
-    """The closest option; one that only goes on where the given one ends is closer than others."""
+    """The closest option; one that begins with the given text is closer than others."""
     longer = [name for name in known if name.startswith(flag)]
     return unknown("option", flag, longer or known, f"`{command} --help` lists all")
 

@@ -185,5 +185,5 @@ def present(session: Session, plan: Plan, *, ask: bool) -> Estimate:
         session.listener.say(line)
     seconds = needs.seconds or 0.0
     if ask and seconds > LONG_SECONDS and sys.stdin.isatty():
-        click.confirm(f"this takes about {duration(seconds)}; go on?", abort=True)
+        click.confirm(f"this takes about {duration(seconds)}; continue?", abort=True)
     return needs

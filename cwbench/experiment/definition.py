@@ -102,7 +102,7 @@ def path_of(name: str) -> Path:
 
 
 def read(name: str) -> Experiment:
-    """The experiment of that name or file. Whatever is wrong with it is said in one line."""
+    """The experiment of that name or file. UserError, in one line, if it is wrong."""
     path = path_of(name)
     with located(str(path)):
         content = _table(tomllib.loads(read_text(path)), KEYS)

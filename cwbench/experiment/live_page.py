@@ -12,7 +12,7 @@ CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 
 
 class LivePage:
-    """Rewrites `<results>/report/index.html` now and then, in a process of its own.
+    """Rewrites `<results>/report/index.html` regularly, in a separate process.
 
     Training never waits for it: writing that takes long delays only the next writing.
     """

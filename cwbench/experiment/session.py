@@ -115,7 +115,7 @@ class Session:
 
         try:
             return snapshot.step_of(self.store.folder(segment).snapshot)
-        except Damaged:  # training says so, and goes on with the others
+        except Damaged:  # training reports it, and continues with the others
             return 0
 
     def estimate(self, plan: Plan) -> Estimate:

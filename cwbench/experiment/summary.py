@@ -44,7 +44,7 @@ def describe(
 
 
 def _resumed(plan: Plan, left: Mapping[str, int]) -> list[str]:
-    """At which steps interrupted segments go on."""
+    """At which steps interrupted segments continue."""
     counts = Counter(
         (segment.steps - left[segment.id], segment.steps)
         for fleet in plan.fleets

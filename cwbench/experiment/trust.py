@@ -1,4 +1,4 @@
-"""Records may name code. It runs only if the user named it, or said that the record is trusted."""
+"""Records may name code. It runs only if the user named it, or trusts the record."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

@@ -17,7 +17,7 @@ LINE_SECONDS = 30.0
 
 
 class Lines(Progress):
-    """One line now and then, for logs."""
+    """A line every half minute, for logs."""
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         super().__init__(forecast, console)

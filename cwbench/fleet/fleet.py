@@ -234,7 +234,7 @@ class Fleet:
         With a lag the next chunk is requested before the updates, unless a pause follows them: a
         snapshot cannot hold a chunk in progress.
 
-        On an accelerator this only starts the work: whoever needs its result waits for it. So an
+        On an accelerator this only starts the work: code that needs its result waits for it. So an
         evaluation that is due begins with the next chunk, or before a snapshot.
         """
         milestone = self._next
@@ -268,7 +268,7 @@ class Fleet:
     def end_task(self, tell: Callable[["Fleet"], None] = lambda fleet: None) -> None:
         """The method's turn at the end of the task; the last evaluation begins.
 
-        `tell` is called now and then while the method retrains.
+        `tell` is called every ten seconds while the method retrains.
         """
         for folder in self.folders:
             folder.truncate(RETRAINING, 0)  # of an attempt that was interrupted
@@ -369,18 +369,18 @@ class Fleet:
             self.records.set_status(run, state, f"interrupted at step {self.step}")
 
     def abandon(self) -> None:
-        """Let go of the workers without writing anything more."""
+        """Release the workers and write nothing more."""
         self.abandoned = True
         self._close()
 
     def _close(self) -> None:
-        """Let go of the workers and of the memory shared with them, if that has not been done."""
+        """Release the workers and the memory shared with them, once."""
         if not self._closed:
             self._closed = True
             for part in (self.publisher, self.collector, self.evaluator):
                 part.close()
 
     def free(self) -> None:
-        """Let go of all tensors; what progress shows can still be asked."""
+        """Release all tensors; what progress shows can still be read."""
         self.diagnostics = None
         del self.trainer, self.method, self.records

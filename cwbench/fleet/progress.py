@@ -135,7 +135,7 @@ class Progress(Quiet):
                     self._left.pop(segment.id, None)
 
     def leave(self, segment: Segment) -> None:
-        """Others trained it, or nobody will."""
+        """Another process trained it, or it will not be trained."""
         self._left.pop(segment.id, None)
 
     def wait(self, segments: int) -> None:

@@ -51,7 +51,7 @@ class Runner:
     room: Callable[[Sequence[Segments]], bool] = lambda fleets: True  # whether they fit together
 
     def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
-        """Train what is not claimed elsewhere; then wait for the rest and go on with its children.
+        """Train what is not claimed elsewhere; wait for the rest and continue with its children.
 
         Ends when every segment of the plan is done, failed, or waits for one that failed.
         """
@@ -154,7 +154,7 @@ class SideBySide:
     # Starting
 
     def _start_fleets(self) -> None:
-        """Start what is ready and fits. Looks again when a fleet ends, and now and then."""
+        """Start what is ready and fits. Looks again when a fleet ends, and every few seconds."""
         if self.stop or (self.trainings and time.monotonic() < self._look_again):
             return
         self._look_again = time.monotonic() + shared.WAIT_SECONDS
@@ -172,7 +172,7 @@ class SideBySide:
         return bool(parents & (self.untried | self.sharing.ours))
 
     def _can_join(self, segments: Segments) -> bool:
-        """Whether it can join those that train; with nobody to wait for it starts at once."""
+        """Whether it can train next to the others; without others it always can."""
         others = [training.segments for training in self.trainings]
         if not others:
             return True
@@ -287,7 +287,7 @@ class SideBySide:
     def _abandon(
         self, trainings: Sequence[Training], state: str, message: str, **content: Any
     ) -> None:
-        """Let go of trainings; their segments' states say why, and how far they came."""
+        """Give up trainings; their segments' states say why, and how far they got."""
         for training in trainings:
             training.abandon()
             for fleet in training.fleets:
@@ -301,7 +301,9 @@ class SideBySide:
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
-            lost = segment.folder in self.outcome.failed  # and maybe finished by whoever took it
+            lost = (
+                segment.folder in self.outcome.failed
+            )  # perhaps finished by the process that took it
             self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)

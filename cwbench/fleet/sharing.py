@@ -15,7 +15,7 @@ WAIT_SECONDS = 5.0  # between looks at what other processes are training
 
 
 class Progress(Protocol):
-    """What the runner tells whoever shows progress."""
+    """What the runner reports to a display of progress."""
 
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
     def advance(self, fleet: Fleet) -> None: ...
@@ -30,7 +30,7 @@ class Outcome:
     trained: int = 0
     diverged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # segment folder -> last line of the error
-    skipped: int = 0  # children of segments that nobody will finish
+    skipped: int = 0  # children of segments that will not be finished
     elsewhere: int = 0  # segments that another process finished meanwhile
     interrupted: bool = False
 

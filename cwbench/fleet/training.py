@@ -15,7 +15,7 @@ from cwbench.spec.segment import Segment
 
 @dataclass
 class Training:
-    """Between turns workers collect and evaluate; on an accelerator updates go on as well."""
+    """Between turns workers collect and evaluate; on an accelerator updates continue as well."""
 
     segments: Sequence[Segment]
     streams: Sequence[int]  # numbers of the CUDA streams that it occupies
@@ -79,7 +79,7 @@ class Training:
         return False
 
     def abandon(self) -> None:
-        """Let go of the workers without writing anything more."""
+        """Release the workers and write nothing more."""
         self.active.clear()
         for fleet in self.fleets:
             fleet.abandon()

@@ -74,7 +74,7 @@ def _speed(status: Status) -> float | None:
 
 
 def now_and_then(look: Look) -> Look:
-    """The same, with the last answer again if it is young."""
+    """The same, with answers cached for `LOOK_SECONDS`."""
     last, seen = -LOOK_SECONDS, PlanState()
 
     def cached() -> PlanState:

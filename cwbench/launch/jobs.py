@@ -2,8 +2,8 @@
 
     <root>/jobs/<id>.json   the segments' records, where to find their methods, who asked for them
 
-Whoever shares the results folder trains it with `cwbench train FILE`. How to train (device,
-workers, ...) is not in the file: machines differ.
+Any machine that shares the results folder trains it with `cwbench train FILE`. Execution options
+(device, workers, ...) are not in the file: machines differ.
 """
 
 import json

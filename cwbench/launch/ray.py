@@ -17,7 +17,7 @@ from cwbench.spec.errors import UserError, located
 from cwbench.spec.extras import extra
 from cwbench.spec.text import counted
 
-RETRIES = 20  # of a job whose node or process died; each goes on from the last snapshot
+RETRIES = 20  # of a job whose node or process died; each retry continues from the last snapshot
 
 
 class Killed(RuntimeError):
@@ -106,7 +106,7 @@ def _ray() -> Any:
 
 
 def _reachable(address: str | None) -> None:
-    """Ray itself tries for minutes before it says that nobody listens."""
+    """Ray itself tries for minutes before it reports that nothing listens there."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not (host and port.isdecimal()):
         return  # auto, or none: that Ray knows at once

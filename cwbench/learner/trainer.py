@@ -336,7 +336,7 @@ class Trainer(Parameters):
         online = [self.params[name].detach() for name in self.target]
         torch._foreach_lerp_(list(self.target.values()), online, 1 - polyak)
 
-    # Verbs for methods
+    # For methods
 
     def fast(self, function: F) -> F:
         """A pure function of tensors, compiled if this trainer compiles."""

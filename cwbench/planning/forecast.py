@@ -58,7 +58,7 @@ class Forecast:
         self._start = now, self.planned(left)
 
     def missed(self, now: float) -> bool:
-        """Whether a plan that is done took much longer or shorter than it said."""
+        """Whether a plan that is done took much longer or shorter than estimated."""
         if self._start is None or not self.trust or self._start[1] < LEAST_SECONDS:
             return False
         return not 1 / MISSED < (now - self._start[0]) / self._start[1] < MISSED

@@ -27,7 +27,7 @@ def check_weights(segments: Sequence[Segment], free: int) -> None:
 
 
 def does_not_fit(segment: Segment, memory: Memory) -> UserError:
-    """What is said of a segment of which not even one run fits."""
+    """The error for a segment of which not even one run fits."""
     return UserError(
         f"{segment.folder}: one run needs {size(memory.needed([segment]))} of memory and "
         f"{size(memory.free)} are free",

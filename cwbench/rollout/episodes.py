@@ -264,7 +264,7 @@ class Evaluation:
         self._moves = self._play()
 
     def advance(self) -> EvalResult | None:
-        """One step of one episode, so that nobody waits for long; the result after the last."""
+        """One step of one episode, so that other work need not wait; the result after the last."""
         start = time.monotonic()
         over = next(self._moves)
         self.seconds += time.monotonic() - start

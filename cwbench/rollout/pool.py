@@ -42,7 +42,7 @@ class WorkerError(RuntimeError):
 
 
 class Owner(Protocol):
-    """Whose work a worker does: an error in it concerns nobody else."""
+    """Owner of a worker's task: an error in the task concerns only its owner."""
 
     failure: str  # empty while all is well
 
@@ -99,7 +99,7 @@ class Pool:
     ) -> None:
         """Start evaluation episodes; `done` is called, from some later wait, with the result.
 
-        An error goes to the owner; without one it is raised by whoever waits.
+        An error goes to the owner; without one it is raised where the pool is waited for.
         """
         key = next(self.keys)
         worker = self._queued.index(min(self._queued))
@@ -108,7 +108,7 @@ class Pool:
         self.send(worker, Evaluate(key, job))
 
     def cancel(self, owner: Owner) -> None:
-        """Evaluations that nobody waits for any more."""
+        """Evaluations that are no longer needed."""
         for key, known in list(self._evaluations.items()):
             if known.owner is owner:
                 self._end_evaluation(key)
@@ -158,7 +158,7 @@ class Pool:
             self._failures[worker] = 0
 
     def _fail(self, key: int, text: str) -> None:
-        """Tell the owner of a fleet or evaluation; nobody if it has been closed."""
+        """Tell the owner of a fleet or evaluation, unless it has been closed."""
         owner: Owner | None = self.collectors.get(key)
         known = key in self._evaluations
         if known:

@@ -99,7 +99,7 @@ def stop_all(workers: Sequence[WorkerProcess], seconds: float = 2.0) -> None:
 
 
 class Watchdog(threading.Thread):
-    """Kills workers that are silent for longer than `timeout`, so that nobody waits for them.
+    """Kills workers that are silent for longer than `timeout`, so that nothing waits for them.
 
     A thread: the process may be blocked sending to a worker or receiving from it. Silence is
     counted in looks, not by the clock, so a process that was suspended itself kills no worker.

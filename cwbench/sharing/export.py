@@ -69,7 +69,7 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
 
     finished = [run for run in runs if run.done]
     for run in {run.method: run for run in finished}.values():
-        load_policy(run, 0)  # a method that is not known here is said before anything is written
+        load_policy(run, 0)  # raises for an unknown method before anything is written
     for run in finished:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):

@@ -155,7 +155,7 @@ def position_names(tasks: Sequence[str]) -> list[str]:
 def complete(
     run: Run, table: Mapping[str, Mapping[int, dict[str, float]]]
 ) -> list[tuple[int, dict[str, float]]]:
-    """A run's steps in order, without the last one while it goes on: more of it may come."""
+    """A run's steps in order, without the last one while it trains: it may be incomplete."""
     rows = sorted(table.get(run.run, {}).items())
     return rows if run.state == "done" else rows[:-1]
 

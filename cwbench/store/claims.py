@@ -2,9 +2,9 @@
 
 A claim is a file that only one process can create; its token says which. The owner changes the
 file's time every few seconds. On the same machine a claim is free when its process is gone; on
-another one, when the file has not changed for minutes. The change is timed by whoever watches, so
-clocks may differ. Works on shared file systems: creating a link and renaming a file are atomic
-there, while locks often are not.
+another one, when the file has not changed for minutes. The change is timed by the process that
+watches, so clocks may differ. Works on shared file systems: creating a link and renaming a file are
+atomic there, while locks often are not.
 """
 
 import contextlib

@@ -155,7 +155,7 @@ def all_damages(root: Path) -> Iterator[Damage]:
 def needed_segments(
     experiments: Iterable[Mapping[str, Any]], done: Collection[str]
 ) -> Iterator[str]:
-    """Ids of segments from which a recorded run still has to go on."""
+    """Ids of segments from which a recorded run still has to continue."""
     for experiment in experiments:
         for run in experiment["runs"]:
             ids = run["segments"]

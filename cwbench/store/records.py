@@ -60,7 +60,7 @@ def check_run(run: Any, file: Path) -> None:
 
 @contextlib.contextmanager
 def listing(root: Path, problems: list[str]) -> Iterator[None]:
-    """List what cannot be read inside the block, by the name of its file, and go on after it."""
+    """List what cannot be read inside the block, by the name of its file, and continue after it."""
     try:
         yield
     except Damaged as error:

@@ -183,7 +183,7 @@ def widened(value: float, ends: Array, draws: Array, reach: float, level: float 
     """Ends of a percentile interval, spread about the estimate as far as few seeds demand.
 
     The plain bootstrap of n seeds has a standard deviation too small by sqrt((n - 1) / n), and
-    its quantiles are a normal's where t quantiles are due. Both are mended by one factor,
+    its quantiles are a normal's where t quantiles are due. Both are corrected by one factor,
     t(df) / z * (jackknife error / standard deviation of the draws): the interval keeps the
     bootstrap's asymmetry and gets the width of a t interval.
     """

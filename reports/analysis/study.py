@@ -38,7 +38,7 @@ class Options:
     all_cells: bool = False  # published cells without a number of ours, too
     # How episodes count as solved; None: as published next to published numbers, else as shipped.
     success: str | None = None
-    protocol: str | None = None  # key of the only protocol that is looked at
+    protocol: str | None = None  # key of the only protocol to report
 
 
 DEFAULTS = Options()

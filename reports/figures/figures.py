@@ -330,7 +330,7 @@ def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIX
         matplotlib.rc_context(STYLE | fonts.style(fonts.characters(scores.study))),
         catch_warnings(),
     ):
-        filterwarnings("ignore", "Glyph .* missing from")  # said once, by `fonts.problems`
+        filterwarnings("ignore", "Glyph .* missing from")  # reported once, by `fonts.problems`
         figure = plan(scores)[name]()
         for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))

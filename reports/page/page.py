@@ -148,7 +148,7 @@ def _cards(study: Study) -> str:
 
 
 def _protocols(study: Study, tables: Tables, way: str | None) -> list[Part]:
-    """What there is to show of each protocol; several are never mixed."""
+    """A part for each protocol; protocols are never mixed."""
     found = []
     several = len(study.protocols) > 1
     for protocol in study.protocols:

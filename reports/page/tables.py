@@ -102,7 +102,7 @@ def block_table(block: Block, label: str) -> str:
 
 
 def reasons(block: Block) -> str:
-    """Why cells are empty, said once each; progress already shows where runs are going on."""
+    """Why cells are empty, each reason once; unfinished runs already show progress."""
     cells = [cell for _, row in block.rows for cell in row]
     found = dict.fromkeys(cell.why for cell in cells if cell.empty and cell.why)
     return f'<p class="note">– : {escape("; ".join(found))}</p>' if found else ""
