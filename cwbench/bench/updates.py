@@ -32,7 +32,8 @@ CHUNK = 50  # updates between two looks at the clock, on CUDA
 OURS, COMPILED, SB3 = "cwbench", "cwbench --compile", "stable-baselines3"
 
 Row = dict[str, Any]
-Contenders = dict[tuple[str, int], baselines.Updates]  # by name and number of runs
+Key = tuple[str, int]  # name and number of runs
+Contenders = dict[Key, baselines.Updates]
 
 
 def plain_sac(batch_size: int) -> tuple[Setup, type[Method[Any]]]:
@@ -116,20 +117,7 @@ def _compare_updates(
         contenders[SB3, 1] = known
     taken = interleaved(contenders, seconds, rounds)
     base = (SB3, 1) if known else (OURS, sizes[0])
-    return [
-        {
-            "what": what,
-            "runs": runs,
-            "threads": threads,
-            "updates_per_s": 1 / median(taken[what, runs]),
-            "ratio": median(
-                runs * other / (base[1] * own)
-                for own, other in zip(taken[what, runs], taken[base], strict=True)
-            ),
-            "ratio_to": base[0],
-        }
-        for what, runs in contenders
-    ]
+    return [_row(key, base, taken, threads) for key in contenders]
 
 
 Methods = Mapping[str, tuple[Setup, type[Method[Any]]]]
@@ -153,10 +141,10 @@ def compare_methods(
         make = partial(fleet_updates, runs=size, device=device, compiled=compiled, length=length)
         if device.type == "cpu":
             trainers = {(name, size): make(*methods[name]) for name in methods}
-            taken = {name: x for (name, _), x in interleaved(trainers, seconds, rounds).items()}
+            taken = interleaved(trainers, seconds, rounds)
         else:
-            taken = {name: [_alone(make, methods[name], device, seconds)] for name in methods}
-        rows += [_method_row(name, size, threads, taken[name], taken[base], base) for name in taken]
+            taken = {(n, size): [_alone(make, methods[n], device, seconds)] for n in methods}
+        rows += [_row(key, (base, size), taken, threads) for key in taken]
     return rows
 
 
@@ -176,28 +164,26 @@ def _alone(
         gc.collect()  # trainer and method refer to each other
 
 
-def _method_row(
-    name: str, runs: int, threads: int, own: Sequence[float], base: Sequence[float], ratio_to: str
-) -> Row:
-    ratios = [theirs / ours for ours, theirs in zip(own, base, strict=True)]
+def _row(key: Key, base: Key, taken: Mapping[Key, Sequence[float]], threads: int) -> Row:
+    """Updates per second; the ratio is that of run-updates per second."""
+    (what, runs), (ratio_to, base_runs) = key, base
+    pairs = zip(taken[key], taken[base], strict=True)
     return {
-        "what": name,
+        "what": what,
         "runs": runs,
         "threads": threads,
-        "updates_per_s": 1 / median(own),
-        "ratio": median(ratios),
+        "updates_per_s": 1 / median(taken[key]),
+        "ratio": median(runs * theirs / (base_runs * ours) for ours, theirs in pairs),
         "ratio_to": ratio_to,
     }
 
 
-def interleaved(
-    contenders: Contenders, seconds: float, rounds: int
-) -> dict[tuple[str, int], list[float]]:
+def interleaved(contenders: Contenders, seconds: float, rounds: int) -> dict[Key, list[float]]:
     """Seconds per update in each of several rounds, in which all take turns.
 
     Stable-Baselines3 runs with torch's defaults, ours as `cwbench run` sets torch up.
     """
-    taken: dict[tuple[str, int], list[float]] = {key: [] for key in contenders}
+    taken: dict[Key, list[float]] = {key: [] for key in contenders}
     for _ in range(rounds):
         for key, train in contenders.items():
             torch.backends.mkldnn.enabled = key[0] == SB3  # type: ignore[assignment]

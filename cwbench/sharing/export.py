@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 import numpy as np
@@ -22,6 +22,9 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.segment import digest
 from cwbench.store.files import checked_name, read_json
+
+if TYPE_CHECKING:
+    from minari.data_collector import EpisodeBuffer
 
 
 def parquet(runs: Runs, out: Path) -> Iterator[Path]:
@@ -108,7 +111,6 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
     """Write the transitions of a segment; the data set's name."""
     from gymnasium.spaces import Box
     from minari import create_dataset_from_buffers
-    from minari.data_collector import EpisodeBuffer
 
     record = read_json(folder / "segment.json")
     check_trust(named_code("", record["env"]), trusted)
@@ -116,16 +118,7 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
     dims = envs.dims(config)
     rows = dims.unpack(np.load(folder / "replay" / "transitions.npy", allow_pickle=False))
     name = f"cwbench/{folder.name}-v0"
-    buffers = [
-        EpisodeBuffer(
-            observations=np.concatenate([rows["obs"][part], rows["next_obs"][part][-1:]]),
-            actions=rows["action"][part],
-            rewards=list(rows["reward"][part]),
-            terminations=list(_ends(rows, part)),
-            truncations=list(_last(part) & ~_ends(rows, part)),
-        )
-        for part in episodes(rows, config.horizon)
-    ]
+    buffers = [_buffer(rows, part) for part in episodes(rows, config.horizon)]
     with catch_warnings():
         filterwarnings("ignore", module="minari")  # on author, code and other fields left out
         create_dataset_from_buffers(
@@ -138,6 +131,18 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
             data_format="arrow",
         )
     return name
+
+
+def _buffer(rows: dict[str, Any], episode: slice) -> EpisodeBuffer:
+    from minari.data_collector import EpisodeBuffer
+
+    return EpisodeBuffer(
+        observations=np.concatenate([rows["obs"][episode], rows["next_obs"][episode][-1:]]),
+        actions=rows["action"][episode],
+        rewards=list(rows["reward"][episode]),
+        terminations=list(_ends(rows, episode)),
+        truncations=list(_last(episode) & ~_ends(rows, episode)),
+    )
 
 
 def episodes(rows: dict[str, Any], horizon: int) -> Iterator[slice]:

@@ -76,14 +76,12 @@ def render(
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     # Nothing trains on in a page that was published, or in an archive.
     live = way is not None and any(run.state in ("running", "pending") for run in runs)
+    paper = "Comparison with the published numbers"
     parts = [
         Part("Training now", live_section(study, results) if live else ""),
         *_protocols(study, tables, way),
         Part("Videos", videos_section(study, results, way) if way is not None else ""),
-        Part(
-            "Comparison with the published numbers",
-            _paper(tables, lint) if lint is not None else "",
-        ),
+        Part(paper, _paper(tables, lint) if lint is not None else ""),
         Part("Problems", _problems(study.problems)),
         Part("Files", _files(files)),
     ]
@@ -101,9 +99,15 @@ def render(
         cards=_cards(study),
         navigation=_navigation(parts),
         body="".join(part.html for part in parts),
-        footer=f"Made by cwbench at {escape(report_commit())}. Brackets are "
-        f"{100 * study.options.level:g} % bootstrap intervals over seeds, widened for few seeds; "
-        "hovering adds Student t intervals and the plain percentile bootstrap, as published.",
+        footer=_footer(study.options.level),
+    )
+
+
+def _footer(level: float) -> str:
+    return (
+        f"Made by cwbench at {escape(report_commit())}. Brackets are {100 * level:g} % bootstrap "
+        "intervals over seeds, widened for few seeds; hovering adds Student t intervals and the "
+        "plain percentile bootstrap, as published."
     )
 
 
