@@ -1,6 +1,7 @@
 """`cwbench report` and `cwbench verify`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -44,7 +45,12 @@ def read_study(results: Path, options: Options) -> Study:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if not study.groups:
-        raise click.ClickException(f"{results} holds no runs: `cwbench run` writes some")
+        list_problems(study.problems[:-1])  # the last one says the same
+        trained = any(results.glob("segments/*/segment.json"))
+        hint = "the command that trained its segments records them again"
+        raise click.ClickException(
+            f"{results} holds no runs: {hint if trained else '`cwbench run` writes some'}"
+        )
     return study
 
 
@@ -160,12 +166,16 @@ def announce(made: build.Made, *, quiet: bool = False) -> None:
         click.echo(
             f"{counted(made.tables, 'table')}, {counted(made.figures, 'figure')}, {problems}"
         )
-    for problem in made.problems[:10]:
-        click.echo(f"problem: {problem}", err=True)
-    if len(made.problems) > 10:
-        click.echo(f"problem: {len(made.problems) - 10} more, all on the page", err=True)
+    list_problems(made.problems)
     if not quiet:
         click.echo(made.page)
+
+
+def list_problems(problems: Sequence[str]) -> None:
+    for problem in problems[:10]:
+        click.echo(f"problem: {problem}", err=True)
+    if len(problems) > 10:
+        click.echo(f"problem: {len(problems) - 10} more, all on the page", err=True)
 
 
 def write_table(study: Study, name: str, format: str, interval: str, out: str | None) -> None:

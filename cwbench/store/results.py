@@ -219,12 +219,15 @@ class Store:
         return SegmentFolder(path, self.token)
 
     def add_experiment(self, content: Mapping[str, Any]) -> None:
-        """Remember which runs a command asked for; the same runs again are the same file."""
+        """Remember which runs a command asked for; the same runs again are the same file.
+
+        A damaged one is replaced.
+        """
         folder = files.check_inside(self.root, self.root / "experiments")
         folder.mkdir(parents=True, exist_ok=True)
-        name = experiment_name(content)
-        if not (folder / f"{name}.json").exists():
-            write_json(folder / f"{name}.json", {"schema": SCHEMA, **content})
+        file = folder / f"{experiment_name(content)}.json"
+        if not any(read_experiments(self.root, [], file.name)) and not file.is_dir():
+            write_json(file, {"schema": SCHEMA, **content})
             files.sync(folder)
 
     def add_source(self, name: str, code: bytes) -> None:

@@ -160,3 +160,16 @@ def test_reports_are_light():
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_a_damaged_record_of_an_experiment_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its segments are still there, so "holds no runs" alone would look like a loss."""
+    [record] = (folder / "results" / "experiments").iterdir()
+    record.write_text("")
+    with pytest.raises(SystemExit) as stop:
+        main(["report"])
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 1 and first == f"problem: experiments/{record.name}: empty"
+    assert last.endswith("the command that trained its segments records them again")

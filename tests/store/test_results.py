@@ -6,7 +6,7 @@ import pytest
 
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store.files import Damaged
-from cwbench.store.results import SegmentFolder
+from cwbench.store.results import SegmentFolder, Store
 
 
 def test_rows_fit_the_file_that_they_are_added_to(tmp_path: Path) -> None:
@@ -25,3 +25,16 @@ def test_a_status_that_was_edited_is_damaged(tmp_path: Path) -> None:
     assert folder.state == "damaged"
     with pytest.raises(Damaged, match="checksum"):
         folder.set_status("done")
+
+
+@pytest.mark.parametrize("found", ["", "{", "[]", "{}"])
+def test_a_damaged_experiment_is_recorded_again(found: str, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add_experiment({"name": "a", "command": "first", "runs": []})
+    [file] = (tmp_path / "experiments").iterdir()
+    whole = file.read_text()
+    store.add_experiment({"name": "a", "command": "second", "runs": []})
+    assert file.read_text() == whole  # the first one stays
+    file.write_text(found)
+    store.add_experiment({"name": "a", "command": "first", "runs": []})
+    assert file.read_text() == whole
