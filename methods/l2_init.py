@@ -1,9 +1,8 @@
 """L2-init: regenerative regularisation (Kumar, Marklund and Van Roy, 2023)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,17 +21,10 @@ class L2InitConfig(PlasticityConfig):
         False, "Pull after Adam's step, by lr * coef, independent of the scale of rewards."
     )
     heads: Literal["current", "all"] = option(
-        "current", "Heads that are pulled: the current task's, or those of finished tasks too."
+        "current",
+        "Heads that are pulled: the current task's, or those of finished tasks too.",
+        formerly="all",
     )
-
-    def record(self) -> dict[str, Any]:
-        """Records without `heads` are older than the option: then all heads were pulled."""
-        record = super().record()
-        return {key: x for key, x in record.items() if (key, x) != ("heads", "all")}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        return super().from_record({"heads": "all", **record})
 
 
 class L2Init(Method[L2InitConfig]):

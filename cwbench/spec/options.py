@@ -23,6 +23,7 @@ def option(
     rehearsal: Any = None,
     takes_memory: bool = False,
     added: bool = False,
+    formerly: Any = None,
     metavar: str | None = None,
     parts: Sequence[str] = (),
     implied: Sequence[str] = (),
@@ -35,6 +36,8 @@ def option(
       `takes_memory` it is used to estimate time only.
     * `added`: the option was added to a class with published results. It is left out of records
       while it has its default, so that their ids stay the same.
+    * `formerly`: what results without the option did, where its default is another value. That one
+      is left out of records instead.
     * `metavar`: names the value in help texts.
     * `parts`: the value is `none` or some of these, separated by commas; `implied` ones may be
       named, too, and change nothing.
@@ -51,6 +54,7 @@ def option(
     }
     # Metadata are part of the source of a method defined in a notebook, and so of its results' ids.
     metadata |= {"takes_memory": True} if takes_memory else {}
+    metadata |= {} if formerly is None else {"formerly": formerly}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -239,19 +243,24 @@ def field_names(*classes: type) -> set[str]:
 
 
 def to_record(config: Any) -> dict[str, Any]:
-    """All options, apart from added ones that have their default."""
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if not (field.metadata.get("added") and getattr(config, field.name) == field.default)
-    }
+    """All options, apart from those with the value that records without them mean."""
+    left_out = _left_out(type(config))
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return {k: x for k, x in values.items() if not (k in left_out and x == left_out[k])}
+
+
+def _left_out(cls: type) -> dict[str, Any]:
+    """What a record means that does not name an option."""
+    fields: Sequence[Field] = dataclasses.fields(cls)
+    added = {field.name: field.default for field in fields if field.metadata.get("added")}
+    changed = {f.name: f.metadata["formerly"] for f in fields if "formerly" in f.metadata}
+    return added | changed
 
 
 def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
     """The inverse of `to_record`; strict, so that old records fail loudly."""
-    names = field_names(cls)
-    added = {field.name for field in dataclasses.fields(cls) if field.metadata.get("added")}  # type: ignore[arg-type]
-    unknown, missing = sorted(set(record) - names), sorted(names - added - set(record))
+    names, left_out = field_names(cls), _left_out(cls)
+    unknown, missing = sorted(set(record) - names), sorted(names - {*left_out} - set(record))
     if unknown or missing:
         raise UserError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
-    return cls(**record)
+    return cls(**left_out | dict(record))

@@ -47,6 +47,16 @@ def test_an_added_option_with_its_default_is_not_recorded() -> None:
     assert to_record(Config(limit=0.5))["limit"] == 0.5
 
 
+def test_a_record_without_an_option_means_what_was_done_formerly() -> None:
+    @dataclass(frozen=True)
+    class Changed:
+        way: str = option("new", "How.", formerly="old")
+
+    assert to_record(Changed()) == {"way": "new"}
+    assert to_record(Changed("old")) == {}
+    assert from_record(Changed, {}) == Changed("old")
+
+
 def test_estimates_use_the_value_for_rehearsals() -> None:
     assert rehearsed(Config(steps=3)) == Config(steps=3, samples=1)
     assert rehearsed(Config(), factor=20) == Config(samples=20)
