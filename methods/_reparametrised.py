@@ -113,8 +113,12 @@ class Reparametrised(Method[C]):
         self.adam = None
 
     def policy_weights(self, position: int) -> Mapping[str, Tensor]:
+        return self.actor_with(self.acting(position), position)
+
+    def actor_with(self, own: Weights, position: int) -> Mapping[str, Tensor]:
+        """The actor with some weights replaced, those of heads at a position."""
         weights = self.trainer.actor_params
-        for name, w in self.acting(position).items():
+        for name, w in own.items():
             if name in weights:
                 weights[name] = self._with_head(weights[name], name, w, position)
         return weights

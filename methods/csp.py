@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +23,12 @@ class CSPConfig(MethodConfig):
     )
     candidate_states: int = option(256, "Transitions that they are compared on.", minimum=1)
     episodes: int = option(3, "Episodes that decide between the best of each.", minimum=1)
+    evaluate: Literal["best", "drawn"] = option(
+        "best",
+        "What is evaluated for the task in training: the best policy with the new anchor, by the "
+        "critic, or the one that acts.",
+        formerly="drawn",
+    )
 
 
 class CSP(Reparametrised[CSPConfig]):
@@ -88,7 +95,9 @@ class CSP(Reparametrised[CSPConfig]):
         batch = self.trainer.replay.sample_once(self.config.candidate_states, "csp-states")
         share = torch.full_like(draws[:, :1], new)
         mixes = [self.coefficients(draw, share) for draw in torch.split(draws, size, 1)]
+        before = {BIAS: self.current(self.trainer.params, BIAS).clone()}
         values = torch.cat([self._value(mix, batch) for mix in mixes], 1)
+        self.write(self.trainer.params, before)
         best = values.argmax(1)[:, None, None]  # of equals the first
         return torch.stack(mixes, 1).take_along_dim(best, 1).squeeze(1)
 
@@ -132,6 +141,13 @@ class CSP(Reparametrised[CSPConfig]):
         draw = f"csp-{self.trainer.updates}"
         numbers = self.trainer.streams.uniform_once(draw, self.alive.shape[1] + 2)
         return self._growing_point(self._draw(numbers))
+
+    @torch.no_grad()
+    def evaluated_weights(self, position: int) -> Mapping[str, Tensor]:
+        in_training = position >= self.best.shape[1] and self.phi
+        if not in_training or self.config.evaluate == "drawn":
+            return self.policy_weights(position)
+        return self.actor_with(self._growing_point(self._search(1.0)), position)
 
     # One update
 

@@ -1,7 +1,7 @@
 """A fleet: R segments at the same position, trained together, each leaving its own folder."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import dropwhile
@@ -88,10 +88,17 @@ class Fleet:
             self.segments,
             counts=[run.counts for run in self.state.runs],
             layout=self.layout,
-            policy=self.flat_policy,
-            one_policy=type(self.method).policy_weights is Method.policy_weights,
+            policy=lambda position: self._flat(self.method.evaluated_weights(position)),
+            one_policy=self._one_policy,
             evaluated=self._evaluated,
         )
+
+    @property
+    def _one_policy(self) -> bool:
+        """Whether one actor is evaluated for all positions."""
+        own, base = type(self.method), Method
+        acting = own.policy_weights is base.policy_weights
+        return acting and own.evaluated_weights is base.evaluated_weights
 
     @property
     def setup(self) -> Setup:
@@ -310,7 +317,9 @@ class Fleet:
 
     def flat_policy(self, position: int) -> Tensor:
         """The acting policy of every run as flat vectors: [R, P]."""
-        weights = self.method.policy_weights(position)
+        return self._flat(self.method.policy_weights(position))
+
+    def _flat(self, weights: Mapping[str, Tensor]) -> Tensor:
         return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)
 
     def _evaluate_if_due(self) -> None:

@@ -162,3 +162,7 @@ class Method(Generic[C]):
     def policy_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor that acts for this position."""
         return self.trainer.actor_params
+
+    def evaluated_weights(self, position: int) -> Mapping[str, Tensor]:
+        """The actor that is evaluated for this position: the one that acts, by default."""
+        return self.policy_weights(position)

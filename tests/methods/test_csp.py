@@ -172,3 +172,25 @@ def test_the_search_finds_what_the_critic_prefers(make_trainer: MakeTrainer) -> 
     method._value = lambda mix, batch: mix[:, -1:]  # type: ignore[method-assign]
     assert (method._search(1.0)[:, -1] > 0.9).all()
     assert method._search(0.0)[:, -1].tolist() == [0, 0]
+
+
+def test_the_task_in_training_is_evaluated_with_the_critics_choice(
+    make_trainer: MakeTrainer,
+) -> None:
+    """And the search leaves the critics as they were."""
+    first = finish(start(make_trainer))
+    method = start(make_trainer, first)
+    method.trainer.train(3)
+    state = {name: x.clone() for name, x in method.trainer.state().items()}
+    found = method.evaluated_weights(1)
+    chosen = method._growing_point(method._search(1.0))
+    assert torch.equal(found["actor.1.weight"], chosen["actor.1.weight"])
+    assert torch.equal(found["actor.4.weight"][:, 1], chosen["actor.4.weight"])
+    assert equal(state, method.trainer.state())
+    assert equal(method.evaluated_weights(0), method.policy_weights(0))  # a finished task
+
+
+def test_the_acting_policy_is_evaluated_on_request(make_trainer: MakeTrainer) -> None:
+    method = start(make_trainer, finish(start(make_trainer)), evaluate="drawn")
+    method.trainer.train(3)
+    assert equal(method.evaluated_weights(1), method.policy_weights(1))
