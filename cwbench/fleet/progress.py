@@ -57,6 +57,11 @@ class PlanState:
     made: int = 0  # steps
     speed: float | None = None  # steps per second
 
+    @property
+    def total(self) -> int:
+        """Steps made and left."""
+        return self.made + sum(self.left.values())
+
 
 Look = Callable[[], PlanState]
 
@@ -185,14 +190,14 @@ class Progress(Quiet):
     def steps(self) -> tuple[int, int]:
         """Made so far, and in all."""
         state = self.state()
-        return state.made, state.made + sum(state.left.values())
+        return state.made, state.total
 
     def summary(self) -> str:
         """Steps, speed and time left, as far as they are known."""
-        state, (made, total) = self.state(), self.steps()
+        state = self.state()
         self._start_forecast(state)
         left = self.forecast.seconds(time.monotonic(), state.left, state.ended)
-        parts = [f"{made:,} of {total:,} steps"]
+        parts = [f"{state.made:,} of {state.total:,} steps"]
         parts += [f"{state.speed:,.0f} steps/s"] if state.speed else []
         parts += [f"about {duration(left)} left"] if left is not None else []
         return ", ".join(parts)
