@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -210,12 +210,18 @@ def _begin_process(study: Study) -> None:
     _begin(study)
 
 
-def _drawers(processes: int, study: Study) -> AbstractContextManager[Executor | None]:
+@contextmanager
+def _drawers(processes: int, study: Study) -> Iterator[Executor | None]:
     """Processes that draw; none where CUDA is in use, which no forked process survives."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        return nullcontext()
-    return ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
+        yield None
+        return
+    pool = ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C some are left
 
 
 def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None:

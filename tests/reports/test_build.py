@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -91,6 +92,15 @@ def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
     (tmp_path / "figure.tex").write_text(TWO_COLUMNS + body)
     said = typeset(tmp_path, "figure.tex")
     assert "Overfull" not in said and "aggregates.pdf" in said
+
+
+def test_after_ctrl_c_no_more_figures_are_drawn(triplets: Path):
+    study = build.read(triplets)
+    with pytest.raises(KeyboardInterrupt), build._drawers(1, study) as pool:
+        assert pool is not None
+        jobs = [pool.submit(time.sleep, 0.05) for _ in range(5000)]  # minutes
+        raise KeyboardInterrupt
+    assert jobs[-1].cancelled()
 
 
 def test_the_page_is_replaced_in_one_step(tmp_path: Path):
