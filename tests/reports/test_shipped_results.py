@@ -49,7 +49,12 @@ def test_the_page_shows_the_tables() -> None:
 
 @pytest.mark.parametrize(
     ("script", "page", "count"),
-    [("pairs.py", "pairs.md", 29), ("lag.py", "lag.md", 13), ("budget.py", "README.md", 12)],
+    [
+        ("pairs.py", "pairs.md", 29),
+        ("lag.py", "lag.md", 13),
+        ("budget.py", "README.md", 12),
+        ("point3.py", "point3.md", 34),
+    ],
 )
 def test_a_page_shows_what_its_script_prints(
     script: str, page: str, count: int, capsys: pytest.CaptureFixture[str]
