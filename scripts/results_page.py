@@ -1,4 +1,4 @@
-"""The page of everything in docs/results: all archives as one study, docs/results/index.html.
+"""The page of what was trained on Meta-World, as one study: docs/results/index.html.
 
 `make results-page` runs it; run it again after adding an archive.
 """
@@ -12,6 +12,7 @@ from cwbench.reports import build
 from cwbench.store.merge import opened
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results"
+LEFT_OUT = {"point3.tar.gz"}  # a small problem; its 34 methods would more than treble the page
 
 
 def without_folders(page: str) -> str:
@@ -23,7 +24,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         results = Path(temporary) / "shipped results"
         results.mkdir()
-        archives = sorted(FOLDER.glob("*.tar.gz"))
+        archives = sorted(f for f in FOLDER.glob("*.tar.gz") if f.name not in LEFT_OUT)
         folders = [stack.enter_context(opened(archive)) for archive in archives]
         page = build.write_page(results, FOLDER, more=folders, compare="paper", linked=False)
     page.write_text(without_folders(page.read_text(encoding="utf-8")), encoding="utf-8")
