@@ -58,7 +58,7 @@ wheel-test: $(STAMP)
 results-check: $(STAMP)
 	$(BIN)/python scripts/results_check.py
 
-# docs/results/index.html: the page of all shipped runs. To be run after adding an archive.
+# docs/results/index.html: the page of the shipped runs on Meta-World. To be run after adding an archive.
 results-page: $(STAMP)
 	$(BIN)/python scripts/results_page.py
 
