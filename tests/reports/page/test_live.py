@@ -47,3 +47,13 @@ def test_a_dead_process_is_named_as_such(tmp_path: Path):
 def test_speed_is_unknown_before_the_first_evaluation():
     assert speed({"step": 0, "started": 10.0, "updated": 10.0}) == 0
     assert speed({"step": 60, "started_step": 10, "started": 0.0, "updated": 5.0}) == 10
+
+
+def test_nothing_trains_on_in_a_published_page(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.4)
+    live, published = (
+        build.write_page(tmp_path, tmp_path / "report", linked=linked).read_text()
+        for linked in (True, False)
+    )
+    assert 'data-live="yes"' in live and 'id="training-now"' in live
+    assert 'data-live="no"' in published and 'id="training-now"' not in published

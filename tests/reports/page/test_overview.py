@@ -1,5 +1,6 @@
 """The charts that compare methods show the numbers of the tables."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.page import overview
+from cwbench.reports.page import page as page_module
 from cwbench.reports.tables import comparisons, standings
 from cwbench.reports.tables.formats import number
 
@@ -64,3 +66,29 @@ def test_orders_and_tried_settings_are_drawn_where_there_are_some(
     assert "Mean area of EWC on cw3-1" in section and "coef = 10.0, layers = [64]" in section
     plain = overview.comparison_section(scores)
     assert "Orders of tasks" not in plain and "Tuned options" not in plain
+
+
+def test_the_summary_keeps_its_columns_where_a_method_lacks_a_family(tmp_path: Path):
+    """Fine-tuning has no run on CW6: its number on CW10 is not shown there."""
+    for name, methods in (
+        ("cw3-1", ["finetuning", "ewc"]),
+        ("cw6-1", ["ewc"]),
+        ("cw10", ["finetuning", "ewc"]),
+    ):
+        settings = map(small, methods)
+        write_results(tmp_path, sequence_names=[name], settings=settings, seeds=[0], name=name)
+    study = build.read(tmp_path)
+    [protocol] = study.protocols
+    scores = Scores(study, protocol)
+    text = re.sub(r"<[^>]+>", " ", page_module._summary(list(build.tables_of(study))))
+    rows = {title: text.split(title)[1].split()[:9] for title in ("Fine-tuning", "EWC")}
+    for title, method, families in (
+        ("Fine-tuning", "finetuning", ("cw3", None, "cw10")),
+        ("EWC", "ewc", ("cw3", "cw6", "cw10")),
+    ):
+        expected = []
+        for family in families:
+            groups = [g for g in study.of(protocol, family) if g.method == method and family]
+            score = scores.score(groups, "average_performance") if groups else None
+            expected.append(number(score.value) if score else "–")
+        assert rows[title][::3] == expected

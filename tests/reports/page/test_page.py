@@ -11,9 +11,6 @@ import pytest
 from sample_results import METHODS, small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.page import page as page_module
-from cwbench.reports.tables.formats import number
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -372,16 +369,6 @@ def test_a_running_study_loads_again_and_a_finished_one_does_not(page: Any, tmp_
     assert 'data-live="no"' in text and 'http-equiv="refresh"' not in text
 
 
-def test_nothing_trains_on_in_a_published_page(tmp_path: Path):
-    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.4)
-    live, published = (
-        build.write_page(tmp_path, tmp_path / "report", linked=linked).read_text()
-        for linked in (True, False)
-    )
-    assert 'data-live="yes"' in live and 'id="training-now"' in live
-    assert 'data-live="no"' in published and 'id="training-now"' not in published
-
-
 def test_the_page_of_the_shipped_results_opens(browser: Any):
     file = Path(__file__).parents[3] / "docs" / "results" / "index.html"
     assert "--results" not in file.read_text(encoding="utf-8")  # a folder of another machine
@@ -404,29 +391,3 @@ def test_the_page_of_the_shipped_results_opens(browser: Any):
     )
     page.context.close()
     assert file.stat().st_size < 3e6
-
-
-def test_the_summary_keeps_its_columns_where_a_method_lacks_a_family(tmp_path: Path):
-    """Fine-tuning has no run on CW6: its number on CW10 is not shown there."""
-    for name, methods in (
-        ("cw3-1", ["finetuning", "ewc"]),
-        ("cw6-1", ["ewc"]),
-        ("cw10", ["finetuning", "ewc"]),
-    ):
-        settings = map(small, methods)
-        write_results(tmp_path, sequence_names=[name], settings=settings, seeds=[0], name=name)
-    study = build.read(tmp_path)
-    [protocol] = study.protocols
-    scores = Scores(study, protocol)
-    text = re.sub(r"<[^>]+>", " ", page_module._summary(list(build.tables_of(study))))
-    rows = {title: text.split(title)[1].split()[:9] for title in ("Fine-tuning", "EWC")}
-    for title, method, families in (
-        ("Fine-tuning", "finetuning", ("cw3", None, "cw10")),
-        ("EWC", "ewc", ("cw3", "cw6", "cw10")),
-    ):
-        expected = []
-        for family in families:
-            groups = [g for g in study.of(protocol, family) if g.method == method and family]
-            score = scores.score(groups, "average_performance") if groups else None
-            expected.append(number(score.value) if score else "–")
-        assert rows[title][::3] == expected
