@@ -111,6 +111,7 @@ def train_toy(
     options: Mapping[str, Any] | None = None,
     sweep: Iterable[Mapping[str, Any]] = ({},),
     diagnostics: bool = False,
+    compiled: bool = False,
 ) -> ToyResult:
     """Train methods on the toy tasks into a folder, as `cwbench run` would."""
     names, settings = names or ("finetuning",), list(sweep)
@@ -126,6 +127,7 @@ def train_toy(
         fleet_size=8,
         side_by_side=side_by_side,
         diagnostics=diagnostics,
+        compile=compiled,
     )
     session = Session(
         Store(root),

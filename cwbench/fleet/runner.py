@@ -17,6 +17,7 @@ from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
+from cwbench.learner.compiler import around_compilations
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan, split_evenly
@@ -57,12 +58,18 @@ class Runner:
         """
         outcome, stop = Outcome(), StopRequest(pool.kill)
         pool.check_stop = stop.check_urgent
-        with stop.listening(), Claims() as claims:
+        with stop.listening(), self._compiling(stop), Claims() as claims:
             ours = replace(self, store=replace(self.store, token=claims.token))
             sharing = Sharing(ours.store, self.provenance, claims, outcome, progress)
             with self._precompiling(plan) as compiled:
                 SideBySide(ours, plan, sharing, pool, stop, compiled).run()
         return outcome
+
+    def _compiling(self, stop: StopRequest) -> contextlib.AbstractContextManager[None]:
+        """Let requests to stop interrupt compilations."""
+        if not self.compiled:
+            return contextlib.nullcontext()
+        return around_compilations(stop.begin_compilation, stop.end_compilation)
 
     @contextlib.contextmanager
     def _precompiling(self, plan: Plan) -> Iterator[Callable[[Segments], bool]]:

@@ -26,19 +26,24 @@ def answer() -> None:
         print("saving and stopping; Ctrl-C again stops at once, without saving", file=sys.stderr)
 
 
-class Interrupted(Exception):
-    """The user, or the machine's scheduler, asked to stop."""
+class Interrupted(BaseException):
+    """The user, or the machine's scheduler, asked to stop.
+
+    No Exception: the compiler of updates catches those and raises its own.
+    """
 
 
 class StopRequest:
     """Remembers a Ctrl-C or a scheduler's signal. Fleets pause after the current chunk.
 
-    A chunk that takes too long is cut short; after a second Ctrl-C nothing is waited for.
+    A chunk that takes too long is cut short, and a compilation at once: it may take minutes, and
+    comes before the first update. After a second Ctrl-C nothing is waited for.
     """
 
     def __init__(self, force: Callable[[], None] = lambda: None) -> None:
         self.deadline: float | None = None
         self.urgent = False  # since a second Ctrl-C
+        self._compiling = False
         self._force = force  # called before the process is ended by force
 
     def __bool__(self) -> bool:
@@ -49,6 +54,16 @@ class StopRequest:
             self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
         elif number == signal.SIGINT:
             self.deadline, self.urgent = time.monotonic(), True
+        if self._compiling:
+            raise Interrupted
+
+    def begin_compilation(self) -> None:
+        if self:
+            raise Interrupted
+        self._compiling = True
+
+    def end_compilation(self) -> None:
+        self._compiling = False
 
     def check_urgent(self) -> None:
         """While waiting for workers: a snapshot may need longer than the time of grace."""

@@ -3,7 +3,8 @@
 import os
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -51,3 +52,23 @@ def _has_compiler(device: str) -> bool:
     except exc.InvalidCxxCompiler:
         warnings.warn("no C++ compiler: updates are not compiled", stacklevel=2)
         return False
+
+
+@contextmanager
+def around_compilations(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    """Inside the block `begin` is called before and `end` after everything that is compiled."""
+    from torch._dynamo.callback import callback_handler as handler
+
+    def first(*_: object) -> None:
+        begin()
+
+    def last(*_: object) -> None:
+        end()
+
+    handler.register_start_callback(first)
+    handler.register_end_callback(last)
+    try:
+        yield
+    finally:
+        handler.remove_start_callback(first)
+        handler.remove_end_callback(last)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
@@ -86,6 +87,39 @@ def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
     monkeypatch.setattr(Evaluator, "wait", interrupted)
     store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
     assert store.folder(plan.segments[0]).snapshot.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_compilation_is_not_waited_for(
+    number: int, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler may catch any Exception; the fleet has nothing to save yet."""
+    torch.compiler.reset()
+    after = []
+
+    def compiling(graph: Any, _: object) -> Any:
+        os.kill(os.getpid(), number)
+        after.append(graph)
+        return graph.forward
+
+    def update(*_: object) -> None:
+        torch.compile(torch.sin, backend=compiling)(torch.zeros(1))
+
+    monkeypatch.setattr("cwbench.learner.trainer.compiled", lambda function, device: update)
+    store, plan, outcome = toy_run(tmp_path, compiled=True)
+    assert outcome.interrupted and not outcome.failed and not after
+    folder = store.folder(plan.segments[0])
+    assert folder.state == "pending" and not folder.snapshot.exists()
+
+
+def test_nothing_is_compiled_after_a_request_to_stop() -> None:
+    request = stop.StopRequest()
+    with request.listening():
+        request.begin_compilation()
+        request.end_compilation()
+        os.kill(os.getpid(), signal.SIGUSR1)  # between two compilations: only remembered
+        with pytest.raises(stop.Interrupted):
+            request.begin_compilation()
 
 
 class Terminal(io.StringIO):

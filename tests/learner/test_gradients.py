@@ -1,9 +1,8 @@
 """The manual gradients against those that autograd takes of `sac_losses`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from cwbench.experiment.conformance import OPTIONS
 from cwbench.learner import compiler
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
-from cwbench.learner.losses import SACGradients, autograd_gradients, q_values, sac_losses
+from cwbench.learner.losses import SACGradients, autograd_gradients, sac_losses
 from cwbench.learner.networks import make_critic
 from cwbench.learner.policy import make_policy
 from cwbench.learner.replay import Batch
@@ -244,46 +243,6 @@ def test_every_method_learns_the_same_with_autograd(name: str) -> None:
         trainer.train(5)
         weights.append(trainer.state())
     assert_same(weights[1], weights[0], 1e-6, floor=1e-12)
-
-
-@pytest.fixture
-def forget_compiler() -> Iterator[None]:
-    """Whether a compiler is there is looked for once."""
-    for known in (compiler._compiled, compiler._has_compiler):
-        known.cache_clear()
-    yield
-    for known in (compiler._compiled, compiler._has_compiler):
-        known.cache_clear()
-
-
-@pytest.mark.usefixtures("forget_compiler")
-def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch._inductor import cpp_builder, exc
-
-    def missing() -> str:
-        raise exc.InvalidCxxCompiler()
-
-    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
-    with pytest.warns(UserWarning, match="no C\\+\\+ compiler") as said:
-        for function in (sac_gradients, q_values):
-            assert compiler.compiled(function, "cpu") is function
-    assert len(said) == 1
-
-
-@pytest.mark.usefixtures("forget_compiler")
-@pytest.mark.filterwarnings("default::DeprecationWarning")  # the compiler's own
-@pytest.mark.parametrize(("triton", "cc"), [(False, "gcc"), (True, None), (True, "gcc")])
-def test_on_a_gpu_triton_and_a_c_compiler_are_needed(
-    triton: bool, cc: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import_module("torch._inductor.compile_fx")  # or it would import, and keep, what comes next
-    monkeypatch.setattr("torch.utils._triton.has_triton", lambda: triton)
-    monkeypatch.setattr("shutil.which", lambda name: name == cc or None)
-    if triton and cc:
-        assert compiler.compiled(sac_gradients, "cuda") is not sac_gradients
-        return
-    with pytest.warns(UserWarning, match="no Triton or no C compiler"):
-        assert compiler.compiled(sac_gradients, "cuda") is sac_gradients
 
 
 @pytest.mark.slow
