@@ -7,6 +7,7 @@ one line that says what differs.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import shutil
 import tempfile
@@ -21,10 +22,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from cwbench import envs
 from cwbench.experiment import toy
 from cwbench.experiment.build import load_method, make_run, make_setup
+from cwbench.learner.method import Method
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
@@ -51,6 +54,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mas": {"importance_samples": 64},
     "er": {"memory": 20},
 }
+
+
+Attributes = dict[str, list[tuple[Any, int]]]  # objects, and versions of those that are tensors
 
 
 class Broken(AssertionError):
@@ -142,6 +148,54 @@ def options_survive(kit: Kit) -> None:
     made = config()
     if config.from_record(json.loads(json.dumps(made.record()))) != made:
         raise Broken("options change when they are written to a record and read back")
+
+
+def names_are_known(kit: Kit) -> None:
+    """No hook or class attribute is misspelt: it would be ignored."""
+    known = [name for name in dir(Method) if not name.startswith("_")]
+    for name in sorted(set(dir(kit.method)) - set(dir(Method))):
+        if match := difflib.get_close_matches(name, known, n=1, cutoff=0.85):
+            raise Broken(f"nothing uses {name}; did you mean {match[0]}?")
+
+
+def no_state_is_lost(kit: Kit) -> None:
+    """What `on_task_end` assigns is named in `state_names`, or assigned again at the next start."""
+    if kit.method.trains_jointly:
+        return  # no task follows
+    trainer = kit.rehearse(1)
+    started = _attributes(trainer.method)
+    trainer.method.end_task(1)
+    trainer.method.state()  # says what cannot be kept
+    ended = _attributes(trainer.method)
+    trainer.method.on_task_start(1)
+    changed = set(_changed(started, ended)) - set(_changed(ended, _attributes(trainer.method)))
+    if lost := changed - set(kit.method.state_names):
+        raise Broken(
+            f"on_task_end changes self.{min(lost)}, but each task has a new object: name it in "
+            "state_names (tensors), or set it in on_task_start"
+        )
+
+
+def _changed(before: Attributes, after: Attributes) -> list[str]:
+    return [name for name, now in after.items() if not _same(before.get(name, []), now)]
+
+
+def _attributes(method: Method[Any]) -> Attributes:
+    """What attributes hold, also those of the method's classes: a list there may grow."""
+    classes = [vars(cls) for cls in type(method).__mro__ if cls not in Method.__mro__]
+    tables = (*reversed(classes), vars(method))
+    inherited = vars(Method(method.configs[0], method.trainer))
+    return {
+        name: [(x, getattr(x, "_version", 0)) for x in tree_leaves(value)]
+        for table in tables
+        for name, value in table.items()
+        if name not in inherited
+    }
+
+
+def _same(one: Sequence[tuple[Any, int]], other: Sequence[tuple[Any, int]]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a[0] is b[0] and a[1] == b[1] for a, b in pairs)
 
 
 def hooks_keep_their_shapes(kit: Kit) -> None:
@@ -275,6 +329,8 @@ def memory_stays(kit: Kit) -> None:
 
 CHECKS: dict[str, Callable[[Kit], None]] = {
     "options survive their record": options_survive,
+    "hooks have known names": names_are_known,
+    "state reaches the next task": no_state_is_lost,
     "hooks return one value per run, no global random numbers": hooks_keep_their_shapes,
     "updates can be captured": updates_can_be_captured,
     "updates leave no memory behind": memory_stays,

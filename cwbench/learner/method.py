@@ -14,6 +14,7 @@ from cwbench.learner.hooks import no_global_randomness
 from cwbench.learner.replay import Batch
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import MethodConfig
+from cwbench.spec.errors import UserError
 from cwbench.spec.options import shared_options
 from cwbench.spec.schedule import Exploration
 
@@ -76,13 +77,21 @@ class Method(Generic[C]):
         """The attributes named in `state_names`, under flat names."""
         flat: dict[str, Tensor] = {}
         for name in self.state_names:
-            value = getattr(self, name)
-            flat |= (
-                {f"{name}:{k}": x for k, x in value.items()}
-                if isinstance(value, dict)
-                else {name: value}
+            value = getattr(self, name, None)
+            parts = (
+                {f":{k}": x for k, x in value.items()} if isinstance(value, dict) else {"": value}
             )
+            flat |= {f"{name}{part}": self._state_tensor(name, x) for part, x in parts.items()}
         return flat
+
+    def _state_tensor(self, name: str, value: Any) -> Tensor:
+        if isinstance(value, Tensor) and value.shape[:1] == (self.trainer.runs,):
+            return value
+        what = f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else repr(value)
+        raise UserError(
+            f"{type(self).__name__}.{name}, named in state_names, is {what:.80}",
+            f"it must be a tensor [R, ...] with R = {self.trainer.runs} runs, or a dict of them",
+        )
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         for name in self.state_names:

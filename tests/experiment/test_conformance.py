@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cwbench.experiment.conformance import CHECKS, Kit, require_same
+from cwbench.experiment.conformance import CHECKS, Kit, no_state_is_lost, require_same
 from cwbench.experiment.conformance import Broken as BrokenContract
 from cwbench.rollout.pool import Pool
 from cwbench.store.results import Store
@@ -55,6 +55,53 @@ WRONG = {
 """,
         "each update leaves 64 bytes allocated",
     ),
+    "misspells a hook": (
+        "hooks have known names",
+        """
+    def actor_penality(self, batch):
+        return per_run_sum(self.trainer.params["actor.0.weight"] ** 2)
+""",
+        "nothing uses actor_penality; did you mean actor_penalty?",
+    ),
+    "forgets its anchor": (
+        "state reaches the next task",
+        """
+    anchor = None
+    def on_task_end(self, position):
+        self.anchor = self.trainer.params["actor.0.weight"].detach().clone()
+""",
+        "on_task_end changes self.anchor",
+    ),
+    "collects in a list of the class": (
+        "state reaches the next task",
+        """
+    anchors = []
+    def on_task_end(self, position):
+        self.anchors.append(self.trainer.params["actor.0.weight"].detach().clone())
+""",
+        "on_task_end changes self.anchors",
+    ),
+    "changes a forgotten tensor in place": (
+        "state reaches the next task",
+        """
+    def __init__(self, config, trainer):
+        super().__init__(config, trainer)
+        self.total = torch.zeros(trainer.runs)
+    def on_task_end(self, position):
+        self.total += 1
+""",
+        "on_task_end changes self.total",
+    ),
+    "keeps a number": (
+        "state reaches the next task",
+        """
+    state_names = ("count",)
+    count = 0
+    def on_task_end(self, position):
+        self.count += 1
+""",
+        "Wrong.count, named in state_names, is 2; it must be a tensor [R, ...] with R = 2 runs",
+    ),
     "mixes runs": (
         "hooks return one value per run, no global random numbers",
         """
@@ -72,6 +119,17 @@ WRONG = {
         "wrong.py line 8, in actor_penalty: ZeroDivisionError",
     ),
 }
+
+
+def test_what_the_next_start_sets_again_is_not_lost(tmp_path: Path, toy_pool: Pool) -> None:
+    body = """
+    def on_task_start(self, position):
+        self.scratch = torch.zeros(self.trainer.runs)
+    def on_task_end(self, position):
+        self.scratch = self.scratch + 1
+"""
+    (tmp_path / "right.py").write_text(HEAD.replace("Wrong", "Right") + body)
+    no_state_is_lost(Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
 
 
 @pytest.mark.parametrize("mistake", WRONG)
