@@ -126,8 +126,9 @@ def verdict(scores: Scores, family: str) -> str:
     others = f"may be as good: {', '.join(near)}" if near else "no other may be as good"
     if isnan(got.low):
         interval, others = "", "one seed says nothing about how sure that is"
+    among = f" of the {len(known)} methods with all sequences" if len(known) < len(rows) else ""
     return (
-        f"{scores.title(family)}: {best.setting.title} has the highest average performance, "
+        f"{scores.title(family)}: {best.setting.title} has the highest average performance{among}, "
         f"{got.value:.2f}{interval}; {others}."
     )
 

@@ -40,6 +40,16 @@ def test_one_seed_tells_no_methods_apart(tmp_path: Path):
     assert verdict(scores, "cw3").endswith("; one seed says nothing about how sure that is.")
 
 
+def test_the_verdict_says_that_methods_lack_sequences(tmp_path: Path):
+    for methods, names in ((["ewc", "finetuning"], ["cw3-1", "cw3-2"]), (["recall"], ["cw3-1"])):
+        write_results(
+            tmp_path, sequence_names=names, settings=map(small, methods), seeds=[0], name=methods[0]
+        )
+    study = build.read(tmp_path)
+    said = verdict(Scores(study, study.protocols[0]), "cw3")
+    assert " has the highest average performance of the 2 methods with all sequences, " in said
+
+
 def test_aggregates_and_ranks_count_the_seeds_they_use(tmp_path: Path):
     """EWC has two of fine-tuning's three seeds: ranks are those of two."""
     for method, seeds in (("finetuning", [0, 1, 2]), ("ewc", [0, 1])):
