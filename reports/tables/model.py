@@ -36,11 +36,14 @@ class Cell:
     def why(self) -> str:
         return self.score.why if self.score else ""
 
+    def has_interval(self, interval: str) -> bool:
+        return self.score is not None and not np.isnan(self.score.estimate.ends(interval)[0])
+
     def ends(self, sign: int, interval: str) -> tuple[float, float]:
         """Worse and better end of an interval, times sign; the value without one."""
-        low, high = self.score.estimate.ends(interval) if self.score else (np.nan, np.nan)
-        if np.isnan(low):
+        if self.score is None or not self.has_interval(interval):
             return sign * self.value, sign * self.value
+        low, high = self.score.estimate.ends(interval)
         return min(sign * low, sign * high), max(sign * low, sign * high)
 
 
@@ -90,6 +93,7 @@ class Table:
 def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     """Bold what may be best: its interval reaches the best mean, or its mean is in the best's.
 
+    Nothing is bold if the best mean has no interval: after one seed any method may be the best.
     Each kind of interval gives its own marks, so a table's follow the interval it shows.
     No rule gives all of the paper's 228 marks; this one gives 222.
     """
@@ -99,6 +103,8 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     best = max(known, key=lambda cell: sign * cell.value)
 
     def may_be_best(cell: Cell, interval: str) -> bool:
+        if not best.has_interval(interval):
+            return False
         far, near = cell.ends(sign, interval)[1], best.ends(sign, interval)[0]
         gaps = far - sign * best.value, sign * cell.value - near
         return max(gaps) >= -1e-9  # equal means may differ in the last bit; False for NaN

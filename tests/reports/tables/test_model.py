@@ -4,6 +4,7 @@ import csv
 from importlib.resources import files
 
 import numpy as np
+import pytest
 
 from cwbench.reports.analysis.intervals import INTERVALS, Estimate
 from cwbench.reports.analysis.scores import Score, nothing
@@ -60,14 +61,19 @@ def test_one_value_alone_is_not_best():
     assert [bool(c.bold) for c in mark_bold(alone, 1)] == [False, False]
 
 
-def test_without_intervals_only_the_best_value_is_bold():
-    cells = [cell(0.9, np.nan, np.nan), cell(0.89, np.nan, np.nan)]
-    assert [bool(c.bold) for c in mark_bold(cells, 1)] == [True, False]
-    assert [bool(c.bold) for c in mark_bold(cells, -1)] == [False, True]
+@pytest.mark.parametrize("other", [(0.1, np.nan, np.nan), (0.8, 0.5, 1.0)])
+def test_nothing_is_bold_if_the_best_value_has_no_interval(other: tuple[float, float, float]):
+    cells = [cell(0.9, np.nan, np.nan), cell(*other)]
+    assert [bool(c.bold) for c in mark_bold(cells, 1)] == [False, False]
+
+
+def test_a_value_without_interval_is_bold_inside_that_of_the_best():
+    cells = [cell(0.9, 0.7, 1.0), cell(0.8, np.nan, np.nan), cell(0.5, np.nan, np.nan)]
+    assert [bool(c.bold) for c in mark_bold(cells, 1)] == [True, True, False]
 
 
 def test_equal_means_are_both_bold_whatever_their_rounding():
     means = [np.mean([0.1, 0.2, 0.3]), np.mean([0.3, 0.2, 0.1])]
     assert means[0] != means[1]
-    cells = mark_bold([Cell(Score(Estimate(float(mean)), 1)) for mean in means], 1)
-    assert all("bootstrap" in one.bold for one in cells)
+    cells = mark_bold([cell(float(mean), float(mean), float(mean)) for mean in means], 1)
+    assert all("percentile" in one.bold for one in cells)
