@@ -1,5 +1,6 @@
 """Tables of cw3.md, from cw3.csv, the runs in cw3.tar.gz and the reference bank."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -49,7 +50,7 @@ def compared(ours: pd.Series, other: pd.Series) -> str:
     return f"{ours.mean():.2f} | {other.mean():.2f} | {interval} | {p:.3f}"
 
 
-def cells(values: pd.Series) -> str:
+def cells(values: Iterable[float]) -> str:
     return " | ".join(f"{value:.2f}" for value in values)
 
 
@@ -63,8 +64,8 @@ def main() -> None:
         )
         print(f"| {row} | {' | '.join(pairs)} |")
     table = learned()
-    for (sequence, position, task), row in table.iterrows():
-        print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(row)} |")
+    for sequence, position, task, *rates in table.reset_index().itertuples(index=False):
+        print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(rates)} |")
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
     print(f"| fine-tuning, from scratch | {compared(later['finetuning'], later['scratch'])} |")
     print(f"| EWC, from scratch | {compared(later['ewc'], later['scratch'])} |")
