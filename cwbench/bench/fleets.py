@@ -31,7 +31,7 @@ from cwbench.planning.plan import (
 )
 from cwbench.rollout.pool import Pool
 from cwbench.spec.errors import UserError
-from cwbench.spec.segment import Setup, segments_of_run
+from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
 
@@ -57,6 +57,25 @@ class Bench:
         if self.groups:
             return partial(split_evenly, count=min(self.groups, self.runs))
         return groups_on_cuda if self.device.type == "cuda" else one_group
+
+    def check(self) -> None:
+        """UserError if it could not be measured."""
+        for setup, method in self.setups:
+            if method.experts:
+                hint = f"`cwbench bench update --method {setup.method}` measures its updates"
+                raise UserError(f"{setup.method} needs runs of {method.experts} first", hint)
+        fewest = self.fewest_steps()
+        if self.setups[0][0].schedule.steps_per_task < fewest:
+            given = self.setups[0][0].schedule.steps_per_task
+            raise UserError(f"--steps {given} is too short to measure", f"use {fewest} or more")
+
+    def fewest_steps(self) -> int:
+        """Two chunks of updates after all fleets have warmed up; one may be a chunk ahead."""
+        alone = len(self.setups) == 1 and len(self.grouping(self._first_segments())) == 1
+        return WARM_STEPS + self.setups[0][0].schedule.update_every * (2 if alone else 3)
+
+    def _first_segments(self) -> list[Segment]:
+        return [run.segments[0] for run in self.wanted()[: self.runs]]
 
     @property
     def methods(self) -> dict[str, type[Method[Any]]]:
@@ -137,7 +156,7 @@ def _require_measured(outcome: Outcome, timeline: Timeline) -> None:
     if outcome.failed:
         raise RuntimeError(next(iter(outcome.failed.values())))
     if outcome.interrupted:
-        raise UserError("stopped before all fleets were measured", "give it more time")
+        raise KeyboardInterrupt
     if not timeline.ended or not timeline.parts():
         raise UserError(
             "one fleet finished before the measurement began",

@@ -16,6 +16,7 @@ from cwbench.spec.text import counted
 SECONDS = Number(float, minimum=0.01, maximum=3600)
 LENGTH = Number(int, minimum=1, maximum=10)
 COUNT = Number(int, minimum=1, maximum=10_000)
+WORKERS = Number(int, minimum=1, maximum=1024)
 
 device_option = click.option(
     "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
@@ -212,8 +213,9 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @length_option
 @click.option(
     "--steps",
-    type=Number(int, minimum=650, maximum=10**6),
-    help="Steps per task.  [default: 800; with CUDA 600 + 4 x --eval-every]",
+    type=Number(int, minimum=1, maximum=10**6),
+    help="Steps per task; at least 700, with several methods or groups 750.  "
+    "[default: 800; with CUDA 600 + 4 x --eval-every]",
 )
 @click.option(
     "--eval-every",
@@ -224,7 +226,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 )
 @click.option("--eval-episodes", default=2, show_default=True, type=COUNT)
 @device_option
-@click.option("--workers", type=COUNT)
+@click.option("--workers", type=WORKERS)
 @click.option(
     "--groups",
     type=COUNT,
@@ -271,23 +273,40 @@ def bench_fleet(
     from cwbench.experiment.execution import Execution, pick_device, set_up_torch
     from cwbench.planning.machine import cores
 
+    _check_picture(timeline)
     set_up_torch(Execution(tf32=tf32))
-    torch_device = pick_device(device)
+    torch_device, names = pick_device(device), tuple(dict.fromkeys(names))
     steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     setups = list(_methods(names, FLEET_SCHEDULE | schedule | {"lag": lag}).values())
     imported = process_seconds()
+    fleets = [
+        Bench(setups, size, length, torch_device, workers or cores(), compiled, groups, diagnose)
+        for size in _numbers(runs)
+    ]
+    for fleet in fleets:
+        fleet.check()
     rows: list[dict[str, Any]] = []
-    for size in _numbers(runs):
-        fleet = Bench(
-            setups, size, length, torch_device, workers or cores(), compiled, groups, diagnose
-        )
+    for fleet in fleets:
         speed, spans = fleet_speed(fleet)
         rows.append({"methods": list(names), "lag": lag, **speed})
     rows[0]["start_up"] = {"imports": imported, **rows[0]["start_up"]}
     if timeline:
         draw(spans, timeline)
     _show_fleets(rows, as_json)
+
+
+def _check_picture(file: Path | None) -> None:
+    """Before minutes of training: whether a picture can be written there."""
+    from cwbench.experiment.results_folder import check_writable
+
+    if file is None:
+        return
+    if file.suffix != ".svg":
+        raise UserError(f"--timeline {file} is no SVG file", f"use {file.with_suffix('.svg')}")
+    if not file.parent.is_dir():
+        raise UserError(f"{file.parent}: no such folder", "create it, or choose another")
+    check_writable(file.parent)
 
 
 def _show_fleets(rows: list[dict[str, Any]], as_json: bool) -> None:
