@@ -108,17 +108,23 @@ def _tuned_args(args: list[str]) -> list[str]:
     for text in _peek(args, "--tuned"):
         with located(text):
             record = tuning.read(Path(text))
-        if others := {*_peek(args, "--method")} - {record["method"]}:
-            raise UserError(
-                f"--tuned {text} was tuned for {record['method']}, not for {min(others)}",
-                "leave --method out",
-            )
-        found += ["--method", record["method"]]
+        found += ["--method", _tuned_method(text, record["method"], _peek(args, "--method"))]
         for name, value in record["options"].items():
             flag = options.flag_name(name)
             switch = [f"--{flag}"] if value else [f"--no-{flag}"]
             found += switch if isinstance(value, bool) else [f"--{flag}", str(value)]
     return found
+
+
+def _tuned_method(file: str, name: str, given: Sequence[str]) -> str:
+    """The method of a --tuned file as --method names it: a class in a file has to be given."""
+    if others := [text for text in given if text.rpartition(":")[2] != name]:
+        raise UserError(f"--tuned {file} was tuned for {name}, not for {others[0]}")
+    if given:
+        return given[0]
+    with located(f"--tuned {file}", f"for a method of your own add --method FILE.py:{name}"):
+        load_method(name)
+    return name
 
 
 def _check_names(args: list[str]) -> None:

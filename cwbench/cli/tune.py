@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,10 +78,10 @@ def tune(
     if not train([tuning.experiment], training):
         ctx.exit(1)
     if training.finishes:
-        finish(tuning, training)
+        finish(tuning, training, method)
 
 
-def finish(tuning: Tuning, training: Training) -> None:
+def finish(tuning: Tuning, training: Training, method: str) -> None:
     """Choose, write the choice down and say what it rests on."""
     from cwbench.experiment.tuning import summary
     from cwbench.store.tuning import write
@@ -101,4 +102,6 @@ def finish(tuning: Tuning, training: Training) -> None:
     show(rows, *map(flag_name, tuning.swept), "mean area", "90 % interval", "runs")
     for line in summary(settings, record):
         click.echo(line)
-    click.echo(f"written to {file}; use it with: cwbench run --tuned {file} --seq SEQUENCE")
+    own = ["--method", method] if ".py:" in method else []  # others are found by name
+    use = shlex.join(["cwbench", "run", *own, "--tuned", str(file), "--seq", "SEQUENCE"])
+    click.echo(f"written to {file}; use it with: {use}")

@@ -141,6 +141,17 @@ def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:
     assert "not a file of `cwbench tune`" in str(made.exception)
 
 
+def test_a_method_of_ones_own_is_named_with_its_file(tmp_path: Path) -> None:
+    CliRunner().invoke(cli, ["new-method", "pull", "--folder", str(tmp_path)])
+    record = {"method": "Pull", "options": {"coef": 3.0}, "on": ["point3"], "settings": []}
+    file = store.write(tmp_path, record)
+    command = ["run", "--seq", "point3", "--tuned", str(file), "--dry-run", "--json"]
+    made = CliRunner().invoke(cli, command)
+    assert "for a method of your own add --method FILE.py:Pull" in str(made.exception)
+    made = CliRunner().invoke(cli, [*command, "--method", f"{tmp_path}/pull.py:Pull"])
+    assert made.exit_code == 0 and '"label": "Pull (coef=3.0)"' in made.output
+
+
 def test_a_refused_run_keeps_no_record_of_tuning(tmp_path: Path) -> None:
     record = {"method": "ewc", "options": {"coef": 1.0}, "on": ["cw3-1"], "settings": []}
     file, results = store.write(tmp_path, record), tmp_path / "results"
