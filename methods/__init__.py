@@ -7,12 +7,14 @@ import hashlib
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cwbench.spec.errors import UserError, unknown
@@ -189,13 +191,25 @@ def _from_file(path: Path, class_name: str) -> Entry:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UserError(f"method file {path}: {type(error).__name__}: {error}") from error
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
+        where = f"{path} line {lines[-1]}" if lines else path
+        raise UserError(f"method file {where}: {type(error).__name__}: {error}") from error
+    classes = _methods_of(module)
+    if class_name not in classes:
+        own = [name for name, found in classes.items() if found.__module__ == spec.name]
+        hint = f"it has {', '.join(own)}" if own else ""
+        raise UserError(
+            f"method file {path}: {class_name!r} is not a class derived from Method", hint
+        )
+    return _outside(classes[class_name], path)
+
+
+def _methods_of(module: ModuleType) -> "dict[str, type[Method[Any]]]":
     from cwbench.learner import Method
 
-    found = getattr(module, class_name, None)
-    if not (isinstance(found, type) and issubclass(found, Method)):
-        raise UserError(f"method file {path}: {class_name!r} is not a class derived from Method")
-    return _outside(found, path)
+    found = vars(module).items()
+    return {k: v for k, v in found if isinstance(v, type) and issubclass(v, Method)}
 
 
 def _outside(method: "type[Method[Any]]", path: Path | None = None) -> Entry:

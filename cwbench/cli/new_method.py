@@ -1,5 +1,8 @@
 """`cwbench new-method`: a method of your own to start from, and its test."""
 
+import shlex
+from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 
 import click
@@ -31,7 +34,7 @@ class CLASS(Method[CLASSConfig]):
     """Pulls the actor's shared layers towards where the previous task left them."""
 
     config_class = CLASSConfig
-    state_names = ("anchor",)  # attributes kept for the next task and in snapshots
+    state_names = ("anchor",)  # kept in snapshots and for the next task, which has a new object
 
     anchor: dict[str, Tensor] = {}  # empty during the first task
 
@@ -69,7 +72,7 @@ def test_contract() -> None:
 def new_method(name: str, folder: Path) -> None:
     """Write NAME.py, a small commented method that works, and test_NAME.py."""
     stem = name.replace("-", "_").lower()
-    if not stem.isidentifier():
+    if not stem.isidentifier() or iskeyword(stem):
         raise UserError(f"{name!r} is not a name for a method", "use letters, digits and hyphens")
     if not folder.is_dir():
         raise UserError(f"--folder {folder}: no such folder")
@@ -77,6 +80,10 @@ def new_method(name: str, folder: Path) -> None:
     for file in files:
         if file.exists():
             raise UserError(f"{file} exists", "choose another name or --folder")
+    if find_spec(stem):
+        raise UserError(
+            f"{stem} is a Python package, which {stem}.py would hide", "choose another name"
+        )
     parts = name.replace("-", "_").split("_")
     class_name = "".join(part[:1].upper() + part[1:] for part in parts)  # MyMethod stays
     words = {"FILE": stem, "CLASS": class_name, "NAME": name}
@@ -85,4 +92,4 @@ def new_method(name: str, folder: Path) -> None:
             text = text.replace(word, value)
         file.write_text(text, encoding="utf-8")
         click.echo(file)
-    click.echo(f"next: cwbench check {folder / stem}.py:{class_name}")
+    click.echo(f"next: {shlex.join(['cwbench', 'check', f'{folder / stem}.py:{class_name}'])}")
