@@ -1,18 +1,21 @@
-"""Requests to stop: Ctrl-C and the signals of schedulers."""
+"""Requests to stop: Ctrl-C, a closed terminal and the signals of schedulers."""
 
 import contextlib
+import errno
 import os
 import signal
 import sys
+import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 # How long a chunk may continue after a request to stop: one that is cut short falls back to the
 # last snapshot. Schedulers announce an end earlier than people would wait.
 GRACE_SECONDS = {
     signal.SIGINT: 3.0,
     signal.SIGTERM: 20.0,
+    signal.SIGHUP: 20.0,
     signal.SIGUSR1: 60.0,
     signal.SIGUSR2: 60.0,
 }
@@ -24,6 +27,18 @@ def answer() -> None:
     """Tell someone at a terminal that a Ctrl-C was noticed: a compilation may last a minute."""
     if sys.stderr.isatty():
         print("saving and stopping; Ctrl-C again stops at once, without saving", file=sys.stderr)
+
+
+def leave_closed_terminal(streams: Sequence[int] = (1, 2)) -> None:
+    """Write to nowhere if the terminal is gone: every line would be an error."""
+    for stream in streams:
+        try:
+            termios.tcgetattr(stream)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:  # not a file or a pipe
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream)
+                os.close(nowhere)
 
 
 class Interrupted(BaseException):
@@ -50,6 +65,8 @@ class StopRequest:
         return self.deadline is not None
 
     def _ask(self, number: int, _: object) -> None:
+        if number == signal.SIGHUP:
+            leave_closed_terminal()
         if self.deadline is None:
             self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
         elif number == signal.SIGINT:
@@ -81,7 +98,10 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._ask) for number in GRACE_SECONDS}
+        numbers = set(GRACE_SECONDS)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
+            numbers.remove(signal.SIGHUP)
+        before = {number: signal.signal(number, self._ask) for number in numbers}
         try:
             with self._forcing():
                 yield

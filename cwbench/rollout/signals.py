@@ -1,7 +1,8 @@
 """Signals that processes which work for another one leave to it.
 
-Ctrl-C reaches the whole process group, and a cluster's scheduler signals every process of a job;
-the parent decides when its processes end, after it has asked them for their state.
+Ctrl-C and the end of a terminal reach the whole process group, and a cluster's scheduler signals
+every process of a job; the parent decides when its processes end, after it has asked them for
+their state.
 """
 
 import signal
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @contextmanager

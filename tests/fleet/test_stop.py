@@ -122,6 +122,31 @@ def test_nothing_is_compiled_after_a_request_to_stop() -> None:
             request.begin_compilation()
 
 
+@pytest.mark.parametrize(("handler", "asked"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_asks_to_stop_unless_nohup_ignores_it(handler: Any, asked: bool) -> None:
+    before, request = signal.signal(signal.SIGHUP, handler), stop.StopRequest()
+    try:
+        with request.listening():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert bool(request) == asked
+        assert signal.getsignal(signal.SIGHUP) == handler
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_what_is_written_to_a_closed_terminal_is_no_error(tmp_path: Path) -> None:
+    ours, terminal = os.openpty()
+    os.close(ours)
+    with pytest.raises(OSError, match="Input/output"):
+        os.write(terminal, b"progress")
+    with open(tmp_path / "log", "wb", buffering=0) as log:
+        stop.leave_closed_terminal([terminal, log.fileno()])
+        for stream in (terminal, log.fileno()):
+            os.write(stream, b"progress")
+    os.close(terminal)
+    assert (tmp_path / "log").read_bytes() == b"progress"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
