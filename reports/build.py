@@ -3,10 +3,10 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +41,9 @@ NO_CAPTIONS: Mapping[str, str] = {}
 Tables = Sequence[tuple[str, Scores, Table]]
 
 
+KINDS = ("tables/*.tex", "tables/*.md", "tables/*.csv", "figures/*.pdf", "figures/*.png")
+
+
 @dataclass(frozen=True)
 class Made:
     """What a report run left behind, for the command line to print."""
@@ -50,6 +53,7 @@ class Made:
     figures: int
     problems: list[str]
     compared: bool  # with published numbers
+    leftover: list[str] = field(default_factory=list)  # files of an earlier report, not written now
 
 
 def report_folder(results: Path) -> Path:
@@ -287,4 +291,10 @@ def write_report(
             if job and not job.cancelled():
                 job.result()
     compared = any(table.section == "published" for _, _, table in tables)
-    return Made(index, len(tables), len(plan), study.problems, compared)
+    return Made(index, len(tables), len(plan), study.problems, compared, leftover(out, files))
+
+
+def leftover(out: Path, files: Collection[str]) -> list[str]:
+    """Tables and figures in a report folder other than these: of runs or settings gone since."""
+    found = [f"{file.parent.name}/{file.name}" for kind in KINDS for file in out.glob(kind)]
+    return sorted(set(found) - set(files))

@@ -167,6 +167,9 @@ def announce(made: build.Made, *, quiet: bool = False) -> None:
             f"{counted(made.tables, 'table')}, {counted(made.figures, 'figure')}, {problems}"
         )
     list_problems(made.problems)
+    if made.leftover:
+        old = f"{counted(len(made.leftover), 'file')} of an earlier report, such as"
+        click.echo(f"left as they were: {old} {made.leftover[0]}", err=True)
     if not quiet:
         click.echo(made.page)
 

@@ -26,7 +26,10 @@ def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     with build._drawers(1, study) as pool:
         assert pool is None
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "cw3-old.tex").touch()
     made = build.write_report(study, triplets, tmp_path)
+    assert made.leftover == ["tables/cw3-old.tex"]
     drawn = list((tmp_path / "figures").glob("*.pdf"))
     assert len(drawn) == made.figures > 5 and all(file.stat().st_size for file in drawn)
 
