@@ -17,8 +17,8 @@ WHOLE = {  # figures with a panel per family of sequences
     "profiles": "Performance profiles: share of runs above a threshold, with {level:g} % bootstrap "
     "bands.",
     "aggregates": "Aggregates of average performance with {level:g} % bootstrap intervals.",
-    "ranks": "Mean ranks with {level:g} % bootstrap intervals. A bar joins methods that are not "
-    "told apart.",
+    "ranks": "Mean ranks with {level:g} % bootstrap intervals. A bar joins methods that cannot "
+    "be distinguished.",
     "performance-transfer": "Average performance against forward transfer, with {level:g} % "
     "bootstrap intervals. Grey: published means, joined to ours.",
     "performance-memory": "Average performance against bytes of replay memory, of what the "

@@ -117,7 +117,7 @@ def _ranks(scores: Scores, family: str) -> str:
         return ""
     chart = _rows(found, "Mean rank (1 is best)", (1.0, float(len(found))))
     groups = "; ".join(", ".join(group) for group in joined)
-    note = f"Not told apart by their ranks: {groups}." if groups else "All ranks are told apart."
+    note = f"Ranks that cannot be distinguished: {groups}." if groups else "All ranks differ."
     return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
 
 

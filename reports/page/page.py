@@ -184,6 +184,9 @@ def _fold(name: str, table: Table) -> str:
     )
 
 
+NO_REFERENCE = "none; it is made by fine-tuning on single-TASK, for each task, with this protocol"
+
+
 def _about(scores: Scores) -> str:
     protocol, window = scores.protocol, scores.window
     env = ", ".join(f"{key} {value}" for key, value in protocol.env.items())
@@ -193,7 +196,7 @@ def _about(scores: Scores) -> str:
     ends = f"End values are {last} of {protocol.evaluations} evaluations."
     found = find_reference(scores.study, scores.protocol).curves.values()
     sources = sorted({curves.source for curves in found})
-    reference = f"Reference of transfer: {'; '.join(sources) or 'none found'}."
+    reference = f"Reference of transfer: {'; '.join(sources) or NO_REFERENCE}."
     return f'<p class="note">{escape(f"{text} {ends} {reference}")}</p>'
 
 

@@ -122,8 +122,10 @@ def verdict(scores: Scores, family: str) -> str:
     marked = zip(known, mark_bold(cells, 1), strict=True)
     near = [row.setting.title for row, cell in marked if "bootstrap" in cell.bold and row != best]
     got = best.estimate
-    interval = f" [{got.low:.2f}, {got.high:.2f}]"
-    others = f"may be as good: {', '.join(near)}" if near else "no other may be as good"
+    values, _ = seed_matrix(scores, best.setting.groups, "average_performance")
+    seeds = np.count_nonzero(~np.isnan(values).all(0))
+    interval = f" [{got.low:.2f}, {got.high:.2f}], n = {seeds} seeds"
+    others = f"by these intervals {', '.join(near) or 'no other'} may be as good"
     if isnan(got.low):
         interval, others = "", "one seed says nothing about how sure that is"
     among = f" of the {len(known)} methods with all sequences" if len(known) < len(rows) else ""

@@ -57,6 +57,8 @@ def test_aggregates_and_ranks_count_the_seeds_they_use(tmp_path: Path):
             tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=method
         )
     study = build.read(tmp_path)
+    said = verdict(Scores(study, study.protocols[0]), "cw3")
+    assert f"n = {3 if 'Fine-tuning has' in said else 2} seeds; by these intervals" in said
     [(_, _, table)] = build.tables_of(study, "cw3-aggregates")
     found = {
         title: [cell.score.seeds for cell in cells if cell.score]
