@@ -63,17 +63,32 @@ def retry(
     only = set(chosen) if wanted else None
     check_trust(_named_code(asked, segments, only), trust, partial(click.echo, err=True))
     runs, methods = _rebuild(asked, segments, only, own)
-    if not training.dry_run:
-        for key, state in chosen.items():
-            folder = store.root / "segments" / segments[key]["folder"]
-            _reset(folder, restart or state == "diverged")
     good = []
     for protocol in dict.fromkeys(run.protocol for run in runs):  # a new segment records it
         part = [run for run in runs if run.protocol == protocol]
-        # They are recorded already: a retry is no experiment of its own.
-        good.append(execute({"retry": part}, methods, training, record=False))
+        ids = {segment.id for run in part for segment in run.segments}
+        folders = {
+            store.root / "segments" / segments[key]["folder"]: restart or state == "diverged"
+            for key, state in chosen.items()
+            if key in ids
+        }
+        done = execute(
+            {"retry": part},
+            methods,
+            training,
+            record=False,  # they are recorded already: a retry is no experiment of its own
+            also_record=partial(_reset, folders),
+            command=_commands(asked, ids),  # for another retry nothing has failed
+        )
+        good.append(done)
     if not all(good):
         ctx.exit(1)
+
+
+def _commands(experiments: Sequence[Mapping[str, Any]], ids: Collection[str]) -> str:
+    """Of the experiments that hold certain segments."""
+    holding = [one for one in experiments if any(_holds(run, ids) for run in one["runs"])]
+    return "; ".join(dict.fromkeys(one["command"] for one in holding if one.get("command")))
 
 
 def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -166,11 +181,13 @@ def _rebuild_run(
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
 
 
-def _reset(path: Path, restart: bool) -> None:
+def _reset(folders: Mapping[Path, bool]) -> None:
+    """Let segments be trained again, those with True from the beginning."""
     from cwbench.fleet import snapshot
     from cwbench.store.results import SegmentFolder
 
-    folder = SegmentFolder(path)
-    if restart:
-        snapshot.discard(folder.snapshot)
-    folder.set_status("pending", **({"step": 0} if restart else {}))
+    for path, restart in folders.items():
+        folder = SegmentFolder(path)
+        if restart:
+            snapshot.discard(folder.snapshot)
+        folder.set_status("pending", **({"step": 0} if restart else {}))

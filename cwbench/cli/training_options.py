@@ -19,7 +19,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.launching import check_installed, check_launching
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.live_page import LivePage
-from cwbench.experiment.session import Session, open_session
+from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, resolve
 from cwbench.spec.text import duration
@@ -120,10 +120,12 @@ def execute(
     *,
     record: bool = True,
     also_record: Callable[[], object] = lambda: None,
+    command: str = "",
 ) -> bool:
-    """Plan, say so, train. False if something failed or was interrupted.
+    """Plan, say so, train. False if something failed; ends the command if it was interrupted.
 
-    `also_record` is called when nothing can be refused any more.
+    `also_record` is called when nothing can be refused any more. `command` continues what was
+    interrupted; if empty, this one does.
     """
     runs = [run for members in experiments.values() for run in members]
     session = open_session(
@@ -133,7 +135,7 @@ def execute(
         execution=training.execution,
         launching=training.launching,
         listener=training.terminal,
-        command=command_line(),
+        command=command or command_line(),
     )
     plan = session.plan(runs)
     if training.as_json:
@@ -151,8 +153,11 @@ def execute(
     if not plan.missing:
         session.listener.say(f"nothing to train: results are in {training.results}")
         return True
-    with _live_page(session, live=training.live):
-        return session.carry_out(plan, runs[0].protocol, needs)
+    try:
+        with _live_page(session, live=training.live):
+            return session.carry_out(plan, runs[0].protocol, needs)
+    except Paused:
+        raise click.exceptions.Exit(1) from None
 
 
 def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:

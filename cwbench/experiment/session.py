@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     from cwbench.rollout.pool import Pool
 
 
+class Paused(KeyboardInterrupt):
+    """Training was asked to stop; what it had done is saved."""
+
+    def __init__(self) -> None:
+        super().__init__("training is paused; the same call continues")
+
+
 @dataclass(frozen=True)
 class Session:
     """A results folder, the methods, and the means to train with them."""
@@ -190,10 +197,16 @@ class Session:
         )
 
     def carry_out(self, plan: Plan, protocol: str, estimate: Estimate | None = None) -> bool:
-        """Train, here or through the launcher, and say how it ended. False if not all is done."""
+        """Train, here or through the launcher, and say how it ended. False if not all is done.
+
+        Raises Paused after a request to stop.
+        """
         if self.launcher is not None:
             return self.launch(plan, self.launcher, protocol, estimate=estimate)
-        return self.train(plan, protocol, estimate=estimate).good
+        outcome = self.train(plan, protocol, estimate=estimate)
+        if outcome.interrupted:
+            raise Paused
+        return outcome.good
 
     def train(
         self,
@@ -281,7 +294,7 @@ class Session:
                 launcher.launch(tasks, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
-            return False
+            raise Paused from None
         seconds = time.monotonic() - start
         return not waits or tell_states(plan, self.store, self.listener, seconds)
 

@@ -1,5 +1,6 @@
 """`cwbench retry`: what failed, and what waits for it."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
+from cwbench.experiment.session import Session
+from cwbench.fleet.sharing import Outcome
 from cwbench.spec.segment import digest
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
@@ -63,8 +66,10 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
 ) -> None:
     asked: list[Any] = []
 
-    def execute(experiments: Any, *_: Any, **__: Any) -> int:
+    def execute(experiments: Any, _: Any, training: Any, **options: Any) -> int:
         asked.append(experiments["retry"])
+        if not training.dry_run:
+            options["also_record"]()
         return 1
 
     monkeypatch.setattr("cwbench.cli.retry.execute", execute)
@@ -81,6 +86,35 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
     main(["retry", str(tmp_path), "--diverged"])
     assert folder.state == "pending" and not folder.snapshot.exists()
     assert asked == [list(plan.runs)] * 2
+
+
+def test_ctrl_c_ends_a_retry_and_names_the_command_that_continues(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of two protocols, of which the second has not begun."""
+    store, plan, _ = toy_run(tmp_path, "finetuning", "l2", tasks=("reach-0-x",))
+    for file in (tmp_path / "experiments").iterdir():
+        record = json.loads(file.read_text())
+        record["command"] = f"cwbench run --method {record['name']}"
+        for run in record["runs"]:
+            run["protocol"] = record["name"]
+        file.write_text(json.dumps(record))
+    folders = [store.folder(segment) for segment in plan.segments]
+    for folder in folders:
+        folder.set_status("failed", message="out of memory")
+    commands: list[str] = []
+
+    def stopped(self: Session, *_: Any, **__: Any) -> Outcome:
+        commands.append(self.command)
+        return Outcome(interrupted=True)
+
+    monkeypatch.setattr(Session, "train", stopped)
+    with pytest.raises(SystemExit) as exit_code:
+        main(["retry", str(tmp_path), "--quiet", "--no-live"])
+    assert exit_code.value.code == 1
+    assert sorted(folder.state for folder in folders) == ["failed", "pending"]
+    assert [f"cwbench run --method {name}" for name in ("finetuning", "l2")].count(commands[0])
+    assert len(commands) == 1
 
 
 def test_retry_of_a_method_that_is_not_here(
