@@ -34,6 +34,7 @@ from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Session, open_session
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import brief
 from cwbench.spec.options import check_all
 from cwbench.spec.text import counted
 
@@ -178,7 +179,7 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
     for segment in plan.fleets.segments:
         status = store.folder(segment).status()
         if status["state"] in ("failed", "diverged", "damaged"):
-            failures.append(f"{segment.folder} {status['state']}: {status['message']}")
+            failures.append(f"{segment.folder} {status['state']}: {brief(status)}")
     if not failures:
         raise KeyboardInterrupt("training is paused; the same call continues")
     unfinished = counted(len(failures), "segment is", "segments are")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cwbench.spec.failure import brief
 from cwbench.spec.text import counted, duration
 
 if TYPE_CHECKING:
@@ -61,11 +62,14 @@ def tell_outcome(
     outcome: Outcome, listener: Listener, store: Store, command: str, seconds: float
 ) -> None:
     """What this process left of a plan, and how long it took."""
+    from cwbench.store.results import SegmentFolder
+
     warn, say = listener.warn, listener.say
     for folder, message in outcome.failed.items():
         warn(f"failed: {folder}: {message}")
     for folder in outcome.diverged:
-        warn(f"diverged: {folder}")
+        why = SegmentFolder(store.root / "segments" / folder).status()["message"]
+        warn(f"diverged: {folder}: {why}; try other options, such as a smaller --lr")
     if outcome.elsewhere:
         others = counted(outcome.elsewhere, "segment was", "segments were")
         say(f"{others} trained by other processes")
@@ -82,7 +86,7 @@ def tell_states(plan: Plan, store: Store, listener: Listener, seconds: float) ->
     states = {s.folder: store.folder(s).status() for fleet in plan.fleets for s in fleet}
     for folder, status in states.items():
         if status["state"] in ("failed", "diverged", "damaged"):
-            listener.warn(f"{status['state']}: {folder}: {status['message']}")
+            listener.warn(f"{status['state']}: {folder}: {brief(status)}")
     done = sum(status["state"] == "done" for status in states.values())
     if left := len(states) - done:
         unfinished = counted(left, "segment is", "segments are")

@@ -3,7 +3,7 @@
 import errno
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -45,6 +45,13 @@ def last_line(error: BaseException) -> str:
         advice = "once it can be written, the same command continues"
         return f"{error.filename}: {error.strerror}; {advice}"
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+
+
+def brief(status: Mapping[str, Any]) -> str:
+    """`KeyError: 'weights'` of a failed segment's status: a message alone may be one word."""
+    kind = (status.get("error") or {}).get("type", "")
+    message = str(status.get("message", ""))
+    return message if kind in ("", UserError.__name__) else f"{kind}: {message}"
 
 
 def located(record: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
+from cwbench.spec.failure import brief
 from cwbench.spec.text import counted
 from cwbench.store.runs import Runs
 
@@ -32,7 +33,7 @@ def broken_runs(study: Study) -> Iterator[str]:
         for run in group.runs:
             if run.state in ("failed", "diverged"):
                 states = [study.segments.get(key, {}).get("status", {}) for key in run.segments]
-                message = next((s.get("message") for s in states if s.get("message")), "")
+                message = next((brief(s) for s in states if s.get("message")), "")
                 why = f" ({message})" if message else ""
                 yield f"{name(group)}, seed {run.seed}: {run.state}{why}; it is in no mean"
 

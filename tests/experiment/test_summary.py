@@ -54,3 +54,11 @@ def test_an_interrupted_outcome_says_how_to_continue(tmp_path: Path) -> None:
     outcome = Outcome(trained=0, interrupted=True)
     tell_outcome(outcome, listener, Store(tmp_path), "cwbench run", 7.0)
     assert listener.lines[0] == "! stopped; to continue: cwbench run"
+
+
+def test_a_diverged_segment_says_when_and_what_to_try(tmp_path: Path) -> None:
+    store, segment, listener = Store(tmp_path), Segment(SETUP, 0, ("push",)), Lines()
+    store.folder(segment).create(segment, {})
+    store.folder(segment).set_status("diverged", message="weights are not finite at step 30")
+    tell_outcome(Outcome(trained=0, diverged=[segment.folder]), listener, store, "cwbench run", 7.0)
+    assert listener.lines[0].endswith("at step 30; try other options, such as a smaller --lr")

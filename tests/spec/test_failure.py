@@ -6,7 +6,7 @@ import pytest
 
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import blamed_on, describe, located
+from cwbench.spec.failure import blamed_on, brief, describe, located
 
 SOURCE = """
 from cwbench.learner import Method
@@ -63,3 +63,11 @@ def test_a_user_error_needs_no_line_of_code() -> None:
     with pytest.raises(UserError) as error:
         raise UserError("found 1", "write 2")
     assert located(describe(error.value)) == "found 1; write 2"
+
+
+def test_a_message_of_one_word_is_shown_with_its_type() -> None:
+    error = describe(KeyError("weights"))
+    assert brief({"message": error["message"], "error": error}) == "KeyError: 'weights'"
+    error = describe(UserError("too small", "use more"))
+    assert brief({"message": error["message"], "error": error}) == "too small; use more"
+    assert brief({"message": "weights are not finite"}) == "weights are not finite"
