@@ -16,6 +16,7 @@ from cwbench.experiment.policy import Policy, load_policy
 from cwbench.experiment.runs import Run, load_runs
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import is_installed
+from cwbench.store.files import replacing
 
 if TYPE_CHECKING:
     from cwbench.envs.suite import Frame
@@ -141,7 +142,8 @@ def write_strip(file: Path, film: Film) -> Path:
     from PIL import Image
 
     png = file.with_name(f"{file.name}.png")
-    Image.fromarray(strip(film)).quantize(128).save(png, optimize=True)
+    with replacing(png) as partial:
+        Image.fromarray(strip(film)).quantize(128).save(partial, format="PNG", optimize=True)
     return png
 
 
@@ -153,16 +155,32 @@ def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]
     images = [Image.fromarray(frame) for frame in frames[::GIF_STEP]]
     gif = file.with_name(f"{file.name}.gif")
     duration = 1000 * GIF_STEP // fps
-    images[0].save(gif, save_all=True, append_images=images[1:], duration=duration, loop=0)
+    with replacing(gif) as partial:
+        images[0].save(
+            partial,
+            format="GIF",
+            save_all=True,
+            append_images=images[1:],
+            duration=duration,
+            loop=0,
+        )
     if not is_installed("imageio_ffmpeg"):
         return [gif]
+    mp4 = file.with_name(f"{file.name}.mp4")
+    with replacing(mp4) as partial:
+        _encode(partial, frames, fps)
+    return [mp4, gif]
+
+
+def _encode(file: Path, frames: NDArray[np.uint8], fps: int) -> None:
+    """An mp4, whatever the file is called."""
     import imageio_ffmpeg
 
-    mp4 = file.with_name(f"{file.name}.mp4")
     size = (frames.shape[2], frames.shape[1])
-    stream = imageio_ffmpeg.write_frames(str(mp4), size, fps=fps, macro_block_size=8)
+    stream = imageio_ffmpeg.write_frames(
+        str(file), size, fps=fps, macro_block_size=8, output_params=["-f", "mp4"]
+    )
     stream.send(None)
     for frame in frames:
         stream.send(np.ascontiguousarray(frame))
     stream.close()
-    return [mp4, gif]

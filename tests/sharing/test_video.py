@@ -102,6 +102,23 @@ def test_an_mp4_has_every_frame(tmp_path: Path) -> None:
     assert ffmpeg.count_frames_and_secs(str(mp4))[0] == 12
 
 
+def test_an_interrupted_film_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = np.zeros((8, 16, 16, 3), np.uint8)
+    files = write(tmp_path / "film", frames)
+    before = {file: file.read_bytes() for file in files}
+
+    def interrupted(self: Image.Image, file: Path, **_: Any) -> None:
+        file.write_bytes(b"GIF8")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Image.Image, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "film", frames + 1)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 def test_a_folder_with_several_runs_needs_a_segment(shared_results: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has 2 runs .* such as .*segments/perfect-memory-2-"):
         find_run(shared_results)
