@@ -23,7 +23,7 @@ from cwbench.experiment.launching import check_launching, make_launcher, method_
 from cwbench.experiment.listener import Listener, Silent
 from cwbench.experiment.resources import Resources
 from cwbench.experiment.results_folder import open_store
-from cwbench.experiment.summary import describe, tell_outcome, tell_states
+from cwbench.experiment.summary import describe, disk_shortage, tell_outcome, tell_states
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
@@ -154,7 +154,8 @@ class Session:
         if processes := self.resources.parallelism.processes:
             each = " each" if processes > 1 else ""
             workers = f"{counted(processes, 'process', 'processes')} with {workers}{each}"
-        return describe(plan, needs, resumed, self.device.type, workers)
+        lines = describe(plan, needs, resumed, self.device.type, workers)
+        return lines + disk_shortage(self.store.root, needs.disk_bytes)
 
     # Training
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwbench.spec.failure import brief
@@ -42,6 +44,15 @@ def describe(
                 f"about {duration(needs.seconds)} from a short measurement on this machine"
             )
     return lines
+
+
+def disk_shortage(results: Path, needed: int) -> list[str]:
+    """A line that says so, if the disk of a results folder has less space than is needed."""
+    from cwbench.planning.machine import size
+
+    folder = next(p for p in [results, *results.resolve().parents] if p.exists())
+    free = shutil.disk_usage(folder).free
+    return [f"not enough disk space: {size(free)} free for {results}"] if free < needed else []
 
 
 def _resumed(plan: Plan, left: Mapping[str, int]) -> list[str]:

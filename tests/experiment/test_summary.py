@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cwbench.experiment.listener import Silent
-from cwbench.experiment.summary import tell_outcome, tell_states
+from cwbench.experiment.summary import disk_shortage, tell_outcome, tell_states
 from cwbench.fleet.sharing import Outcome
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import (
@@ -62,3 +62,10 @@ def test_a_diverged_segment_says_when_and_what_to_try(tmp_path: Path) -> None:
     store.folder(segment).set_status("diverged", message="weights are not finite at step 30")
     tell_outcome(Outcome(trained=0, diverged=[segment.folder]), listener, store, "cwbench run", 7.0)
     assert listener.lines[0].endswith("at step 30; try other options, such as a smaller --lr")
+
+
+def test_a_plan_that_does_not_fit_on_the_disk_says_so(tmp_path: Path) -> None:
+    results = tmp_path / "not yet" / "there"
+    assert disk_shortage(results, 0) == []
+    [line] = disk_shortage(results, 10**18)
+    assert line.startswith("not enough disk space: ") and line.endswith(f"free for {results}")
