@@ -213,7 +213,7 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 @length_option
 @click.option(
     "--steps",
-    type=Number(int, minimum=1, maximum=10**6),
+    type=Number(int, minimum=700, maximum=10**6),
     help="Steps per task; at least 700, with several methods or groups 750.  "
     "[default: 800; with CUDA 600 + 4 x --eval-every]",
 )

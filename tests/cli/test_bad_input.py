@@ -271,7 +271,7 @@ WORDS = [
     (["bench", "update", "--threads", "0"], "is not a list of numbers"),
     (["bench", "update", "--length", "11"], "11 is too large"),
     (["bench", "fleet", "--runs", "0"], "not a list of numbers"),
-    (["bench", "fleet", "--steps", "10"], "10 is too small"),
+    (["bench", "fleet", "--steps", "699"], "699 is too small; the smallest value is 700"),
     (["completion", "tcsh"], "'tcsh' is not one of"),
     ([*RUN, "--json"], "--json has no effect without --dry-run"),
     (["check", "finetunning"], "unknown method 'finetunning'; did you mean 'finetuning"),
