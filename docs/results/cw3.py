@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from scipy import stats
+from pairs import compared, from_scratch, rates
 
 import cwbench
 from cwbench.reports.tables.paper_numbers import published
 from cwbench.store.merge import opened
 
 FOLDER = Path(__file__).parent
-REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
 METHODS = {"finetuning": "Fine-tuning", "ewc": "EWC"}  # by their columns in cw3.csv
 METRICS = {"average_performance": "Average Performance", "forgetting": "Forgetting"}
 AFTER = 200_000  # steps of a task; the evaluations that follow are averaged, as in reports
@@ -35,19 +34,7 @@ def learned() -> pd.DataFrame:
     own = found[found["training_position"] == found["position"]]
     own = own[own["segment_step"] > AFTER]
     table = own.groupby(["sequence", "position", "task", "label"])["success_rate"].mean().unstack()
-    bank = pd.read_csv(REFERENCE)
-    bank = bank[bank["step"] > AFTER]
-    scratch = (bank["successes"] / bank["episodes"]).groupby(bank["task"]).mean()
-    return table[list(METHODS)].join(scratch.rename("scratch"), on="task")
-
-
-def compared(ours: pd.Series, other: pd.Series) -> str:
-    """Two means over sequences, their difference with its 90 % t interval, Wilcoxon's test."""
-    gap = (ours - other).to_numpy()
-    margin = stats.t.ppf(0.95, len(gap) - 1) * stats.sem(gap)
-    mean, p = gap.mean(), stats.wilcoxon(gap).pvalue
-    interval = f"{mean:+.2f} [{mean - margin:+.2f}, {mean + margin:+.2f}]"
-    return f"{ours.mean():.2f} | {other.mean():.2f} | {interval} | {p:.3f}"
+    return table[list(METHODS)].join(rates(from_scratch()).rename("scratch"), on="task")
 
 
 def cells(values: Iterable[float]) -> str:
@@ -64,8 +51,8 @@ def main() -> None:
         )
         print(f"| {row} | {' | '.join(pairs)} |")
     table = learned()
-    for sequence, position, task, *rates in table.reset_index().itertuples(index=False):
-        print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(rates)} |")
+    for sequence, position, task, *reached in table.reset_index().itertuples(index=False):
+        print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(reached)} |")
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
     print(f"| fine-tuning, from scratch | {compared(later['finetuning'], later['scratch'])} |")
     print(f"| EWC, from scratch | {compared(later['ewc'], later['scratch'])} |")

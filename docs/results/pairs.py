@@ -60,7 +60,7 @@ def rates(found: pd.DataFrame, end: int = ENDS[-1]) -> pd.Series:
 
 
 def compared(ours: pd.Series, other: pd.Series) -> str:
-    """Two means over tasks, their difference with its 90 % t interval, Wilcoxon's test."""
+    """Two means, their difference with its 90 % t interval, Wilcoxon's test."""
     gap = (ours - other).to_numpy()
     margin = stats.t.ppf(0.95, len(gap) - 1) * stats.sem(gap)
     mean, p = gap.mean(), stats.wilcoxon(gap).pvalue

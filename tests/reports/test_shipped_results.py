@@ -58,8 +58,13 @@ def test_the_page_shows_the_tables() -> None:
     ],
 )
 def test_a_page_shows_what_its_script_prints(
-    script: str, page: str, count: int, capsys: pytest.CaptureFixture[str]
+    script: str,
+    page: str,
+    count: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.syspath_prepend(RESULTS)  # as for `python docs/results/SCRIPT`
     runpy.run_path(str(RESULTS / script), run_name="__main__")
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == count
