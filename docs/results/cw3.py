@@ -11,7 +11,23 @@ from cwbench.reports.tables.paper_numbers import published
 from cwbench.store.merge import opened
 
 FOLDER = Path(__file__).parent
-METHODS = {"finetuning": "Fine-tuning", "ewc": "EWC"}  # by their columns in cw3.csv
+METHODS = {  # by their columns in cw3.csv
+    "finetuning": "Fine-tuning",
+    "ewc": "EWC",
+    "perfect_memory": "PM",
+    "recall": "RECALL",
+}
+NAMES = {
+    "finetuning": "fine-tuning",
+    "ewc": "EWC",
+    "perfect_memory": "Perfect Memory",
+    "recall": "RECALL",
+    "scratch": "from scratch",
+}
+AVERAGES = [("recall", "ewc"), ("recall", "perfect_memory"), ("recall", "finetuning")]
+AVERAGES += [("ewc", "perfect_memory"), ("perfect_memory", "finetuning"), ("ewc", "finetuning")]
+LATER = [(method, "scratch") for method in METHODS]
+LATER += [("recall", "perfect_memory"), ("recall", "finetuning"), ("ewc", "finetuning")]
 METRICS = {"average_performance": "Average Performance", "forgetting": "Forgetting"}
 AFTER = 200_000  # steps of a task; the evaluations that follow are averaged, as in reports
 
@@ -34,7 +50,8 @@ def learned() -> pd.DataFrame:
     own = found[found["training_position"] == found["position"]]
     own = own[own["segment_step"] > AFTER]
     table = own.groupby(["sequence", "position", "task", "label"])["success_rate"].mean().unstack()
-    return table[list(METHODS)].join(rates(from_scratch()).rename("scratch"), on="task")
+    table = table.rename(columns=lambda label: label.replace("-", "_"))[list(METHODS)]
+    return table.join(rates(from_scratch()).rename("scratch"), on="task")
 
 
 def cells(values: Iterable[float]) -> str:
@@ -53,10 +70,13 @@ def main() -> None:
     table = learned()
     for sequence, position, task, *reached in table.reset_index().itertuples(index=False):
         print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(reached)} |")
+    average = ours["Average Performance"].drop("mean").unstack()
+    for first, second in AVERAGES:
+        numbers = compared(average[METHODS[first]], average[METHODS[second]])
+        print(f"| {NAMES[first]}, {NAMES[second]} | {numbers} |")
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
-    print(f"| fine-tuning, from scratch | {compared(later['finetuning'], later['scratch'])} |")
-    print(f"| EWC, from scratch | {compared(later['ewc'], later['scratch'])} |")
-    print(f"| EWC, fine-tuning | {compared(later['ewc'], later['finetuning'])} |")
+    for first, second in LATER:
+        print(f"| {NAMES[first]}, {NAMES[second]} | {compared(later[first], later[second])} |")
 
 
 if __name__ == "__main__":

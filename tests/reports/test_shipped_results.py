@@ -51,7 +51,7 @@ def test_the_page_shows_the_tables() -> None:
     ("script", "page", "count"),
     [
         ("pairs.py", "pairs.md", 29),
-        ("cw3.py", "cw3.md", 36),
+        ("cw3.py", "cw3.md", 46),
         ("lag.py", "lag.md", 13),
         ("budget.py", "README.md", 12),
         ("point3.py", "point3.md", 34),
