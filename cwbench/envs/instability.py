@@ -20,9 +20,14 @@ def _pass_on(message: str) -> None:
         print(f"MuJoCo: {message}", file=sys.stderr, flush=True)
 
 
-def was_reset(data: Any) -> bool:
-    """Whether MuJoCo has reset this simulation since the episode began."""
+def resets(data: Any) -> list[Any]:
+    """What counts MuJoCo's resets of this simulation since the episode began; they stay current."""
     from mujoco import mjtWarning
 
     kinds = (mjtWarning.mjWARN_BADQPOS, mjtWarning.mjWARN_BADQVEL, mjtWarning.mjWARN_BADQACC)
-    return any(data.warning[kind].number for kind in kinds)
+    return [data.warning[kind] for kind in kinds]
+
+
+def was_reset(data: Any) -> bool:
+    """Whether MuJoCo has reset this simulation since the episode began."""
+    return any(counter.number for counter in resets(data))

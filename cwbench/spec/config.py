@@ -194,6 +194,11 @@ class MetaWorldConfig(EnvConfig):
         "any", "Step at which an episode must be solved: reports' choice, and training's count.",
         added=True,
     )  # fmt: skip
+    unstable: Literal["stock", "hold"] = option(
+        "stock", "After a simulation blows up: go on as Meta-World does, or repeat the observation "
+        "before it with reward 0 until the episode ends.",
+        added=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

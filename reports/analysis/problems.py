@@ -1,7 +1,7 @@
 """What is wrong with a results folder, by name. Nothing is repaired or silently left out."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -23,6 +23,7 @@ def find(study: Study, loaded: Runs) -> list[str]:
         *not_numbers(loaded),
         *wrong_tasks(loaded),
         *uneven_references(study),
+        *unstable_simulations(study),
         *orphans(study),
     ]
 
@@ -127,17 +128,38 @@ def uneven_references(study: Study) -> Iterator[str]:
     yield from found
 
 
+def unstable_simulations(study: Study) -> Iterator[str]:
+    """Simulations that blew up in training. Their rewards can be wrong by a factor of a million."""
+    found = {
+        str(record["folder"]): int(count)
+        for record in study.segments.values()
+        if (count := (record["status"].get("resources") or {}).get("unstable_episodes"))
+        and (record.get("env") or {}).get("unstable") != "hold"
+    }
+    if found:
+        episodes = counted(sum(found.values()), "training episode")
+        yield (
+            f"the simulation blew up in {episodes} of {_first(found)}; `--unstable hold` keeps "
+            "what follows out of training"
+        )
+
+
 def orphans(study: Study) -> Iterator[str]:
     """Segments on disk that no experiment asked for."""
     used = {key for group in study.groups for run in group.runs for key in run.segments}
     lost = [record["folder"] for key, record in study.segments.items() if key not in used]
     if lost:
-        shown = ", ".join(lost[:3]) + (", ..." if len(lost) > 3 else "")
-        yield f"{counted(len(lost), 'segment')} of no experiment, not used: {shown}"
+        yield f"{counted(len(lost), 'segment')} of no experiment, not used: {_first(lost)}"
 
 
 def name(group: Group) -> str:
     return f"{group.sequence}, {group.title}"
+
+
+def _first(names: Iterable[str]) -> str:
+    """Three of them; dots stand for the others."""
+    shown = list(names)
+    return ", ".join([*shown[:3], *["..."] * (len(shown) > 3)])
 
 
 def _folders(loaded: Runs) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbench.envs.instability import was_reset
+from cwbench.envs.instability import resets
 from cwbench.spec.config import MetaWorldConfig
 
 Vector = NDArray[Any]
@@ -15,6 +15,7 @@ SuccessTest = Callable[[Any, Vector], bool]  # of a simulation and the 39 number
 
 ACTION_DIM = 4
 # Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
+FASTEST_SQUARE = 1_000.0**2  # of all joints, in m/s and rad/s; a simulation beyond it blows up
 CW12 = np.array([0, 1, 2, 4, 5, 6, 11, 12, 13, 36, 37, 38])
 
 
@@ -38,7 +39,11 @@ class MetaWorldEnv:
         self._v1_test = v1_test
         self._steps = config.horizon  # no episode yet: `step` refuses
         self._rand_vec: Vector | None = None
-        self._last: tuple[Vector, bool] | None = None  # the 39 numbers and success of a step
+        self._shown: Vector = np.empty(0)  # the 39 numbers of the last observation
+        self._success: bool | None = None  # of the last step
+        self._blew_up = False  # in this episode
+        self._speeds, self._resets = sim.data.qvel, resets(sim.data)
+        self._holds = config.unstable == "hold"
         self._select = CW12 if config.obs == "cw12" else np.arange(39)
         self._hide_nail = config.obs == "cw12" and task == "hammer" and not config.hammer_nail
 
@@ -70,10 +75,11 @@ class MetaWorldEnv:
 
     def _begin(self, vector: Vector) -> Observation:
         self._steps = self.config.horizon  # a rejected vector leaves nothing to step in
-        obs = self.sim.begin(vector.copy())
+        self._shown = self.sim.begin(vector.copy())
         self._rand_vec = vector
         self._steps = 0
-        return self._layout(obs)
+        self._blew_up = False
+        return self._layout(self._shown)
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, bool]:
         """Observation [O], reward, success at this step; only the horizon ends an episode."""
@@ -83,24 +89,33 @@ class MetaWorldEnv:
         action = np.asarray(action, np.float32)
         if action.shape != (ACTION_DIM,):
             raise ValueError(f"an action has shape ({ACTION_DIM},), got {action.shape}")
-        obs, reward, success = self.sim.advance(action)
+        if not self._held:
+            obs, reward, success = self.sim.advance(action)
+            speeds = self._speeds
+            self._blew_up |= not speeds.dot(speeds) < FASTEST_SQUARE  # or not a number
+        if self._held:
+            obs, reward, success = self._shown, 0.0, False
         self._steps += 1
-        self._last = obs, success
+        self._shown, self._success = obs, success
         return self._layout(obs), reward, success, False, self._steps == self.config.horizon
 
     def success_tests(self) -> dict[str, bool]:
         """Whether the last step passes Meta-World 3's test, and V1's for the ten tasks."""
-        if self._last is None:
+        if self._success is None:
             raise RuntimeError(f"{self.task} has no step to test yet")
-        obs, success = self._last
         if self._v1_test is None:
-            return {"v3": success}
-        return {"v3": success, "v1": self._v1_test(self.sim, obs)}
+            return {"v3": self._success}
+        passed = not self._held and self._v1_test(self.sim, self._shown)
+        return {"v3": self._success, "v1": passed}
 
     @property
     def unstable(self) -> bool:
-        """Whether MuJoCo has reset the simulation in this episode."""
-        return was_reset(self.sim.data)
+        """Whether the simulation blew up in this episode, or MuJoCo has reset it."""
+        return self._blew_up or any(counter.number for counter in self._resets)
+
+    @property
+    def _held(self) -> bool:
+        return self._holds and self.unstable
 
     def _layout(self, obs: Vector) -> Observation:
         chosen: Observation = obs[self._select].astype(np.float32)
@@ -116,6 +131,8 @@ class MetaWorldEnv:
             "rand_vec": self._rand_vec.copy(),
             "steps": np.array(self._steps),
             "simulator": get_state(self.sim),
+            "shown": self._shown.copy(),
+            "blew_up": np.array(self.unstable),
             **remembered(self.sim),
         }
 
@@ -130,6 +147,8 @@ class MetaWorldEnv:
         mujoco.mj_forward(self.sim.model, self.sim.data)
         set_state(self.sim, state["simulator"])  # the update has moved the solver's warm start
         self._steps = int(state["steps"])
+        if "shown" in state:  # snapshots of earlier versions lack it
+            self._shown, self._blew_up = np.array(state["shown"]), bool(state["blew_up"])
 
 
 def get_state(sim: Any) -> Vector:

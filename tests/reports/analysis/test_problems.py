@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,6 +115,24 @@ def test_a_failed_run_is_named_with_its_message(folder: Path):
         "diverged", message="Q is inf"
     )
     only(build.read(folder).problems, "cw3-1, EWC, seed 1", "diverged (Q is inf)", "in no mean")
+
+
+@pytest.mark.parametrize("env", [MetaWorldConfig(), MetaWorldConfig(unstable="hold")])
+def test_a_simulation_that_blew_up_is_named_unless_it_was_held(tmp_path: Path, env: Any):
+    folder = tmp_path / "results"
+    chosen = small("ewc", env=env)
+    write_results(folder, sequence_names=[SEQUENCE], settings=[chosen], seeds=range(2))
+    for name, count in (("ewc-2-window-close-s1", 3), ("ewc-3-hammer-s0", 1)):
+        one = SegmentFolder(segment(folder, name))
+        status = one.intact_status()
+        one.set_status(
+            **status | {"resources": status["resources"] | {"unstable_episodes": count}}
+        )
+    problems = build.read(folder).problems
+    if env.unstable == "hold":
+        assert not problems
+    else:
+        only(problems, "blew up in 4 training episodes", "ewc-2-window-close-s1", "--unstable hold")
 
 
 def test_a_failed_run_enters_no_mean_even_with_all_its_evaluations(folder: Path):
