@@ -15,21 +15,30 @@ from cwbench.spec.text import counted
 @click.option("--weights", is_flag=True, help="Copy weights and replay, too.")
 @click.option("--experiment", "experiments", multiple=True, metavar="NAME",
               help="Only the runs of this experiment. May be given several times.")  # fmt: skip
+@click.pass_context
 def merge(
-    sources: tuple[Path, ...], into: Path, weights: bool, experiments: tuple[str, ...]
+    ctx: click.Context,
+    sources: tuple[Path, ...],
+    into: Path,
+    weights: bool,
+    experiments: tuple[str, ...],
 ) -> None:
     """Add the finished segments of results folders or archives to another one.
 
     Records stay as they are, so each segment still says where, when and with which version it was
     trained. Without --weights the target holds what reports read, in a few kilobytes per segment;
     sequences cannot be continued from it, unless weights are merged into it later. Segments of one
-    id with different evaluations are refused before anything is written.
+    id with different evaluations are refused before anything is written. Exits with code 1 where
+    something damaged was left out.
     """
     from cwbench.store.merge import merge as merge_folders
 
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     click.echo(f"{counted(merged.added, 'segment')} added to {into}, {merged.present} were there")
-    if merged.unfinished:
-        click.echo(f"{counted(len(merged.unfinished), 'unfinished segment')} left out")
+    for kind, folders in (("unfinished", merged.unfinished), ("damaged", merged.damaged)):
+        if folders:
+            click.echo(f"{counted(len(folders), f'{kind} segment')} left out")
     for problem in merged.problems:
         click.echo(f"problem: {problem}", err=True)
+    if merged.problems:
+        ctx.exit(1)

@@ -28,6 +28,7 @@ class Merged:
     added: int = 0
     present: int = 0  # segments that the target already had
     unfinished: list[str] = field(default_factory=list)  # left out
+    damaged: list[str] = field(default_factory=list)  # left out
     problems: list[str] = field(default_factory=list)
 
 
@@ -129,10 +130,12 @@ def _finished(root: Path, merged: Merged) -> list[Path]:
     """Folders of done and diverged segments; the others are noted."""
     found = []
     for record in read_segments(root, merged.problems):
-        if record["status"]["state"] in ("done", "diverged"):
+        state = record["status"]["state"]
+        if state in ("done", "diverged"):
             found.append(root / "segments" / record["folder"])
         else:
-            merged.unfinished.append(record["folder"])
+            others = merged.damaged if state == "damaged" else merged.unfinished
+            others.append(record["folder"])
     return found
 
 

@@ -13,6 +13,7 @@ from cwbench.sharing.hub import push
 from cwbench.spec.errors import UserError
 from cwbench.store import tuning
 from cwbench.store.claims import Claims
+from cwbench.store.files import checksum
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import merge
 from cwbench.store.results import SegmentFolder
@@ -82,6 +83,20 @@ def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
     merge([source], tmp_path / "all", weights=True)
     copy = tmp_path / "all" / "segments" / first.name / "end.safetensors"
     assert copy.read_bytes() == b"weights"
+
+
+def test_a_damaged_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    [first] = source.glob("segments/ewc-1-*")
+    file = first / "segment.json"
+    SegmentFolder(first).set_status("done", checksums={file.name: checksum(file)})
+    file.write_text(file.read_text().replace('"seed": 0', '"seed": 1'))
+    arguments = ["merge", str(source), "--into", str(tmp_path / "b")]
+    told = CliRunner().invoke(cli, arguments)
+    assert told.exit_code == 1
+    assert "2 segments added" in told.output and "1 damaged segment left out" in told.output
+    assert f"{first.name}/segment.json: its checksum differs" in told.output
+    assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
 
 
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:

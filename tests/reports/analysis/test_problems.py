@@ -125,9 +125,7 @@ def test_a_simulation_that_blew_up_is_named_unless_it_was_held(tmp_path: Path, e
     for name, count in (("ewc-2-window-close-s1", 3), ("ewc-3-hammer-s0", 1)):
         one = SegmentFolder(segment(folder, name))
         status = one.intact_status()
-        one.set_status(
-            **status | {"resources": status["resources"] | {"unstable_episodes": count}}
-        )
+        one.set_status(**status | {"resources": status["resources"] | {"unstable_episodes": count}})
     problems = build.read(folder).problems
     if env.unstable == "hold":
         assert not problems
