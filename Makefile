@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 install: $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/cwbench run --method finetuning --method recall --seq point3 --protocol demo --results demo --no-live
+	$(BIN)/cwbench run --method finetuning,recall --seq point3 --protocol demo --results demo --no-live
 	$(BIN)/cwbench run --method recall --seq pair-5-0 --protocol smoke --results demo/metaworld --no-live
 	$(BIN)/cwbench report demo demo/report
 	@echo "page: demo/report/index.html (fine-tuning forgets, RECALL does not)"

@@ -9,7 +9,7 @@ import click
 
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import Number
+from cwbench.cli.options import Number, methods_option
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 
@@ -102,7 +102,7 @@ def _numbers(text: str) -> list[int]:
 
 
 @bench.command("update", short_help="Updates, of plain SAC against Stable-Baselines3.")
-@click.option("--method", "names", help="Names joined by commas, or all.")
+@methods_option(help="A method, several joined by commas, or all.")
 @length_option
 @click.option("--runs", default="1,2,4,8", show_default=True, help="Fleet sizes.")
 @click.option("--seconds", default=5.0, show_default=True, type=SECONDS, help="Seconds per row.")
@@ -120,7 +120,7 @@ def _numbers(text: str) -> list[int]:
 @click.option("--batch-size", type=COUNT, help="[default: the method's]")
 @json_option
 def bench_update(
-    names: str | None,
+    names: tuple[str, ...],
     length: int,
     runs: str,
     seconds: float,
@@ -151,12 +151,12 @@ def bench_update(
     counts = _numbers(threads) if threads else sorted({1, cores()})
     budget: dict[str, Any] = {"compiled": compiled, "seconds": seconds, "rounds": rounds}
     rows = []
-    if torch_device.type == "cpu" and names is None and length == 1:
+    if torch_device.type == "cpu" and not names and length == 1:
         for count in counts:
             size = batch_size or SACConfig().batch_size
             rows += compare_updates(sizes, count, size, **budget)
     else:
-        named = BASES if names == "all" else (names or "finetuning").split(",")
+        named = BASES if names == ("all",) else names or ("finetuning",)
         methods = _methods(named, {"batch_size": batch_size} if batch_size else {})
         for count in counts if torch_device.type == "cpu" else (1,):
             rows += compare_methods(methods, sizes, count, torch_device, length=length, **budget)
@@ -200,10 +200,11 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
 
 
 @bench.command("fleet", short_help="Whole fleets: collection, updates, evaluation.")
-@click.option(
-    "--method", "names", default=("finetuning",), show_default=True, multiple=True,
-    help="A method; with several, a fleet of each trains side by side.",
-)  # fmt: skip
+@methods_option(
+    default=("finetuning",),
+    show_default=True,
+    help="A method; of several, joined by commas, a fleet of each trains side by side.",
+)
 @click.option(
     "--runs",
     default="8",
@@ -275,7 +276,7 @@ def bench_fleet(
 
     _check_picture(timeline)
     set_up_torch(Execution(tf32=tf32))
-    torch_device, names = pick_device(device), tuple(dict.fromkeys(names))
+    torch_device = pick_device(device)
     steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     setups = list(_methods(names, FLEET_SCHEDULE | schedule | {"lag": lag}).values())

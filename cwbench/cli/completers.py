@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+from click.shell_completion import CompletionItem
+
 from cwbench import sequences
 from cwbench.experiment import definition
 from cwbench.spec.config import PROTOCOLS
@@ -13,13 +15,15 @@ def _completer(known: Callable[[], Iterable[str]]) -> Completer:
     return lambda ctx, param, typed: [name for name in known() if name.startswith(typed)]
 
 
-def _methods() -> Iterable[str]:
+def complete_method(ctx: object, param: object, typed: str) -> list[CompletionItem]:
+    """Also after a comma; files where no name fits, since a method may be in one."""
     from cwbench.methods import known
 
-    return known()
+    before, comma, last = typed.rpartition(",")
+    names = [CompletionItem(before + comma + name) for name in known() if name.startswith(last)]
+    return names or [CompletionItem(typed, type="file")]
 
 
-complete_method = _completer(_methods)
 complete_sequence = _completer(sequences.names)
 complete_protocol = _completer(lambda: PROTOCOLS)
 complete_experiment = _completer(definition.names)

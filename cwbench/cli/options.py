@@ -1,15 +1,17 @@
 """Click options made from dataclass fields declared with `cwbench.spec.options.option`."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from cwbench.cli.completers import complete_protocol
+from cwbench.cli.completers import complete_method, complete_protocol
 from cwbench.spec import options
 from cwbench.spec.config import PROTOCOLS
 from cwbench.spec.errors import UserError, unknown
+
+Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -72,6 +74,19 @@ def seeds_and_protocol(command: Any) -> Any:
         "--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7."
     )
     return seeds(protocol(command))
+
+
+def names_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """Names that were given one by one or joined by commas, each once."""
+    return tuple(dict.fromkeys(name for text in texts for name in text.split(",")))
+
+
+def methods_option(**settings: Any) -> Callable[[Command], Command]:
+    """--method of commands that take several."""
+    return click.option(
+        "--method", "names", multiple=True, shell_complete=complete_method,
+        callback=lambda ctx, param, texts: names_in(texts), **settings,
+    )  # fmt: skip
 
 
 method_option = click.option(

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from cwbench import sequences
-from cwbench.cli.completers import complete_method, complete_sequence
+from cwbench.cli.completers import complete_sequence
 from cwbench.cli.experiment import train
-from cwbench.cli.options import GroupedCommand, seeds_and_protocol
+from cwbench.cli.options import GroupedCommand, methods_option, seeds_and_protocol
 from cwbench.cli.training_options import Training, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
@@ -25,10 +25,11 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
 
 @training_options
 @click.command(cls=GroupedCommand)
-@click.option(
-    "--method", "names", multiple=True, default=("perfect-memory", "recall"), show_default=True,
-    shell_complete=complete_method, help="A method; may be given several times.",
-)  # fmt: skip
+@methods_option(
+    default=("perfect-memory", "recall"),
+    show_default=True,
+    help="A method, or several joined by commas. May be repeated.",
+)
 @click.option(
     "--seq", "of", default="cw10", show_default=True, shell_complete=complete_sequence,
     help="Pairs of its tasks.",
@@ -54,11 +55,10 @@ def pairwise(
     base = sequences.get(of)
     ids, numbers = parse_tasks(tasks, len(base.distinct)), parse_seeds(seeds)
     parse_protocol(protocol)
-    methods = list(dict.fromkeys(names))
     pairs = Experiment(
-        name=f"pairs of {base.name}: {', '.join(methods)}",
+        name=f"pairs of {base.name}: {', '.join(names)}",
         description="",
-        members=tuple(Member(name) for name in methods),
+        members=tuple(Member(name) for name in names),
         sequences=tuple(sequences.pair(*both, base) for both in product(ids, ids)),
         seeds=tuple(numbers),
         protocol=protocol,

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench import sequences
-from cwbench.cli.completers import complete_method, complete_sequence
+from cwbench.cli.completers import complete_sequence
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import (
     GroupedCommand,
     Value,
     click_options,
     flags_of,
+    methods_option,
+    names_in,
     seeds_and_protocol,
     unknown_option,
 )
@@ -56,7 +58,7 @@ class MethodCommand(GroupedCommand):
     ) -> click.Context:
         command = copy(self)  # the next call may name another method
         args = [*_tuned_args(args), *args]
-        names = list(dict.fromkeys(_peek(args, "--method")))
+        names = names_in(_peek(args, "--method"))
         if names:
             protocol = _peek(args, "--protocol") or ["paper"]
             entries = [load_method(name)[1] for name in names]
@@ -105,10 +107,11 @@ def _tuned_args(args: list[str]) -> list[str]:
     from cwbench.store import tuning
 
     found: list[str] = []
+    given = names_in(_peek(args, "--method"))
     for text in _peek(args, "--tuned"):
         with located(text):
             record = tuning.read(Path(text))
-        found += ["--method", _tuned_method(text, record["method"], _peek(args, "--method"))]
+        found += ["--method", _tuned_method(text, record["method"], given)]
         for name, value in record["options"].items():
             flag = options.flag_name(name)
             switch = [f"--{flag}"] if value else [f"--no-{flag}"]
@@ -202,10 +205,10 @@ def _peek(args: list[str], flag: str) -> list[str]:
 
 @training_options
 @click.command(cls=MethodCommand)
-@click.option(
-    "--method", "names", required=True, multiple=True, shell_complete=complete_method,
-    help="A method, or path/to/file.py:ClassName. May be given several times.",
-)  # fmt: skip
+@methods_option(
+    required=True,
+    help="A method, path/to/file.py:ClassName, or several joined by commas. May be repeated.",
+)
 @click.option(
     "--seq", "sequence", required=True, multiple=True, shell_complete=complete_sequence,
     help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
@@ -239,7 +242,7 @@ def run(
     check_count(len(names) * len(wanted) * len(numbers))
     experiments: dict[str, list[Run]] = {}
     methods: dict[str, type[Method[Any]]] = {}
-    for name in dict.fromkeys(names):
+    for name in names:
         method, entry = load_method(name)
         methods[method] = entry.method
         chosen = with_unshared(alone, entry, protocol, given)

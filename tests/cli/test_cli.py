@@ -24,6 +24,7 @@ TYPOS = [
     ["run", "--method", "l2", "--seq", "cw3-1", "--widt", "64"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--lambda", "3"],
     ["run", "--method", "l2", "--method", "pm", "--seq", "cw3-1", "--coef", "3"],
+    ["run", "--method", "l2,pn", "--seq", "cw3-1"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--slurm-partition", "long"],
     ["experiment", "cw4"],
     ["experiment", "cw3", "--slurm-mem", "4G"],

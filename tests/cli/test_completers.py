@@ -10,6 +10,7 @@ from cwbench.cli import cli
     ("before", "typed", "names"),
     [
         ("run --method", "perf", {"perfect-memory"}),
+        ("run --method", "ewc,perf", {"ewc,perfect-memory"}),
         ("run --seq", "cw2", {"cw20"}),
         ("run --protocol", "com", {"compact", "componet"}),
         ("pairwise --method", "ew", {"ewc"}),
@@ -22,3 +23,9 @@ def test_names_are_completed(before: str, typed: str, names: set[str]) -> None:
     found = ShellComplete(cli, {}, "cwbench", "_CWBENCH_COMPLETE")
     items = found.get_completions(before.split(), typed)
     assert {item.value for item in items} == names
+
+
+def test_a_file_may_be_a_method() -> None:
+    found = ShellComplete(cli, {}, "cwbench", "_CWBENCH_COMPLETE")
+    [item] = found.get_completions(["run", "--method"], "mine.p")
+    assert (item.type, item.value) == ("file", "mine.p")
