@@ -44,8 +44,9 @@ class Heads:
     """How the rows of P batches [N, P * B, ...] are spread over the heads of `count` tasks.
 
     Heads named by blocks get slices. Where every head gets equally many, in order, all of them work
-    in one product, [N * T, P * b, ...]; so do they where rows of tasks are mixed: then every head
-    gets every row.
+    in one product, [N * T, P * b, ...]. Where the last one gets more, as when half of a batch is
+    the current task's, what is left of its rows is a second product. Where rows of tasks are mixed,
+    every head gets every row.
     """
 
     tasks: TaskIndex
@@ -55,8 +56,15 @@ class Heads:
     @property
     def even(self) -> bool:
         """Whether every head gets equally many rows, in order."""
-        tasks, alike = [task for task, _ in self.tasks.blocks], len(set(self._sizes)) == 1
-        return self.count > 1 and alike and tasks == list(range(self.count))
+        return 0 < self._each == self._sizes[-1]
+
+    @property
+    def _each(self) -> int:
+        """Each head's rows in the product of all heads; 0 where there is none."""
+        if self.count == 1 or [task for task, _ in self.tasks.blocks] != list(range(self.count)):
+            return 0
+        *others, last = self._sizes
+        return others[0] if len(set(others)) == 1 and last >= others[0] else 0
 
     @property
     def _sizes(self) -> list[int]:
@@ -65,7 +73,9 @@ class Heads:
     def assign(self, x: Tensor) -> list[tuple[int | None, Tensor]]:
         """Each head's task, or None for all at once, and its rows."""
         if self.tasks.blocks:
-            named = [None] if self.even else [task for task, _ in self.tasks.blocks]
+            named: list[int | None] = [task for task, _ in self.tasks.blocks]
+            if self._each:
+                named = [None] if self.even else [None, self.count - 1]
             return list(zip(named, self._slices(x), strict=True))
         return [(None, x.unsqueeze(1).expand(-1, self.count, -1, -1).flatten(0, 1))]
 
@@ -73,22 +83,25 @@ class Heads:
         if len(self.tasks.blocks) == 1:
             return [x]
         number, _, width = x.shape
-        if self.even:
-            each = x.view(number, self.passes, self.count, -1, width).transpose(1, 2)
-            return [each.flatten(2, 3).flatten(0, 1)]
         batches = x.view(number, self.passes, -1, width)
-        return [part.flatten(1, 2) for part in torch.split(batches, self._sizes, 2)]
+        if not self._each:
+            return [part.flatten(1, 2) for part in torch.split(batches, self._sizes, 2)]
+        common = self.count * self._each
+        each = batches[:, :, :common].view(number, self.passes, self.count, -1, width)
+        rest = [] if self.even else [batches[:, :, common:].flatten(1, 2)]
+        return [each.transpose(1, 2).flatten(2, 3).flatten(0, 1), *rest]
 
     def _whole(self, parts: Sequence[Tensor], number: int) -> Tensor:
         """The inverse of `_slices`, for N = `number`."""
         if len(self.tasks.blocks) == 1:
             return parts[0]
         width = parts[0].shape[-1]
-        if self.even:
+        batches = []
+        if self._each:
             each = parts[0].view(number, self.count, self.passes, -1, width)
-            return each.transpose(1, 2).flatten(1, 3)
-        batches = [part.view(number, self.passes, -1, width) for part in parts]
-        return torch.cat(batches, 2).flatten(1, 2)
+            batches, parts = [each.transpose(1, 2).flatten(2, 3)], parts[1:]
+        batches += [part.view(number, self.passes, -1, width) for part in parts]
+        return (torch.cat(batches, 2) if len(batches) > 1 else batches[0]).flatten(1, 2)
 
     def choose(self, outs: Sequence[Tensor], number: int) -> Tensor:
         """Each row's output from its own head: [N, P * B, K]."""
@@ -122,6 +135,11 @@ class Heads:
         blocks = self.tasks.blocks
         if not blocks or self.even or (self.count == 1 and len(heads) == 1):
             return heads[0]
+        if self._each:
+            every, rest = heads
+            for name, grad in every.items():
+                grad.view(-1, self.count, *grad.shape[1:])[:, -1].add_(rest[name])
+            return every
         if sorted(task for task, _ in blocks) == list(range(self.count)):
             order = sorted(range(self.count), key=lambda block: blocks[block][0])
             return {

@@ -38,6 +38,8 @@ def tasks_of(kind: str) -> TaskIndex:
         "blocks": ((2, 6), (0, 4), (1, 2)),
         "even blocks": ((0, 4), (1, 4), (2, 4)),
         "even, out of order": ((2, 4), (0, 4), (1, 4)),
+        "more of the last": ((0, 3), (1, 3), (2, 6)),
+        "less of the last": ((0, 5), (1, 5), (2, 2)),
         "a task twice": ((1, 5), (0, 3), (1, 4)),
         "mixed": (),
     }
@@ -81,7 +83,10 @@ def assert_same(found: Params, expected: Params, tolerance: float, floor: float 
 
 @pytest.mark.parametrize(
     "kind",
-    ["one block", "blocks", "even blocks", "even, out of order", "a task twice", "mixed"],
+    [
+        *("one block", "blocks", "even blocks", "even, out of order"),
+        *("more of the last", "less of the last", "a task twice", "mixed"),
+    ],
 )
 @pytest.mark.parametrize("heads", [(0, 0), (1, 2), (2, 1)])
 def test_gradients_are_those_of_the_losses(heads: tuple[int, int], kind: str) -> None:
@@ -247,7 +252,7 @@ def test_every_method_learns_the_same_with_autograd(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the compiler's own
-@pytest.mark.parametrize("kind", ["blocks", "even blocks", "mixed"])
+@pytest.mark.parametrize("kind", ["blocks", "even blocks", "more of the last", "mixed"])
 def test_compiled_equals_plain(kind: str) -> None:
     arguments = example(0, 1, kind)
     with torch.no_grad():

@@ -1,10 +1,11 @@
-"""Networks that share nothing do not touch each other."""
+"""How rows reach their heads, and that heads do not touch each other."""
 
 from typing import Any
 
+import pytest
 import torch
 
-from cwbench.learner.heads import TaskIndex
+from cwbench.learner.heads import Heads, TaskIndex
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.config import NetworkConfig
 
@@ -26,3 +27,25 @@ def test_unshared_networks_do_not_touch_each_other(make_trainer: Any) -> None:
     assert not torch.allclose(
         values[0], values[1]
     )  # the second task's network has weights of its own
+
+
+@pytest.mark.parametrize(
+    ("sizes", "products"),
+    [((4, 4), 1), ((2, 2, 4), 2), ((1, 1, 1, 1, 4), 2), ((3, 2, 4), 3), ((4, 4, 2), 3)],
+)
+def test_heads_share_products_and_every_row_has_its_own_head(
+    sizes: tuple[int, ...], products: int
+) -> None:
+    """A batch that is half of the current task's takes two, however many tasks there were."""
+    runs, passes, count = 3, 2, len(sizes)
+    blocks = [
+        TaskIndex.single(task, runs, rows, torch.device("cpu")) for task, rows in enumerate(sizes)
+    ]
+    heads = Heads(TaskIndex.join(blocks), count, passes)
+    x = torch.arange(runs * passes * sum(sizes)).view(runs, -1, 1)
+    assigned = heads.assign(x)
+    assert len(assigned) == products
+    every = torch.arange(count).repeat(runs)[:, None, None]  # each head adds its task / 10
+    marked = [part + (every if task is None else task) / 10 for task, part in assigned]
+    expected = x + heads.tasks.index.repeat(1, passes).unsqueeze(-1) / 10
+    assert torch.equal(heads.choose(marked, runs), expected)
