@@ -15,8 +15,8 @@ results=${CWBENCH_RESULTS:-results}
 began=$SECONDS
 # USR1 asks for a pause and leaves a minute for it; a process that ignores it is killed.
 timeout --signal=USR1 --kill-after=90 "${minutes}m" \
-  python3 -m cwbench experiment "${experiments[@]}" --results "$results" --no-live --yes --quiet "$@" || code=$?
+  python3 -m cwbench experiment "${experiments[@]}" --results "$results" --no-live --yes "$@" || code=$?
 python3 -m cwbench status "$results" | sed -n 1,20p
-python3 -m cwbench merge "$results" --into "$archive"
+python3 -m cwbench merge "$results" --into "$archive" || code=$?
 echo "$((SECONDS - began)) s, $(du -h "$archive" | cut -f1) in $archive"
 exit "${code:-0}"
