@@ -96,18 +96,6 @@ def test_dry_run_says_what_it_would_do_and_writes_nothing(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("given", [["l2,pm"], ["l2", "pm"], ["l2", "pm,l2"]])
-def test_methods_are_joined_by_commas_or_repeated(
-    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    methods = [word for text in given for word in ("--method", text)]
-    args = ["run", *methods, "--seq", "point3", "--dry-run", "--json"]
-    main([*args, "--results", str(tmp_path / "results")])
-    fleets = json.loads(capsys.readouterr().out)["fleets"]
-    assert {fleet["method"] for fleet in fleets} == {"l2", "perfect-memory"}
-    assert len(fleets) == 2 * 3  # of three tasks each
-
-
 def test_real_tasks_train_stop_and_continue_to_the_same_numbers(tmp_path: Path) -> None:
     """Meta-World in worker processes; Ctrl-C in the middle of the second task."""
     args = ["run", *TINY, "--seq", "push,window-close", "--steps-per-task", "700"]

@@ -19,8 +19,11 @@ def test_a_plan_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_a_plan_of_two_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["run", "--method", "finetuning", "--method", "l2", "--seq", "point3"]
+@pytest.mark.parametrize("given", [["finetuning,l2"], ["finetuning", "l2,finetuning"]])
+def test_a_plan_of_two_methods(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["run", *(word for text in given for word in ("--method", text)), "--seq", "point3"]
     args += ["--protocol", "demo", "--width", "8", "--threads", "1"]
     args += ["--results", str(tmp_path / "results")]
     main([*args, "--dry-run", "--json"])
