@@ -1,5 +1,6 @@
 """A peg that spins fast enough blows up in MuJoCo's integrator, and what is made of it."""
 
+import math
 from typing import Any
 
 import mujoco
@@ -8,8 +9,9 @@ import pytest
 
 from cwbench.envs import instability
 from cwbench.envs.metaworld import make
-from cwbench.envs.metaworld.env import MetaWorldEnv
+from cwbench.envs.metaworld.env import FASTEST_SQUARE, MetaWorldEnv
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.tasks import CW_TASKS
 
 STILL = np.zeros(4, np.float32)
 FREE = slice(9, 12)  # the peg's place in qpos, its velocity in qvel
@@ -44,6 +46,17 @@ def test_a_peg_that_spins_at_ten_turns_a_second_is_stable() -> None:
     assert not env.unstable and min(rewards) > -2
 
 
+@pytest.mark.parametrize("task", CW_TASKS)
+def test_violent_actions_are_far_from_the_limit(task: str) -> None:
+    env, rng = make(task, MetaWorldConfig()), np.random.default_rng(0)
+    env.reset(rng)
+    ended, fastest = False, 0.0
+    while not ended:
+        *_, ended = env.step(rng.choice([-1, 1], 4).astype(np.float32))
+        fastest = max(fastest, float(np.linalg.norm(env.sim.data.qvel)))
+    assert fastest < 0.1 * math.sqrt(FASTEST_SQUARE) and not env.unstable
+
+
 def test_faster_ones_leave_the_room_and_are_counted() -> None:
     """How far each gets is chaotic and differs between processors."""
     paid = []
@@ -76,10 +89,12 @@ def test_until_then_it_steps_like_stock() -> None:
 
 
 def test_a_held_episode_is_saved_as_that() -> None:
-    env = thrown(300, unstable="hold")
-    for _ in range(100):
-        obs, *_ = env.step(STILL)
-    assert env.unstable
+    """After a reset the simulation itself looks like any other."""
+    env = thrown(0, unstable="hold")
+    env.step(STILL)
+    env.sim.data.qvel[0] = 1e11
+    obs, *_ = env.step(STILL)
+    assert env.unstable and np.abs(env.sim.data.qvel).max() < 100
     other = make("peg-unplug-side", MetaWorldConfig(unstable="hold"))
     other.load(env.save())
     after, reward, *_ = other.step(STILL)
