@@ -13,6 +13,7 @@ from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
+from cwbench.planning.crowding import FEW_WORKERS, crowding
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.planning.sizes import bare_trainer, replay_bytes
@@ -61,6 +62,7 @@ class Costs:
         self.compiled = compiled and device.type == "cuda"
         self._bytes: dict[tuple[Any, ...], int] = {}
         self._times: dict[tuple[Any, ...], dict[int, Times]] = {}  # by fleet size
+        self._crowding: dict[tuple[Any, ...], float] = {}
 
     def method(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
         return self.methods[segment.setup.method], envs.dims(segment.setup.env)
@@ -167,6 +169,24 @@ class Costs:
         learned = min(1.0, first.steps / LEARNING_STEPS)
         contacts = learned * (envs.SUITES[env.suite].contact_cost - 1)
         return self.known(what, measure)[0] * (1 + contacts)
+
+    def crowding(self, first: Segment, workers: int) -> float:
+        """A step's time with all workers busy, over that of one alone; much alike for all tasks."""
+        setup = first.setup
+        if workers <= FEW_WORKERS:
+            return 1.0
+
+        def measure() -> list[float]:
+            method_class, dims = self.method(first)
+            policy = bare_trainer([first], dims, method_class).policy
+            layout = policy.layout(len(first.tasks))
+            return [crowding(first, layout, dims.width, workers)]
+
+        key = (setup.env, setup.network, workers)
+        if key not in self._crowding:
+            what = {"crowding": setup.env.record(), "network": astuple(setup.network)}
+            self._crowding[key] = self.known(what | {"workers": workers}, measure)[0]
+        return self._crowding[key]
 
     def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:
         if segment.joint or segment.position in self.POSITIONS:

@@ -9,6 +9,7 @@ import torch
 
 from cwbench import envs
 from cwbench.planning.costs import Costs, Times
+from cwbench.planning.crowding import slowdown
 from cwbench.planning.fleet_time import (
     FleetNeeds,
     Fleets,
@@ -130,9 +131,11 @@ def _fleet_needs(
     if measure:
         lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
-        shared = runs * fmean(costs_of_steps) * times.step / workers  # by all workers
+        crowding = costs.crowding(first, workers)
+        shared = runs * fmean(costs_of_steps) * times.step * crowding / workers  # by all workers
         # With a worker for each lane, all wait for the slowest.
-        collect_seconds = steps * max(max(costs_of_steps) * times.step, lanes * shared)
+        slowest = max(costs_of_steps) * times.step * slowdown(crowding, lanes * runs, workers)
+        collect_seconds = steps * max(slowest, lanes * shared)
         pool_seconds = shared * (lanes * steps + evals)
         if costs.device.type == "cpu":  # the trainer takes the cores that others could evaluate on
             collect_seconds += shared * evals

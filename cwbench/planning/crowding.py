@@ -1,0 +1,59 @@
+"""How much slower a worker steps while the others step, too.
+
+Cores that share caches, memory or a power limit slow each other down: on the 16 cores of a host
+with an NVIDIA H200, a worker's step takes 1.7 times as long while all others step.
+"""
+
+from collections.abc import Sequence
+from statistics import fmean, median
+
+import numpy as np
+
+from cwbench.rollout.collector import Collector
+from cwbench.rollout.episodes import LaneSpec
+from cwbench.rollout.pool import Pool
+from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.segment import Segment
+
+FEW_WORKERS = 4  # slow each other little; starting them takes seconds
+CHUNK, CHUNKS = 200, 5
+
+
+def crowding(segment: Segment, layout: ActorLayout, width: int, workers: int) -> float:
+    """A step's time with all workers busy, over that of one alone; rows have `width` numbers."""
+    with Pool(workers) as pool:
+        alone, together = (
+            _step_seconds(pool, segment, layout, width, range(runs)) for runs in (1, workers)
+        )
+    return max(1.0, together / alone)
+
+
+def slowdown(crowding: float, busy: float, workers: int) -> float:
+    """Of each of `busy` workers, in proportion to how many there are besides it."""
+    if workers == 1:
+        return 1.0
+    return 1 + (crowding - 1) * (min(max(busy, 1), workers) - 1) / (workers - 1)
+
+
+def _step_seconds(
+    pool: Pool, segment: Segment, layout: ActorLayout, width: int, runs: Sequence[int]
+) -> float:
+    """Of each worker, if these runs have one each. The first chunk loads the simulator."""
+    cycle = ((segment.position, segment.tasks[-1]),)
+    lanes = [LaneSpec(run, run, segment.position, 0, cycle, 0, ()) for run in runs]
+    collector = Collector(
+        pool, lanes, layout, segment.setup.env, runs=len(lanes), longest=CHUNK, width=width,
+        states={},
+    )  # fmt: skip
+    random = np.random.default_rng(0)
+    collector.weights.array[:] = 0.03 * random.standard_normal((len(lanes), layout.size))
+    seconds = []
+    try:
+        for _ in range(CHUNKS + 1):
+            pool.collect_spans.clear()
+            collector.request(CHUNK, 0)
+            collector.receive()
+            seconds.append(fmean(end - start for _, start, end in pool.collect_spans) / CHUNK)
+    finally:
+        collector.close()
+    return median(seconds[1:])
