@@ -26,7 +26,6 @@ from cwbench.reports.figures import figures  # noqa: E402
 from cwbench.store.merge import opened  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
-LEFT_OUT = {"cw3.tar.gz"}  # as long as most of its methods are missing
 FIGURES = ("cw3-average", "pairs-recall", "pairs-perfect-memory")
 SHOTS: dict[
     str, tuple[int, int, Literal["light", "dark"], str]
@@ -81,7 +80,6 @@ def table(folder: Path, name: str) -> None:
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
-    archives = [archive for archive in archives if archive.name not in LEFT_OUT]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder, results = Path(name), Path(name) / "shipped results"
         results.mkdir()

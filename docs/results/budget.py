@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parent
 BUDGETS = (50_000, 100_000, 150_000, 250_000)
 STUDIES = {
     "six methods on CW3-1": ("cw3-1", "label"),
+    "six methods on CW3-1 to CW3-8": ("cw3", "label"),
     "second tasks of RECALL's pairs": ("pairs-recall", "task"),
     "second tasks of Perfect Memory's pairs": ("pairs-perfect-memory", "task"),
 }

@@ -14,21 +14,31 @@ FOLDER = Path(__file__).parent
 METHODS = {  # by their columns in cw3.csv
     "finetuning": "Fine-tuning",
     "ewc": "EWC",
+    "packnet": "PackNet",
+    "clonex": "ClonEx",
     "perfect_memory": "PM",
     "recall": "RECALL",
 }
 NAMES = {
     "finetuning": "fine-tuning",
     "ewc": "EWC",
+    "packnet": "PackNet",
+    "clonex": "ClonEx",
     "perfect_memory": "Perfect Memory",
     "recall": "RECALL",
     "scratch": "from scratch",
 }
-AVERAGES = [("recall", "ewc"), ("recall", "perfect_memory"), ("recall", "finetuning")]
-AVERAGES += [("ewc", "perfect_memory"), ("perfect_memory", "finetuning"), ("ewc", "finetuning")]
+AVERAGES = [("clonex", other) for other in ("recall", "packnet", "ewc")]
+AVERAGES += [("recall", other) for other in ("packnet", "ewc", "perfect_memory", "finetuning")]
+AVERAGES += [("packnet", "ewc"), ("ewc", "finetuning"), ("perfect_memory", "finetuning")]
 LATER = [(method, "scratch") for method in METHODS]
-LATER += [("recall", "perfect_memory"), ("recall", "finetuning"), ("ewc", "finetuning")]
-METRICS = {"average_performance": "Average Performance", "forgetting": "Forgetting"}
+LATER += [("clonex", "recall"), ("recall", "perfect_memory"), ("ewc", "finetuning")]
+BUDGETS = range(50_000, 250_001, 50_000)  # steps of a task
+METRICS = {
+    "average_performance": "Average Performance",
+    "forgetting": "Forgetting",
+    "forward_transfer": "Forward Transfer",
+}
 AFTER = 200_000  # steps of a task; the evaluations that follow are averaged, as in reports
 
 
@@ -43,15 +53,27 @@ def printed() -> dict[tuple[str, str, str], float]:
     return {(c.metric, c.row, c.column): c.value for c in published() if c.table == "cw3"}
 
 
-def learned() -> pd.DataFrame:
-    """Success on every task at the end of its own training, and from scratch."""
+def in_training() -> pd.DataFrame:
+    """Evaluations of the task in training."""
     with opened(FOLDER / "cw3.tar.gz") as results:
         found = cwbench.load_runs(results).evaluations
-    own = found[found["training_position"] == found["position"]]
+    found["label"] = found["label"].str.replace("-", "_")
+    return found[found["training_position"] == found["position"]]
+
+
+def learned(own: pd.DataFrame) -> pd.DataFrame:
+    """Success on every task at the end of its own training, and from scratch."""
     own = own[own["segment_step"] > AFTER]
     table = own.groupby(["sequence", "position", "task", "label"])["success_rate"].mean().unstack()
-    table = table.rename(columns=lambda label: label.replace("-", "_"))[list(METHODS)]
-    return table.join(rates(from_scratch()).rename("scratch"), on="task")
+    return table[list(METHODS)].join(rates(from_scratch()).rename("scratch"), on="task")
+
+
+def on_the_way(own: pd.DataFrame) -> pd.DataFrame:
+    """Success on second and third tasks in each fifth of their training."""
+    later = own[own["position"] > 0]
+    fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
+    by_sequence = later.groupby([fifth, "sequence", "label"], observed=True)["success_rate"].mean()
+    return by_sequence.unstack().groupby("segment_step", observed=True).mean()[list(METHODS)]
 
 
 def cells(values: Iterable[float]) -> str:
@@ -60,14 +82,15 @@ def cells(values: Iterable[float]) -> str:
 
 def main() -> None:
     ours, paper = headline(), printed()
-    for row in [*map(str, range(1, 9)), "mean"]:
-        pairs = (
-            f"{paper[metric, row, method]:.2f} / {ours[block, row, column]:.2f}"
-            for metric, block in METRICS.items()
-            for method, column in METHODS.items()
-        )
-        print(f"| {row} | {' | '.join(pairs)} |")
-    table = learned()
+    for metric, block in METRICS.items():
+        for row in [*map(str, range(1, 9)), "mean"]:
+            pairs = (
+                f"{paper[metric, row, method]:.2f} / {ours[block, row, column]:z.2f}"
+                for method, column in METHODS.items()
+            )
+            print(f"| {row} | {' | '.join(pairs)} |")
+    own = in_training()
+    table = learned(own)
     for sequence, position, task, *reached in table.reset_index().itertuples(index=False):
         print(f"| {sequence.upper()} | {position + 1} | {task} | {cells(reached)} |")
     average = ours["Average Performance"].drop("mean").unstack()
@@ -77,6 +100,8 @@ def main() -> None:
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
     for first, second in LATER:
         print(f"| {NAMES[first]}, {NAMES[second]} | {compared(later[first], later[second])} |")
+    for steps, *reached in on_the_way(own).itertuples():
+        print(f"| {steps - BUDGETS.step:,} to {steps:,} | {cells(reached)} |")
 
 
 if __name__ == "__main__":

@@ -51,9 +51,9 @@ def test_the_page_shows_the_tables() -> None:
     ("script", "page", "count"),
     [
         ("pairs.py", "pairs.md", 29),
-        ("cw3.py", "cw3.md", 46),
+        ("cw3.py", "cw3.md", 75),
         ("lag.py", "lag.md", 13),
-        ("budget.py", "README.md", 12),
+        ("budget.py", "README.md", 16),
         ("point3.py", "point3.md", 34),
     ],
 )
