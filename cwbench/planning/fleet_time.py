@@ -74,8 +74,9 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
     """
     if parallel.side_by_side == 1:
         return sum(one.alone for one in needs)
+    beside = _beside_others(fleets, needs)
     ends: dict[str, float] = {}  # of each segment's chain
-    for fleet, one in zip(fleets, needs, strict=True):
+    for fleet, one in zip(fleets, beside, strict=True):
         parents = [parent.id for segment in fleet for parent in segment.parents]
         end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
         ends |= dict.fromkeys((segment.id for segment in fleet), end)
@@ -83,8 +84,30 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
         max(ends.values(), default=0.0),
         sum(one.device_seconds for one in needs),
         sum(one.pool_seconds for one in needs),
-        sum(one.alone for one in needs) / parallel.side_by_side,
+        sum(one.alone for one in beside) / parallel.side_by_side,
     )
+
+
+def _beside_others(fleets: Fleets, needs: Sequence[FleetNeeds]) -> list[FleetNeeds]:
+    """With updates that take longer while other fleets' updates use the device.
+
+    Fleets at the same position train at the same time, for as long as the shorter one takes.
+    """
+    positions = [fleet[0].position for fleet in fleets]
+    alone = [one.alone for one in needs]
+
+    def load(number: int) -> float:
+        """The share of a fleet's time for which others use the device."""
+        return sum(
+            other.update_seconds * other.occupancy / max(alone[number], alone[beside])
+            for beside, other in enumerate(needs)
+            if beside != number and positions[beside] == positions[number] and alone[beside]
+        )
+
+    return [
+        replace(one, update_seconds=one.update_seconds * (1 + load(number)))
+        for number, one in enumerate(needs)
+    ]
 
 
 def seconds_in_processes(

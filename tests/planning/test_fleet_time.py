@@ -41,20 +41,30 @@ def test_side_by_side_what_is_needed_most_decides() -> None:
 
     def seconds(side_by_side: int, *each: tuple[float, float, float]) -> float:
         found = [needs(*one) for one in each]
-        small = [dataclasses.replace(one, occupancy=0.1) for one in found]
+        small = [dataclasses.replace(one, occupancy=0.0) for one in found]
         return seconds_together(fleets, small, Parallelism(side_by_side))
 
     assert seconds(1, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 55  # one after another
     assert seconds(3, (10, 5, 1), (20, 5, 1), (10, 5, 1)) == 30  # the chain of two tasks
     assert seconds(3, (10, 5, 1), (50, 5, 1), (10, 5, 1)) == 55  # the long fleet
     assert seconds(3, (10, 5, 20), (10, 5, 20), (10, 5, 20)) == 60  # workers
-    found = [needs(10, 1, 1)] * 3
-    assert (
-        seconds_together(fleets, found, Parallelism(3)) == 30
-    )  # the device, full with one of them
-    small = [dataclasses.replace(one, occupancy=0.1) for one in found]
-    assert seconds_together(fleets, small, Parallelism(3)) == 22  # the chain
+    ends = [dataclasses.replace(needs(1, 1, 1), end_seconds=10)] * 3
+    assert seconds_together(fleets, ends, Parallelism(3)) == 33  # no other trains at an end
     assert seconds(2, (10, 5, 1), (40, 5, 1), (50, 5, 1)) == 70  # the chain again
+
+
+def test_updates_wait_for_those_of_fleets_at_the_same_position() -> None:
+    """The first two fleets; the third starts when the first has ended, and is alone."""
+    fleets = chain_and_another()
+    found = [needs(10, 10, 0), needs(20, 20, 0), needs(10, 10, 0)]
+
+    def seconds(occupancy: float) -> float:
+        small = [dataclasses.replace(one, occupancy=occupancy) for one in found]
+        return seconds_together(fleets, small, Parallelism(3))
+
+    assert seconds(0.0) == 40
+    # The second uses half of the device for 20 of 40 s, so the first fleet's 10 s become 12.5.
+    assert seconds(0.5) == 12.5 + 10 + 20
 
 
 def test_processes_take_fleets_in_turn_after_their_parents() -> None:
