@@ -93,7 +93,7 @@ class Table:
 def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     """Bold what may be best: its interval reaches the best mean, or its mean is in the best's.
 
-    Nothing is bold if the best mean has no interval: after one seed any method may be the best.
+    Nothing is bold if one of them has no interval: after one seed any method may be the best.
     Each kind of interval gives its own marks, so a table's follow the interval it shows.
     No rule gives all of the paper's 228 marks; this one gives 222.
     """
@@ -103,7 +103,7 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     best = max(known, key=lambda cell: sign * cell.value)
 
     def may_be_best(cell: Cell, interval: str) -> bool:
-        if not best.has_interval(interval):
+        if not all(one.has_interval(interval) for one in known):
             return False
         far, near = cell.ends(sign, interval)[1], best.ends(sign, interval)[0]
         gaps = far - sign * best.value, sign * cell.value - near

@@ -118,14 +118,18 @@ def verdict(scores: Scores, family: str) -> str:
         return ""
     best = max(known, key=lambda row: row.estimate.value)
     count = len(sequences_of(scores, family))
-    cells = [score_cell(scores, r.setting.groups, "average_performance", count) for r in known]
-    marked = zip(known, mark_bold(cells, 1), strict=True)
+    sure = [row for row in known if not isnan(row.estimate.low)]
+    cells = [score_cell(scores, r.setting.groups, "average_performance", count) for r in sure]
+    marked = zip(sure, mark_bold(cells, 1), strict=True)
     near = [row.setting.title for row, cell in marked if "bootstrap" in cell.bold and row != best]
+    unsure = [row.setting.title for row in known if row not in sure]
     got = best.estimate
     values, _ = seed_matrix(scores, best.setting.groups, "average_performance")
     seeds = np.count_nonzero(~np.isnan(values).all(0))
     interval = f" [{got.low:.2f}, {got.high:.2f}], n = {seeds} seeds"
     others = f"by these intervals {', '.join(near) or 'no other'} may be as good"
+    if unsure:
+        others += f", and one seed cannot tell of {', '.join(unsure)}"
     if isnan(got.low):
         interval, others = "", "one seed says nothing about how sure that is"
     among = f" of the {len(known)} methods with all sequences" if len(known) < len(rows) else ""

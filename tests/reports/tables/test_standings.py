@@ -40,6 +40,17 @@ def test_one_seed_tells_no_methods_apart(tmp_path: Path):
     assert verdict(scores, "cw3").endswith("; one seed says nothing about how sure that is.")
 
 
+def test_the_verdict_names_methods_with_one_seed(tmp_path: Path):
+    for method, seeds in (("recall", [0, 1, 2]), ("finetuning", [0, 1, 2]), ("ewc", [0])):
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=method
+        )
+    study = build.read(tmp_path)
+    said = verdict(Scores(study, study.protocols[0]), "cw3")
+    assert said.startswith("CW3: RECALL has the highest average performance, ")
+    assert said.endswith(" may be as good, and one seed cannot tell of EWC.")
+
+
 def test_the_verdict_says_that_methods_lack_sequences(tmp_path: Path):
     for methods, names in ((["ewc", "finetuning"], ["cw3-1", "cw3-2"]), (["recall"], ["cw3-1"])):
         write_results(
