@@ -113,11 +113,15 @@ def t_quantile(freedom: float, level: float = LEVEL) -> float:
     return float(special.stdtrit(freedom, (1 + level) / 2))
 
 
-def jackknife(statistic: Statistic, seeds: Sequence[int]) -> tuple[float, float]:
+def jackknife(
+    statistic: Statistic, seeds: Sequence[int], fewest: Sequence[int] | None = None
+) -> tuple[float, float]:
     """Standard error and Welch-Satterthwaite degrees of freedom.
 
-    For one mean this is the textbook s / sqrt(n) with n - 1 degrees of freedom.
+    For one mean this is the textbook s / sqrt(n) with n - 1 degrees of freedom. Where sequences
+    have different numbers of seeds, n is the `fewest` that any of them has in each group.
     """
+    fewest = fewest or seeds
     variances = []
     for group, count in enumerate(seeds):
         weights = [uniform(other).repeat(count, 0) for other in seeds]
@@ -126,8 +130,8 @@ def jackknife(statistic: Statistic, seeds: Sequence[int]) -> tuple[float, float]
         variances.append((count - 1) * float(np.mean((values - values.mean()) ** 2)))
     total = sum(variances)
     if not total > 0:  # equal seeds, or NaN because one seed holds all the data of a sequence
-        return float(np.sqrt(total)), float(min(seeds) - 1)
-    parts = sum(v**2 / (count - 1) for v, count in zip(variances, seeds, strict=True))
+        return float(np.sqrt(total)), float(min(fewest) - 1)
+    parts = sum(v**2 / (count - 1) for v, count in zip(variances, fewest, strict=True))
     return float(np.sqrt(total)), total**2 / parts
 
 
@@ -139,17 +143,20 @@ def estimate(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),
+    fewest: Sequence[int] | None = None,
 ) -> Estimate:
     """The statistic with its intervals; without intervals when a group has fewer than two seeds.
 
-    `seeds` counts the seeds of each group. `bounds` is the range of possible values: it cuts the
-    bootstrap and the t interval, which cannot cost coverage.
+    `seeds` counts the seeds of each group, `fewest` those of the sequence that has fewest of them.
+    `bounds` is the range of possible values: it cuts the bootstrap and the t interval, which cannot
+    cost coverage.
     """
     value = float(statistic(*map(uniform, seeds))[0])
-    if min(seeds) < 2 or np.isnan(value):
+    if min(fewest or seeds) < 2 or np.isnan(value):
         return Estimate(value)
     draws = statistic(*draw_weights(seeds, resamples, rng))
-    return with_intervals(value, draws, *jackknife(statistic, seeds), level=level, bounds=bounds)
+    error, freedom = jackknife(statistic, seeds, fewest)
+    return with_intervals(value, draws, error, freedom, level=level, bounds=bounds)
 
 
 def with_intervals(
@@ -209,7 +216,13 @@ def mean_estimate(
         return np.asarray(seed_means(scores, weights).mean(1))
 
     return estimate(
-        statistic, [scores.shape[1]], rng=rng, resamples=resamples, level=level, bounds=bounds
+        statistic,
+        [scores.shape[1]],
+        rng=rng,
+        resamples=resamples,
+        level=level,
+        bounds=bounds,
+        fewest=[int((~np.isnan(scores)).sum(1).min())],
     )
 
 

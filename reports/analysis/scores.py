@@ -159,7 +159,7 @@ class Scores:
             return nothing(reference.why(tasks))
         if not all(values_of(position, None) for position in positions):
             return nothing("no finished run")
-        statistic, groups, seeds = transfer_statistic(parts, reference, kind, self.window)
+        statistic, groups, fewest, seeds = transfer_statistic(parts, reference, kind, self.window)
         value = estimate(
             statistic,
             groups,
@@ -167,6 +167,7 @@ class Scores:
             resamples=self.resamples,
             level=self.level,
             bounds=names.METRICS[metric].bounds,
+            fewest=fewest,
         )
         if np.isnan(value.value):
             return nothing("not defined: the reference solves a task at every evaluation")

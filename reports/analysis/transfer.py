@@ -68,10 +68,12 @@ def matrix(rows: Sequence[Values], seeds: Sequence[int]) -> Array:
 
 def statistic(
     parts: Sequence[Sequence[Position]], reference: Reference, metric: Transfer, window: int
-) -> tuple[Statistic, list[int], int]:
-    """The metric as a function of weights, the seeds of each group of weights, and seeds per row.
+) -> tuple[Statistic, list[int], list[int], int]:
+    """The metric as a function of weights, and numbers of seeds.
 
-    Each part's positions are combined by the metric; the result is the mean over parts.
+    These are the seeds of each group of weights, the fewest that a position has of each, and the
+    fewest of the method's own. Each part's positions are combined by the metric; the result is the
+    mean over parts.
     """
     positions = [position for part in parts for position in part]
     last = window if metric.end_values else None
@@ -93,7 +95,15 @@ def statistic(
     if any(shared):
         every = sorted({*own_seeds, *(seed for row in theirs for seed in row)})
         rows, base = matrix(ours, every), matrix(theirs, every)
-        return lambda w: combined(seed_means(rows, w), seed_means(base, w)), [len(every)], count
+        # Positions that are shared gain exactly 0, however few seeds they have.
+        uncertain = [len(row) for row, same in zip(ours, shared, strict=True) if not same]
+        fewest = [min(uncertain, default=count)]
+
+        def paired(weights: Array) -> Array:
+            return combined(seed_means(rows, weights), seed_means(base, weights))
+
+        return paired, [len(every)], fewest, count
     rows, base = matrix(ours, own_seeds), np.array([list(row.values()) for row in theirs])
     seeds = [len(own_seeds), base.shape[1]]
-    return lambda w, v: combined(seed_means(rows, w), seed_means(base, v)), seeds, count
+    fewest = [count, base.shape[1]]
+    return lambda w, v: combined(seed_means(rows, w), seed_means(base, v)), seeds, fewest, count

@@ -81,6 +81,19 @@ def test_a_missing_seed_is_left_out_not_counted_as_zero():
     assert (got.low, got.high) == pytest.approx((0.7, 0.7))
 
 
+def test_a_seed_that_most_sequences_lack_adds_no_certainty():
+    """Two seeds on seven sequences, three on another: about as wide as with two seeds on all."""
+    scores = np.full((8, 3), np.nan)
+    scores[:, 0], scores[:, 1], scores[0, 2] = 0.55, 0.51, 0.53
+    got = intervals.mean_estimate(scores, rng=rng())
+    two = intervals.mean_estimate(scores[:, :2], rng=rng())
+    assert got.freedom == two.freedom == 1
+    assert got.t_high - got.t_low > 0.95 * (two.t_high - two.t_low)
+    assert got.high - got.low > 0.95 * (two.high - two.low)
+    scores[1, 1] = np.nan  # one sequence with one seed
+    assert np.isnan(intervals.mean_estimate(scores, rng=rng()).low)
+
+
 def test_quantiles_fall_in_the_middle_between_two_draws():
     """As in the published code, and unlike numpy's default, which would give 0.05 and 0.95."""
     assert intervals.percentile_interval(np.array([0.0, 1.0])) == (0.5, 0.5)
