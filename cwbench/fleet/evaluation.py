@@ -42,6 +42,7 @@ class Evaluator:
         self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
         self._missing = 0
         self.failure = ""  # of a worker, with these episodes
+        self._error: Exception | None = None  # of whoever received results
         self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
     def start(self, step: int, evaluated: Evaluated | None = None) -> list[bool]:
@@ -97,9 +98,11 @@ class Evaluator:
 
     @property
     def idle(self) -> bool:
-        """Whether all results have arrived. WorkerError if some never will."""
+        """Whether all results have arrived and are recorded. Raises what prevented it."""
         if self.failure:
             raise WorkerError(self.failure)
+        if self._error is not None:
+            raise self._error
         return not self._missing
 
     def wait(self) -> None:
@@ -132,8 +135,12 @@ class Evaluator:
         self.pool.evaluate(episodes, partial(self._arrived, done), self)
 
     def _arrived(self, done: Callable[[EvalResult], None], result: EvalResult) -> None:
+        """Called from any wait for workers, also of another fleet, which an error must not end."""
         self._missing -= 1
-        done(result)
+        try:
+            done(result)
+        except Exception as error:
+            self._error = self._error or error
 
     def close(self) -> None:
         """Cancel what is in progress, and release the memory shared with workers."""
