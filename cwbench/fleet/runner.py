@@ -193,6 +193,7 @@ class SideBySide:
         ours, later = self.sharing.sort(segments)
         now, apart = self._at_one_step(ours)
         self.sharing.release(apart)
+        self.untried.update(segment.id for segment in apart)
         index = self.waiting.index(segments)
         self.waiting[index : index + 1] = [rest for rest in (apart, later) if rest]
         if now:

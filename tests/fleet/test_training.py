@@ -1,8 +1,10 @@
 """Fleets side by side in one process: the same numbers, and each its own fate."""
 
+import errno
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +13,14 @@ import pytest
 import torch
 
 from cwbench.experiment import toy
+from cwbench.experiment.session import Session
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
 from cwbench.planning.plan import Plan
 from cwbench.store import checkpoint
-from cwbench.store.results import Store
+from cwbench.store.results import SegmentFolder, Store
 from cwbench.store.runs import load_runs
 
 METHODS = ("finetuning", "ewc", "l2")
@@ -112,6 +115,43 @@ def test_an_error_in_an_environment_ends_its_own_fleet_only(
     _, _, outcome = toy_run(tmp_path, *both, tasks=("reach-0-1", "reach-2-x"), side_by_side=2)
     assert outcome.trained == 1  # EWC's first task, while fine-tuning's second fails
     assert len(outcome.failed) == 2
+
+
+def test_an_error_in_recording_an_evaluation_ends_its_own_fleet_only(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Results arrive while the process waits for the workers of any fleet."""
+    append = SegmentFolder.append
+
+    def full(self: SegmentFolder, name: str, columns: Any, rows: Any) -> None:
+        if name == "evals.csv" and self.path.name.startswith("ewc"):
+            raise OSError(errno.EIO, "Input/output error", str(self.path / name))
+        append(self, name, columns, rows)
+
+    monkeypatch.setattr(SegmentFolder, "append", full)
+    _, _, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS[:1], side_by_side=3)
+    assert outcome.trained == 2
+    assert [folder.split("-")[0] for folder in outcome.failed] == ["ewc"]
+
+
+def test_segments_at_another_step_come_before_their_children(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planned as one fleet, since their snapshots are newer than the plan; children are alone."""
+    for seed, chunks in ((0, 3), (1, 5)):
+        toy_run(tmp_path, seeds=(seed,), tasks=TASKS, stop_after=chunks)
+    made = Session.plan
+
+    def plan(self: Session, *wanted: Any) -> Plan:
+        monkeypatch.setattr(Session, "_snapshot_step", lambda self, segment: 0)
+        found = made(self, *wanted)
+        first, *later = found.fleets
+        return replace(found, fleets=(first, *((one,) for fleet in later for one in fleet)))
+
+    monkeypatch.setattr(Session, "plan", plan)
+    _, planned, outcome = toy_run(tmp_path, seeds=(0, 1), tasks=TASKS, side_by_side=2)
+    assert [len(fleet) for fleet in planned.fleets] == [2, 1, 1]
+    assert outcome.trained == 4 and not outcome.skipped
 
 
 def test_retraining_is_told_while_it_lasts(
