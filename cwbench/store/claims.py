@@ -27,6 +27,7 @@ BEAT_SECONDS = 20.0
 STALE_SECONDS = 180.0  # several beats, for busy file systems
 EMPTY_SECONDS = 5.0  # a claim without content is being written, or its writer was killed
 OLD_SECONDS = 86_400.0  # no two clocks differ by this much
+ENDED = ("Z", "X")  # states of a process that has ended and is still listed
 
 Sign = tuple[str, int]  # a claim's token and its file's time: whether it has changed
 
@@ -204,9 +205,13 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks: process ids are reused."""
+    """When a process started, in the kernel's ticks: process ids are reused. Empty if it has ended.
+
+    A process that has ended keeps its id until its parent has asked for its exit code.
+    """
     with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in ENDED else numbers[18]
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -125,6 +126,23 @@ def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> No
     assert killed.returncode == 7 and (tmp_path / "claim.json").exists()
     with Claims() as other:
         assert other.take(folder)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's accounts")
+def test_a_dead_process_that_nobody_asked_for_holds_nothing(tmp_path: Path) -> None:
+    """Its parent has not waited for it, as in a container without an init process."""
+    folder = SegmentFolder(tmp_path)
+    code = "import sys; from pathlib import Path; from cwbench.store.claims import Claims; "
+    code += "from cwbench.store.results import SegmentFolder; "
+    code += "print(Claims().take(SegmentFolder(Path(sys.argv[1]))), flush=True); input()"
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], **pipes) as child:
+        assert child.stdout and child.stdout.readline() == "True\n"
+        with Claims() as other:
+            assert not other.take(folder)
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # leaves it unasked
+            assert other.take(folder)
 
 
 def test_a_living_owner_gives_signs_of_life(tmp_path: Path, monkeypatch: Any) -> None:
