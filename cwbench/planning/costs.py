@@ -13,7 +13,7 @@ from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.crowding import FEW_WORKERS, crowding
+from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.planning.sizes import bare_trainer, replay_bytes
@@ -21,6 +21,7 @@ from cwbench.planning.time_cache import TimeCache, code_state
 from cwbench.planning.timing import seconds_per_call
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
+from cwbench.rollout.pool import WorkerError
 from cwbench.spec.options import rehearsal_scale, rehearsed
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
@@ -170,22 +171,25 @@ class Costs:
         contacts = learned * (envs.SUITES[env.suite].contact_cost - 1)
         return self.known(what, measure)[0] * (1 + contacts)
 
-    def crowding(self, first: Segment, workers: int) -> float:
+    def crowding(self, first: Segment, workers: int, step_seconds: float) -> float:
         """A step's time with all workers busy, over that of one alone; much alike for all tasks."""
         setup = first.setup
-        if workers <= FEW_WORKERS:
+        if workers <= FEW_WORKERS or step_seconds > SLOW:
             return 1.0
 
         def measure() -> list[float]:
             method_class, dims = self.method(first)
             policy = bare_trainer([first], dims, method_class).policy
             layout = policy.layout(len(first.tasks))
-            return [crowding(first, layout, dims.width, workers)]
+            return [crowding(first, layout, dims.width, workers, step_seconds)]
 
         key = (setup.env, setup.network, workers)
         if key not in self._crowding:
             what = {"crowding": setup.env.record(), "network": astuple(setup.network)}
-            self._crowding[key] = self.known(what | {"workers": workers}, measure)[0]
+            try:
+                self._crowding[key] = self.known(what | {"workers": workers}, measure)[0]
+            except (WorkerError, OSError):  # training meets it, too, and says which task it is
+                self._crowding[key] = 1.0
         return self._crowding[key]
 
     def _line(self, segment: Segment, value: Callable[[Segment], float]) -> float:

@@ -16,14 +16,21 @@ from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.segment import Segment
 
 FEW_WORKERS = 4  # slow each other little; starting them takes seconds
-CHUNK, CHUNKS = 200, 5
+SLOW = 0.1  # seconds of a step; measuring would take long
+CHUNKS, CHUNK_SECONDS, LONGEST_CHUNK = 5, 0.1, 200
 
 
-def crowding(segment: Segment, layout: ActorLayout, width: int, workers: int) -> float:
-    """A step's time with all workers busy, over that of one alone; rows have `width` numbers."""
+def crowding(
+    segment: Segment, layout: ActorLayout, width: int, workers: int, step_seconds: float
+) -> float:
+    """A step's time with all workers busy, over that of one alone; rows have `width` numbers.
+
+    One alone takes about `step_seconds`.
+    """
+    chunk = max(1, min(LONGEST_CHUNK, round(CHUNK_SECONDS / step_seconds)))
     with Pool(workers) as pool:
         alone, together = (
-            _step_seconds(pool, segment, layout, width, range(runs)) for runs in (1, workers)
+            _step_seconds(pool, segment, layout, width, range(runs), chunk) for runs in (1, workers)
         )
     return max(1.0, together / alone)
 
@@ -36,13 +43,18 @@ def slowdown(crowding: float, busy: float, workers: int) -> float:
 
 
 def _step_seconds(
-    pool: Pool, segment: Segment, layout: ActorLayout, width: int, runs: Sequence[int]
+    pool: Pool,
+    segment: Segment,
+    layout: ActorLayout,
+    width: int,
+    runs: Sequence[int],
+    chunk: int,
 ) -> float:
     """Of each worker, if these runs have one each. The first chunk loads the simulator."""
     cycle = ((segment.position, segment.tasks[-1]),)
     lanes = [LaneSpec(run, run, segment.position, 0, cycle, 0, ()) for run in runs]
     collector = Collector(
-        pool, lanes, layout, segment.setup.env, runs=len(lanes), longest=CHUNK, width=width,
+        pool, lanes, layout, segment.setup.env, runs=len(lanes), longest=chunk, width=width,
         states={},
     )  # fmt: skip
     random = np.random.default_rng(0)
@@ -51,9 +63,9 @@ def _step_seconds(
     try:
         for _ in range(CHUNKS + 1):
             pool.collect_spans.clear()
-            collector.request(CHUNK, 0)
+            collector.request(chunk, 0)
             collector.receive()
-            seconds.append(fmean(end - start for _, start, end in pool.collect_spans) / CHUNK)
+            seconds.append(fmean(end - start for _, start, end in pool.collect_spans) / chunk)
     finally:
         collector.close()
     return median(seconds[1:])

@@ -131,7 +131,7 @@ def _fleet_needs(
     if measure:
         lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
-        crowding = costs.crowding(first, workers)
+        crowding = costs.crowding(first, workers, times.step)
         shared = runs * fmean(costs_of_steps) * times.step * crowding / workers  # by all workers
         # With a worker for each lane, all wait for the slowest.
         slowest = max(costs_of_steps) * times.step * slowdown(crowding, lanes * runs, workers)

@@ -74,7 +74,7 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
     """
     if parallel.side_by_side == 1:
         return sum(one.alone for one in needs)
-    beside = _beside_others(fleets, needs)
+    beside = _beside_others(fleets, needs, parallel.side_by_side)
     ends: dict[str, float] = {}  # of each segment's chain
     for fleet, one in zip(fleets, beside, strict=True):
         parents = [parent.id for segment in fleet for parent in segment.parents]
@@ -88,21 +88,25 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
     )
 
 
-def _beside_others(fleets: Fleets, needs: Sequence[FleetNeeds]) -> list[FleetNeeds]:
+def _beside_others(
+    fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int
+) -> list[FleetNeeds]:
     """With updates that take longer while other fleets' updates use the device.
 
-    Fleets at the same position train at the same time, for as long as the shorter one takes.
+    Fleets at the same position train at the same time, for as long as the shorter one takes, if
+    that many train side by side.
     """
     positions = [fleet[0].position for fleet in fleets]
     alone = [one.alone for one in needs]
 
     def load(number: int) -> float:
         """The share of a fleet's time for which others use the device."""
-        return sum(
+        loads = [
             other.update_seconds * other.occupancy / max(alone[number], alone[beside])
             for beside, other in enumerate(needs)
             if beside != number and positions[beside] == positions[number] and alone[beside]
-        )
+        ]
+        return sum(loads) * min(1.0, (side_by_side - 1) / max(1, len(loads)))
 
     return [
         replace(one, update_seconds=one.update_seconds * (1 + load(number)))

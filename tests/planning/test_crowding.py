@@ -10,10 +10,11 @@ from planned_fleet import fleet_of
 from cwbench import envs
 from cwbench.planning import costs, estimate
 from cwbench.planning.costs import Costs, Times
-from cwbench.planning.crowding import slowdown
+from cwbench.planning.crowding import SLOW, slowdown
 from cwbench.planning.fleet_time import FleetNeeds, Parallelism
 from cwbench.planning.plan import Plan
 from cwbench.planning.time_cache import TimeCache
+from cwbench.rollout.pool import WorkerError
 from cwbench.spec.config import PointMassConfig
 
 
@@ -29,7 +30,7 @@ def test_a_step_takes_longer_where_all_workers_are_busy(monkeypatch: pytest.Monk
     setup = replace(fleet[0].setup, schedule=schedule)
     runs = [replace(fleet[0], setup=setup, tasks=("push",), seed=seed) for seed in range(16)]
     monkeypatch.setattr(Costs, "times", lambda costs, fleet: Times(0.0, 0.001, 0.0, 0.0))
-    monkeypatch.setattr(Costs, "crowding", lambda costs, first, workers: 1.7)
+    monkeypatch.setattr(Costs, "crowding", lambda costs, first, workers, step: 1.7)
     monkeypatch.setattr(envs, "step_cost", lambda task, env: 1.0)
 
     def needs(count: int) -> FleetNeeds:
@@ -45,6 +46,27 @@ def test_a_step_takes_longer_where_all_workers_are_busy(monkeypatch: pytest.Monk
     assert training == pytest.approx(1.7 / 8)
 
 
+@pytest.mark.parametrize("error", [WorkerError("a fault of this task"), OSError("no processes")])
+def test_a_measurement_that_fails_stops_nothing_and_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    fleet, kind = fleet_of("finetuning")
+    cpu = torch.device("cpu")
+
+    def fail(*_: object) -> float:
+        raise error
+
+    def crowding(step_seconds: float) -> float:
+        cache = TimeCache(tmp_path / "times.json", cpu)
+        return Costs({"finetuning": kind}, cpu, cache=cache).crowding(fleet[0], 8, step_seconds)
+
+    monkeypatch.setattr(costs, "crowding", fail)
+    assert crowding(0.001) == 1
+    monkeypatch.setattr(costs, "crowding", lambda *_: 1.5)
+    assert crowding(2 * SLOW) == 1  # would take long
+    assert crowding(0.001) == 1.5
+
+
 def test_crowding_is_measured_once_and_only_of_many_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,7 +77,7 @@ def test_crowding_is_measured_once_and_only_of_many_workers(
 
     def crowding(workers: int) -> float:
         cache = TimeCache(tmp_path / "times.json", cpu)
-        return Costs({"finetuning": kind}, cpu, cache=cache).crowding(first, workers)
+        return Costs({"finetuning": kind}, cpu, cache=cache).crowding(first, workers, 0.0001)
 
     monkeypatch.setattr(costs, "FEW_WORKERS", 2)
     assert crowding(2) == 1

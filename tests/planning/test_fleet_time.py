@@ -67,6 +67,15 @@ def test_updates_wait_for_those_of_fleets_at_the_same_position() -> None:
     assert seconds(0.5) == 12.5 + 10 + 20
 
 
+def test_fleets_that_wait_for_their_turn_slow_no_others_down() -> None:
+    """Sixteen fleets that fill the device half of their time: two at a time wait for one other."""
+    first = fleet_of("finetuning")[0][0]
+    fleets = [[dataclasses.replace(first, seed=seed)] for seed in range(16)]
+    found = [needs(100, 100, 0)] * 16
+    seconds = [seconds_together(fleets, found, Parallelism(n)) for n in (1, 2, 16)]
+    assert seconds == [3200, 2000, 1600]
+
+
 def test_processes_take_fleets_in_turn_after_their_parents() -> None:
     """Of 15, 30 and 20 seconds; the third starts from the first."""
     fleets = chain_and_another()
