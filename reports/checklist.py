@@ -25,7 +25,8 @@ def checklist(study: Study) -> str:
             "Every table names its protocol, seeds, commits and a hash of its numbers; "
             "`cwbench verify TABLE --results RESULTS` computes it again.",
         ],
-        "Left out": study.problems or ["Nothing: every run has ended and every file was read."],
+        "Missing, or to be looked at": study.problems
+        or ["Nothing: every run has ended and every file was read."],
     }
     lines = ["# Checklist", "", "Filled in from the records of the runs."]
     for title, items in parts.items():

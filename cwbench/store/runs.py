@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.records import listing
 from cwbench.store.results import DIAGNOSTICS_COLUMNS, read_experiments, read_segments
@@ -95,7 +96,12 @@ def together(loaded: Sequence[Runs]) -> Runs:
     """
     frames: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
     known: set[str] = set()
+    problems = [problem for part in loaded for problem in part.problems]
     for part in loaded:
+        again = known & set(part.runs["run"])
+        if differing := _differing(again, part.evals, frames["evals"]):
+            which = f"{counted(differing, 'run is', 'runs are')} in several folders"
+            problems.append(f"{which}, with different evaluations; those of the first are used")
         for name, parts in frames.items():
             frame = getattr(part, name)
             parts.append(frame[~frame["run"].isin(known)])
@@ -104,8 +110,18 @@ def together(loaded: Sequence[Runs]) -> Runs:
     return Runs(
         **{name: _joined(parts) for name, parts in frames.items()},
         segments=segments if segments.empty else segments.drop_duplicates("id", ignore_index=True),
-        problems=[problem for part in loaded for problem in part.problems],
+        problems=problems,
     )
+
+
+def _differing(runs: set[str], found: pd.DataFrame, earlier: Sequence[pd.DataFrame]) -> int:
+    """How many of these runs have other evaluations than in earlier folders."""
+    before = pd.concat([frame[frame["run"].isin(runs)] for frame in earlier]) if runs else found
+    return sum(not _of(run, found).equals(_of(run, before)) for run in runs)
+
+
+def _of(run: str, frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["run"] == run].reset_index(drop=True)
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pandas as pd
 from pairs import compared, from_scratch, rates
 
 import cwbench
+from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.paper_numbers import published
 from cwbench.store.merge import opened
 
@@ -69,15 +70,15 @@ def learned(own: pd.DataFrame) -> pd.DataFrame:
 
 
 def on_the_way(own: pd.DataFrame) -> pd.DataFrame:
-    """Success on second and third tasks in each fifth of their training."""
+    """Success on each sequence's second and third tasks in each fifth of their training."""
     later = own[own["position"] > 0]
     fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
-    by_sequence = later.groupby([fifth, "sequence", "label"], observed=True)["success_rate"].mean()
-    return by_sequence.unstack().groupby("segment_step", observed=True).mean()[list(METHODS)]
+    table = later.groupby([fifth, "sequence", "label"], observed=True)["success_rate"].mean()
+    return table.unstack()[list(METHODS)]
 
 
 def cells(values: Iterable[float]) -> str:
-    return " | ".join(f"{value:.2f}" for value in values)
+    return " | ".join(map(number, values))
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def main() -> None:
     for metric, block in METRICS.items():
         for row in [*map(str, range(1, 9)), "mean"]:
             pairs = (
-                f"{paper[metric, row, method]:.2f} / {ours[block, row, column]:z.2f}"
+                f"{number(paper[metric, row, method])} / {number(ours[block, row, column])}"
                 for method, column in METHODS.items()
             )
             print(f"| {row} | {' | '.join(pairs)} |")
@@ -100,8 +101,12 @@ def main() -> None:
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
     for first, second in LATER:
         print(f"| {NAMES[first]}, {NAMES[second]} | {compared(later[first], later[second])} |")
-    for steps, *reached in on_the_way(own).itertuples():
-        print(f"| {steps - BUDGETS.step:,} to {steps:,} | {cells(reached)} |")
+    way = on_the_way(own)
+    for steps in BUDGETS:
+        found = way.loc[steps]
+        numbers = compared(found["recall"], found["clonex"]).split(" | ", 2)[2]
+        when = f"{steps - BUDGETS.step:,} to {steps:,}"
+        print(f"| {when} | {cells(found[method].mean() for method in METHODS)} | {numbers} |")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pandas as pd
 from scipy import stats
 
 import cwbench
+from cwbench.reports.tables.formats import number
 from cwbench.store.merge import opened
 
 ARCHIVES = {"Perfect Memory": "pairs-perfect-memory", "RECALL": "pairs-recall"}
@@ -61,11 +62,11 @@ def rates(found: pd.DataFrame, end: int = ENDS[-1]) -> pd.Series:
 
 def compared(ours: pd.Series, other: pd.Series) -> str:
     """Two means, their difference with its 90 % t interval, Wilcoxon's test."""
-    gap = (ours - other).to_numpy()
+    gap = (ours - other).round(9).to_numpy()  # equal gaps may differ in the last bit
     margin = stats.t.ppf(0.95, len(gap) - 1) * stats.sem(gap)
     mean, p = gap.mean(), stats.wilcoxon(gap).pvalue
     interval = f"{mean:+.2f} [{mean - margin:+.2f}, {mean + margin:+.2f}]"
-    return f"{ours.mean():.2f} | {other.mean():.2f} | {interval} | {p:.3f}"
+    return f"{number(ours.mean())} | {number(other.mean())} | {interval} | {p:.3f}"
 
 
 def main() -> None:

@@ -60,15 +60,18 @@ def missing_seeds(study: Study) -> Iterator[str]:
     together: dict[tuple[str, str], list[Group]] = defaultdict(list)
     for group in study.groups:
         together[group.protocol.key, group.sequence].append(group)
+    found: dict[tuple[str, str, tuple[int, ...]], list[str]] = defaultdict(list)  # sequences
     for groups in together.values():
         every = {seed for group in groups for seed in group.seeds}
         for group in groups:
-            if lacking := sorted(every - set(group.seeds)):
-                seeds = ", ".join(map(str, lacking))
-                one = len(lacking) == 1
-                missing = f"seed {seeds} is" if one else f"seeds {seeds} are"
-                has = "it" if one else "them"
-                yield f"{name(group)}: {missing} missing; others have {has} on this sequence"
+            if lacking := tuple(sorted(every - set(group.seeds))):
+                found[group.protocol.key, group.title, lacking].append(group.sequence)
+    for (_, title, lacking), sequences in found.items():
+        seeds = ", ".join(map(str, lacking))
+        one = len(lacking) == 1
+        missing = f"seed {seeds} is" if one else f"seeds {seeds} are"
+        has = "it" if one else "them"
+        yield f"{title}: {missing} missing on {_first(sequences, 8)}; others have {has} there"
 
 
 def not_numbers(loaded: Runs) -> Iterator[str]:
@@ -139,7 +142,7 @@ def unstable_simulations(study: Study) -> Iterator[str]:
     if found:
         episodes = counted(sum(found.values()), "training episode")
         yield (
-            f"the simulation blew up in {episodes} of {_first(found)}; `--unstable hold` keeps "
+            f"the simulation blew up in {episodes} of {_first(found, 8)}; `--unstable hold` keeps "
             "what follows out of training"
         )
 
@@ -156,10 +159,10 @@ def name(group: Group) -> str:
     return f"{group.sequence}, {group.title}"
 
 
-def _first(names: Iterable[str]) -> str:
-    """Three of them; dots stand for the others."""
+def _first(names: Iterable[str], most: int = 3) -> str:
+    """Some of them; dots stand for the others."""
     shown = list(names)
-    return ", ".join([*shown[:3], *["..."] * (len(shown) > 3)])
+    return ", ".join([*shown[:most], *["..."] * (len(shown) > most)])
 
 
 def _folders(loaded: Runs) -> dict[str, str]:

@@ -44,7 +44,7 @@ def _matrix(axis: Axes, pairs: Sequence[comparisons.Pair]) -> None:
         for row, column, value in ((second, first, difference), (first, second, -difference)):
             values[row, column] = value
             colour = "white" if abs(value) > 0.6 else "black"
-            text = f"{value:+.2f}\np {p_value:.2f}"
+            text = f"{value:+.2f}\np {comparisons.p_text(p_value)}"
             axis.text(column, row, text, ha="center", va="center", fontsize=5, color=colour)
     axis.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
     shown, points = fitted(titles)

@@ -15,6 +15,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, fitted, grid
+from cwbench.reports.tables.formats import number
 
 Array = NDArray[np.float64]
 # As in the paper, darker red is worse; one hue, so it survives grey and colour blindness.
@@ -41,7 +42,7 @@ def pair_matrices(found: PairMatrices) -> Figure:
         axis.set_yticks(range(len(rows)), shown, fontsize=6)
         axis.set_xlabel("second task")
         average = found.averages[name]
-        text = average.why if np.isnan(average.value) else f"average {average.value:.2f}"
+        text = average.why if np.isnan(average.value) else f"average {number(average.value)}"
         unit = " in %" if percent else ""
         axis.set_title(f"{title}{unit},\n{text}", fontsize=7)
         figure_of(axes).colorbar(image, ax=axis, shrink=0.8, pad=0.02, aspect=30)
@@ -68,7 +69,7 @@ def heat(
             axis.add_patch(Rectangle(corner, 1, 1, hatch="////", fill=False, ec="0.75", lw=0))
             continue
         white = abs(value / high - dark) < 0.35
-        text = f"{round(100 * value)}" if percent else f"{value:.2f}".replace("-0.00", "0.00")
+        text = f"{round(100 * value)}" if percent else number(value)
         colour, points = "white" if white else "black", 4.5 if percent else 5.5
         axis.text(column, row, text, ha="center", va="center", fontsize=points, color=colour)
     return image

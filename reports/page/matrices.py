@@ -13,6 +13,7 @@ from cwbench.reports.analysis.study import Group
 from cwbench.reports.page.tables import link
 from cwbench.reports.tables import comparisons, standings
 from cwbench.reports.tables.formats import number
+from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
 
@@ -98,7 +99,8 @@ def differences(scores: Scores, family: str) -> str:
     pairs = comparisons.pairs(scores, family, "average_performance")
     found: dict[tuple[str, str], str] = {}
     for pair, p_value in zip(pairs, comparisons.adjusted(pairs), strict=True):
-        value, tip = float(pair.differences.mean()), f"p (Holm) {p_value:.4f}"
+        value, seeds = float(pair.differences.mean()), counted(len(pair.differences), "seed")
+        tip = f"p (Holm) {comparisons.p_text(p_value, 4)}; {seeds}"
         found[pair.second, pair.first] = _difference(value, p_value, tip)
         found[pair.first, pair.second] = _difference(-value, p_value, tip)
     if not found:
@@ -106,15 +108,17 @@ def differences(scores: Scores, family: str) -> str:
     titles = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     cells = [found.get((row, column), "<td></td>") for row in titles for column in titles]
     caption = (
-        "<b>Differences in average performance</b>, row minus column; below: p value of the "
-        "sign-flip test, adjusted for the number of pairs (Holm). Redder is worse."
+        "<b>Differences in average performance</b>, row minus column, over the seeds that both "
+        "have; below: p value of the sign-flip test, adjusted for the number of pairs (Holm), a "
+        "dash after one seed. Redder is worse."
     )
     grid = _grid(caption, titles, titles, cells).replace('"matrix"', '"matrix wide"', 1)
     return f'<div class="matrices">{grid}</div>'
 
 
 def _difference(value: float, p_value: float, tip: str) -> str:
-    return _shaded(-value, f"{value:+.2f}<br><small>p {p_value:.2f}</small>", tip)
+    text = f"{value:+.2f}<br><small>p {comparisons.p_text(p_value)}</small>"
+    return _shaded(-value, text, tip)
 
 
 # All tasks after each -------------------------------------------------------------------------

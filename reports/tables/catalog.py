@@ -48,8 +48,8 @@ class Entry:
 
 def _brackets(scores: Scores) -> str:
     return (
-        f"In brackets: {100 * scores.level:g} % intervals over seeds. {BOLD} A dash means that no "
-        "number exists; a fraction counts the seeds that have ended."
+        f"In brackets: {100 * scores.level:g} % intervals over seeds. A dash means that no number "
+        "exists; a fraction counts the seeds that have ended."
     )
 
 

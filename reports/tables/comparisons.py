@@ -35,6 +35,9 @@ class Pair:
 
     @property
     def p_value(self) -> float:
+        """NaN after one seed, which cannot be tested."""
+        if len(self.differences) < 2:
+            return np.nan
         return comparison.sign_flip_test(self.differences, np.random.default_rng(SEED))
 
 
@@ -50,8 +53,12 @@ def pairs(scores: Scores, family: str, metric: str) -> list[Pair]:
 
 
 def adjusted(found: Sequence[Pair]) -> Array:
-    """Holm's p value of each pair."""
+    """Holm's p value of each pair; NaN for those that cannot be tested."""
     return comparison.holm(np.array([pair.p_value for pair in found]))
+
+
+def p_text(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}" if value == value else "–"
 
 
 def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:
@@ -104,8 +111,8 @@ def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ..
     spread = float(differences.std(ddof=1)) if count > 1 else np.nan
     return (
         Cell(scores.mean(differences[None], count), keys=pair.keys),
-        Cell(text=f"{pair.p_value:.4f}"),
-        Cell(text=f"{holm:.4f}"),
+        Cell(text=p_text(pair.p_value, 4)),
+        Cell(text=p_text(holm, 4)),
         Cell(Score(better, count, one_seed(count)), keys=pair.keys),
         Cell(text=str(count)),
         Cell(text=_seeds_needed(spread, scores.level) if count > 1 else "-"),

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
@@ -43,8 +44,11 @@ def tex(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Two digits, as in the paper; minus zero is zero."""
-    text = f"{value:.2f}"
+    """Two digits, as in the paper; minus zero is zero.
+
+    Rates have few digits: 0.695 is 0.70, also where the last bit makes it 0.6949999.
+    """
+    text = f"{value + math.copysign(1e-9, value):.2f}"
     return "0.00" if text == "-0.00" else text
 
 
@@ -59,6 +63,7 @@ def mark(cell: Cell) -> str:
     return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
 
 
+PAGE_LINES = 45  # of a table on a page, headings and rules included
 NARROW = 3  # columns of numbers that fit one column of a two-column page
 
 # LaTeX ---------------------------------------------------------------------------------------
@@ -131,17 +136,40 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
     narrow = all(cell.score for block in table.blocks for _, row in block.rows for cell in row)
     usual = interval == INTERVALS[0]
     note = "" if usual else f" Intervals: {interval}."
-    body: list[str] = []
-    for index, block in enumerate(table.blocks):
-        if index:
-            body += [r"\midrule[\heavyrulewidth]"]
-        body += latex_block(block, interval)
+    said = [
+        rf"\caption{{{tex(table.caption)}{note}}}",
+        rf"\label{{table:{table.name}{'' if usual else f'-{interval}'}}}",
+    ]
+    again = [r"\addtocounter{table}{-1}", r"\caption{(continued)}"]
+    footer = tex(footer_text(table, interval))
+    pages = [
+        _latex_page(environment, said if not page else again, widest, narrow, body, footer)
+        for page, body in enumerate(_pages(table.blocks, interval))
+    ]
+    return "\n".join(pages)
+
+
+def _pages(blocks: Sequence[Block], interval: str) -> list[list[str]]:
+    """Lines of blocks, and a new list where a page is full."""
+    pages: list[list[str]] = []
+    for block in blocks:
+        lines = latex_block(block, interval)
+        if pages and len(pages[-1]) + len(lines) < PAGE_LINES:
+            pages[-1] += [r"\midrule[\heavyrulewidth]", *lines]
+        else:
+            pages.append(lines)
+    return pages
+
+
+def _latex_page(
+    environment: str, head: Sequence[str], widest: int, narrow: bool, body: list[str], footer: str
+) -> str:
+    """A float with a table, or with the part of one that fits on a page."""
     return "\n".join(
         [
             rf"\begin{{{environment}}}[!htp]",
             r"\setlength{\belowcaptionskip}{8pt}",
-            rf"\caption{{{tex(table.caption)}{note}}}",
-            rf"\label{{table:{table.name}{'' if usual else f'-{interval}'}}}",
+            *head,
             r"\centering",
             rf"\setlength{{\tabcolsep}}{{{0.5 if narrow else 1.5}mm}}",
             r"\renewcommand\arraystretch{1.03}",
@@ -152,7 +180,7 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
             r"\bottomrule",
             r"\end{tabular}}",
             r"\par\vspace{1mm}",
-            rf"{{\scriptsize {tex(footer_text(table, interval))}\par}}",
+            rf"{{\scriptsize {footer}\par}}",
             rf"\end{{{environment}}}",
             "",
         ]

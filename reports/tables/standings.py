@@ -17,6 +17,7 @@ from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed
 from cwbench.reports.analysis.setups import main_setups, slots, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
+from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import published
 from cwbench.reports.tables.resources import counters, segment_statuses
@@ -126,7 +127,7 @@ def verdict(scores: Scores, family: str) -> str:
     got = best.estimate
     values, _ = seed_matrix(scores, best.setting.groups, "average_performance")
     seeds = np.count_nonzero(~np.isnan(values).all(0))
-    interval = f" [{got.low:.2f}, {got.high:.2f}], n = {seeds} seeds"
+    interval = f" [{number(got.low)}, {number(got.high)}], n = {seeds} seeds"
     others = f"by these intervals {', '.join(near) or 'no other'} may be as good"
     if unsure:
         others += f", and one seed cannot tell of {', '.join(unsure)}"
@@ -135,7 +136,7 @@ def verdict(scores: Scores, family: str) -> str:
     among = f" of the {len(known)} methods with all sequences" if len(known) < len(rows) else ""
     return (
         f"{scores.title(family)}: {best.setting.title} has the highest average performance{among}, "
-        f"{got.value:.2f}{interval}; {others}."
+        f"{number(got.value)}{interval}; {others}."
     )
 
 

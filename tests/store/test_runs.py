@@ -69,11 +69,26 @@ def test_each_run_keeps_the_evaluations_of_its_own_folder(results: Path, tmp_pat
     assert set(first.segments["id"]) & set(second.segments["id"])
     both = together([first, second, first])
     assert list(both.runs["run"]) == [*first.runs["run"], *second.runs["run"]]
+    assert not both.problems  # the first folder twice has nothing to tell
     assert both.segments["id"].is_unique and len(both.segments) == 3
     assert len(both.evals) == len(first.evals) + len(second.evals)
     own = both.evals[both.evals["segment"].isin(first.segments["id"])]
     returns = own.groupby("run")["mean_return"].min()
     assert returns[second.runs["run"][0]] == -1.0 < returns[first.runs["run"][0]]
+
+
+def test_a_run_that_was_trained_twice_is_told(results: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write_results(
+            tmp_path / name, sequence_names=["cw3-1"], settings=[Setting("finetuning")], seeds=[0]
+        )
+    [file] = tmp_path.glob("other/segments/finetuning-1-*/evals.csv")
+    rewrite(file, "mean_return", None)
+    rewrite(file, "mean_return", "-1.0")
+    both = together([load_runs(tmp_path / name) for name in ("one", "other")])
+    [problem] = both.problems
+    assert problem.startswith("1 run is in several folders, with different evaluations")
+    assert both.evals.equals(load_runs(tmp_path / "one").evals)
 
 
 def test_an_empty_folder_adds_nothing(results: Path, tmp_path: Path) -> None:

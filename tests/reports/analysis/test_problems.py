@@ -99,7 +99,7 @@ def test_a_missing_seed(folder: Path):
     content["runs"] = [r for r in content["runs"] if (r["method"], r["seed"]) != ("ewc", 1)]
     file.write_text(json.dumps(content))
     problems = build.read(folder).problems
-    assert problems[0] == "cw3-1, EWC: seed 1 is missing; others have it on this sequence"
+    assert problems[0] == "EWC: seed 1 is missing on cw3-1; others have it there"
     assert "3 segments of no experiment" in problems[1]
 
 

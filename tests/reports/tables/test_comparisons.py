@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
@@ -42,3 +43,16 @@ def test_a_pair_holds_the_difference_of_means_and_p_values_are_adjusted(triplets
     raw = [pair.p_value for pair in pairs]
     assert min(raw) == pytest.approx(2 / 2**5)  # five seeds
     assert comparisons.adjusted(pairs).min() == pytest.approx(min(1, 15 * min(raw)))
+
+
+def test_one_seed_is_not_tested(tmp_path: Path):
+    for method, seeds in (("ewc", [0, 1, 2]), ("finetuning", [0, 1, 2]), ("recall", [0])):
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=method
+        )
+    study = build.read(tmp_path)
+    [(_, _, table)] = build.tables_of(study, "cw3-comparison-performance")
+    tests = {name: [cell.text for cell in cells[1:3]] for name, cells in table.blocks[0].rows}
+    assert [texts for name, texts in tests.items() if "RECALL" in name] == [["–", "–"]] * 2
+    [tested] = [texts for name, texts in tests.items() if "RECALL" not in name]
+    assert tested[0] == tested[1]  # not adjusted for pairs that are not tested

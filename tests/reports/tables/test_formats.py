@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,25 @@ def test_markdown_footers_and_captions_are_text() -> None:
     written = formats.markdown(named("a|b <script>alert(1)</script>\n# heading"))
     assert "<script>" not in written and "\n# heading" not in written
     assert all(line.count(" | ") <= 4 for line in written.splitlines())
+
+
+def test_rates_are_rounded_by_their_digits() -> None:
+    """In binary 0.695 lies below 0.695, and 0.575 above 0.575."""
+    numbers = [0.695, 0.575, 0.6949, -0.005, -0.0049, 2.5e-10]
+    assert [*map(formats.number, numbers)] == ["0.70", "0.58", "0.69", "-0.01", "0.00", "0.00"]
+
+
+def test_a_table_that_is_longer_than_a_page_is_continued() -> None:
+    rows = tuple((str(row), (cell(0.5, 0.4, 0.6),)) for row in range(18))
+    table = replace(
+        sample_table(), blocks=tuple(Block(name, "CW3", ("EWC",), rows) for name in "ABC")
+    )
+    text = formats.latex(table)
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert text.count(r"\label") == 1 and text.count("(continued)") == 1
+    first, second = text.split(r"\addtocounter{table}{-1}")
+    assert [name in first for name in ("{A}", "{B}", "{C}")] == [True, True, False]
+    assert "{C}" in second
 
 
 def test_a_verdict_is_a_second_line_in_latex() -> None:
