@@ -21,7 +21,7 @@ from cwbench.learner.compiler import around_compilations
 from cwbench.learner.cuda_graph import side_by_side
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan, split_evenly
-from cwbench.rollout.pool import Pool
+from cwbench.rollout.pool import Pool, WorkerError
 from cwbench.spec import failure
 from cwbench.spec.config import Gradients
 from cwbench.spec.errors import UserError
@@ -256,7 +256,12 @@ class SideBySide:
             for training in trainings:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
-            self._fail(trainings, error)
+            one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
+            if isinstance(error, WorkerError) and one_of_many:
+                self._abandon(trainings, "pending", "continues from its last snapshot")
+                self._halve(trainings[0])
+            else:
+                self._fail(trainings, error)
         for training in trainings:
             if not training.active:
                 self._end(training)
@@ -269,7 +274,8 @@ class SideBySide:
             for segment in training.segments:
                 self.outcome.failed[segment.folder] = message
         # Of others' mistakes `cwbench status --errors` shows the traceback.
-        if not (failure.of_the_disk(error) or isinstance(error, UserError) or record["theirs"]):
+        by_user = record["theirs"] or record["type"] == UserError.__name__
+        if not (failure.of_the_disk(error) or by_user):
             traceback.print_exception(error)
 
     def _split(self, trainings: Sequence[Training], reason: str) -> None:
@@ -283,14 +289,19 @@ class SideBySide:
                 self.runner.mark(segments, "failed", reason)
                 self.outcome.failed[segments[0].folder] = reason
                 continue
-            self.untried |= ids
             if len(segments) > 1:
-                self.waiting[:0] = split_evenly(segments, 2)
+                self._halve(training)
                 warnings.warn(f"{reason}: a fleet of {len(segments)} runs is split", stacklevel=2)
             else:
+                self.untried |= ids
                 self.waiting[:0] = [segments]
                 self.alone |= ids
                 warnings.warn(f"{reason}: a run waits until it can train alone", stacklevel=2)
+
+    def _halve(self, training: Training) -> None:
+        """Train its halves instead: where an environment fails, it fails for one run only."""
+        self.untried.update(segment.id for segment in training.segments)
+        self.waiting[:0] = split_evenly(training.segments, 2)
 
     def _abandon(
         self, trainings: Sequence[Training], state: str, message: str, **content: Any

@@ -10,6 +10,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 
+BY_USER = f"{UserError.__module__}.{UserError.__qualname__}: "  # before a message in a traceback
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
@@ -26,9 +27,12 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
         for frame in (theirs or frames)[-1:]
     ]
     text = "".join(traceback.format_exception(error))
+    kind, message = type(error).__name__, last_line(error)
+    if message.startswith(BY_USER):  # in another process, whose traceback the error holds
+        kind, message = UserError.__name__, message.removeprefix(BY_USER)
     return {
-        "type": type(error).__name__,
-        "message": last_line(error),
+        "type": kind,
+        "message": message,
         **(where[0] if where else {}),
         "theirs": bool(theirs),
         "traceback": text,
@@ -80,7 +84,16 @@ def blamed_on(classes: Iterable[type]) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
+        classes = list(classes)
         record = describe(error, classes)
-        if not record["theirs"]:
-            raise
-        raise UserError(f"method file {located(record)}") from error
+        if record["theirs"]:
+            raise UserError(f"method file {located(record)}") from error
+        if isinstance(error, TypeError) and _calls_wrongly(str(error), classes):
+            raise UserError(f"{error}", "see the hook's arguments in docs/methods.md") from error
+        raise
+
+
+def _calls_wrongly(message: str, classes: Iterable[type]) -> bool:
+    """Whether a method of a user's class was called with arguments that it does not take."""
+    names = [cls.__qualname__ for cls in classes if files_of(cls)]
+    return any(message.startswith(f"{name}.") for name in names)

@@ -19,6 +19,7 @@ from cwbench.fleet.progress import Quiet
 from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
 from cwbench.planning.plan import Plan
+from cwbench.rollout.pool import WorkerError
 from cwbench.store import checkpoint
 from cwbench.store.results import SegmentFolder, Store
 from cwbench.store.runs import load_runs
@@ -132,6 +133,34 @@ def test_an_error_in_recording_an_evaluation_ends_its_own_fleet_only(
     _, _, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS[:1], side_by_side=3)
     assert outcome.trained == 2
     assert [folder.split("-")[0] for folder in outcome.failed] == ["ewc"]
+
+
+def test_an_environment_that_fails_for_one_run_ends_that_run_only(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The others of its fleet begin again without it and give the same numbers."""
+    seeds = (0, 1, 2, 3, 4)
+    toy_run(tmp_path / "well", seeds=seeds, tasks=TASKS)
+    learn = Fleet.learn
+    text = "Traceback ...\ncwbench.spec.errors.UserError: task reach: its reward is nan"
+
+    def fail(fleet: Fleet, **how: Any) -> None:
+        if fleet.step > 30 and any(segment.seed == 2 for segment in fleet.segments):
+            raise WorkerError(text)
+        learn(fleet, **how)
+
+    monkeypatch.setattr(Fleet, "learn", fail)
+    _, _, outcome = toy_run(tmp_path / "one", seeds=seeds, tasks=TASKS)
+    [(name, message)] = outcome.failed.items()
+    assert name.startswith("finetuning-1-reach-0-1-s2-")
+    assert message == "task reach: its reward is nan"
+    assert outcome.trained == 8 and outcome.skipped == 1
+    assert "Traceback" not in capsys.readouterr().err
+    found, expected = (load_runs(tmp_path / folder).evals for folder in ("one", "well"))
+    done = found.groupby("run")["step"].max() == 120
+    assert done.sum() == 4
+    others = [frame[frame["run"].map(done)] for frame in (found, expected)]
+    assert others[0].reset_index(drop=True).equals(others[1].reset_index(drop=True))
 
 
 def test_segments_at_another_step_come_before_their_children(

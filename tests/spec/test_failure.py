@@ -52,6 +52,12 @@ def test_an_error_of_a_users_class_becomes_one_line(breaks: type) -> None:
         call(breaks, 1)
 
 
+def test_a_hook_with_other_arguments_is_the_users_mistake(breaks: type) -> None:
+    words = r"Breaks.on_task_start\(\) takes 2 positional arguments"
+    with pytest.raises(UserError, match=words), blamed_on([breaks]):
+        breaks.on_task_start(None, 1, 2)  # type: ignore[attr-defined]
+
+
 def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
     with pytest.raises(ZeroDivisionError), blamed_on([breaks]):
         1 / 0  # noqa: B018
