@@ -9,9 +9,8 @@ from typing import Any
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.files import read_text
-from cwbench.spec.tasks import Score, Task
+from cwbench.spec.tasks import NAMES, Score, Task
 
-NAMES = r"[\w.+-]+"  # what names of sequences and tasks may hold
 KEYS = {
     "metaworld": ("name", "suite", "tasks"),
     "pointmass": ("name", "suite", "tasks"),

@@ -126,6 +126,8 @@ def plan(
 def seed_text(seeds: int | str | Iterable[int]) -> str:
     if isinstance(seeds, str):
         return seeds
+    if not isinstance(seeds, int | Iterable):
+        raise UserError(f"seeds={seeds!r}: not a number or several", "give 3, range(5) or '0-4'")
     numbers = [seeds] if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise UserError("seeds is empty", "give at least one")

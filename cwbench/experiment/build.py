@@ -36,7 +36,7 @@ MOST_RUNS = 100_000  # in one command
 
 def parse_protocol(name: str) -> str:
     if name not in PROTOCOLS:
-        raise unknown("protocol", name, PROTOCOLS, f"known: {', '.join(PROTOCOLS)}")
+        raise unknown("protocol", str(name), PROTOCOLS, f"known: {', '.join(PROTOCOLS)}")
     return name
 
 

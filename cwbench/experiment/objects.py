@@ -7,7 +7,7 @@ import dis
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,8 @@ def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
         return sequences.expand(wanted)
     if isinstance(wanted, sequences.Sequence):
         return [_checked(wanted)]
+    if not isinstance(wanted, Iterable):
+        raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
     definitions = [task for task in wanted if isinstance(task, Task)]
     tasks = [task.name if isinstance(task, Task) else task for task in wanted]
     if not tasks or not all(isinstance(task, str) for task in tasks):

@@ -221,7 +221,8 @@ class Session:
         from cwbench.rollout.pool import Pool
 
         if estimate is None:  # else they are set
-            self.resources.set_threads(plan)
+            with blamed_on(self.methods.values()):
+                self.resources.set_threads(plan)
         forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
             runner = self._runner(protocol)

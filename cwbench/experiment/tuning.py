@@ -141,6 +141,8 @@ def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
         if not (sign and values):
             raise UserError(f"--option {text}: no values", "write NAME=VALUE,VALUE,...")
         group, field = find_option(name, method, entry)
+        if field in found:
+            raise UserError(f"--option {name} is given twice", "write NAME=VALUE,VALUE,...")
         hint = options.field_type(group, options.field_of(group, field))
         with located(f"--option {name}"):
             found[field] = [_value(hint, part.strip()) for part in values.split(",")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
@@ -188,4 +189,10 @@ def export(
     if not any(run.done for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")
     folder.mkdir(parents=True, exist_ok=True)
-    yield from FORMATS[to](runs, folder)
+    try:
+        yield from FORMATS[to](runs, folder)
+    except UserError:
+        with suppress(OSError):  # not empty
+            folder.rmdir()
+            folder.parent.rmdir()
+        raise

@@ -148,7 +148,7 @@ def _numbers(name: str, text: str, kind: type[N], example: str) -> tuple[N, ...]
     """Numbers separated by commas."""
     try:
         return tuple(kind(part) for part in text.split(","))
-    except ValueError:
+    except (ValueError, AttributeError):  # or no text
         raise UserError(
             f"--{flag_name(name)} {text}: not a list of numbers", f"write {example}"
         ) from None

@@ -4,12 +4,15 @@ import hashlib
 import importlib
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, reduce
 from typing import Any
 
 from cwbench.spec.errors import UserError
+
+NAMES = r"[\w.+-]+"  # what names of sequences and tasks may hold
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -93,12 +96,21 @@ class Task:
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     # Each a name "module:Class" or {"wrapper": name, "kwargs": {...}}, innermost first.
     wrappers: tuple[Any, ...] = field(default=(), hash=False)
+    # Also as in a file: "success", {"threshold": X} or {"return_from": X, "return_to": Y}.
     score: Score = field(default_factory=Score)
     horizon: int | None = None  # steps per episode; None: the environment's own limit
     # Found out from the environment:
     obs_size: int = 0
     action_size: int = 0
     resume: str = ""  # "exact", or "episode": a continued run begins a new episode
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(NAMES, str(self.name)):
+            raise UserError(f"a task is called {self.name!r}", "use letters, digits and . + - _")
+        if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
+            raise UserError(f"task {self.name}: horizon {self.horizon!r} is not a number of steps")
+        if not isinstance(self.score, Score):
+            object.__setattr__(self, "score", Score.parse(self.score))
 
     def record(self) -> dict[str, Any]:
         env = {"id": self.env} if isinstance(self.env, str) else named_source(self.env)

@@ -69,6 +69,7 @@ def entries(scores: Scores) -> Iterator[Entry]:
     for family in present:
         title, blocks = scores.title(family), partial(resources, scores, family)
         caption = f"Resources on {title}: totals over all segments, shared beginnings counted once."
+        caption += " Runs that train together each count the time of all as their wall time."
         yield Entry(f"{family}-resources", "resources", (family,), caption, blocks)
 
 

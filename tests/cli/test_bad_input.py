@@ -230,6 +230,10 @@ WORDS = [
     (["tune", "ewc"], "Missing option '--on'"),
     (["tune", "ewc", "--on", "cw3-1", "--option", "coef"], "--option coef: no values; write NAME="),
     (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1,x"], "'x' is not a number"),
+    (
+        ["tune", "ewc", "--on", "cw3-1", "--option", "coef=1", "--option", "coef=2"],
+        "--option coef is given twice",
+    ),
     (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1", "--first", "0"], "0.0 is too small"),
     ([*RUN, "--tuned", "nowhere.json"], "nowhere.json: no such file"),
     ([*RUN, "--tuned", "nothing.json"], "nothing.json: not a file of `cwbench tune`"),

@@ -1,5 +1,6 @@
 """A gymnasium environment that terminates, and lanes of tasks made of it."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,6 +50,23 @@ class Burning(Countdown):
 
     def step(self, action: Any) -> Any:
         raise RuntimeError("the motor burns")
+
+
+class Odd(Countdown):
+    """Whose steps return something of another kind."""
+
+    def __init__(self, **odd: Any) -> None:
+        super().__init__()
+        self.odd = odd
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = super().step(action)
+        made = {"obs": obs, "reward": reward, "info": info} | self.odd
+        if "exit" in made:
+            sys.exit(3)
+        if "old" in made:
+            return obs, reward, terminated, info
+        return made["obs"], made["reward"], terminated, truncated, made["info"]
 
 
 class Refusing(gymnasium.Wrapper):  # type: ignore[misc]

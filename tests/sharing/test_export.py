@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -125,3 +126,15 @@ def test_rliable_keeps_settings_of_one_label_apart(tmp_path: Path) -> None:
     scores = np.load(file)
     assert [scores[name].shape for name in scores] == [(2, 3), (2, 3)]
     assert all(name.startswith("ewc (") for name in scores)
+
+
+def test_what_is_refused_leaves_no_folder(shared_results: Path, monkeypatch: Any) -> None:
+    def refuse(*_: object) -> Iterator[Path]:
+        raise UserError("not installed")
+        yield
+
+    monkeypatch.setitem(FORMATS, "parquet", refuse)
+    before = sorted(shared_results.iterdir())
+    with pytest.raises(UserError):
+        list(export(shared_results, "parquet"))
+    assert sorted(shared_results.iterdir()) == before

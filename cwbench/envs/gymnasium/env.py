@@ -1,5 +1,7 @@
 """One gymnasium environment behind the interface of `cwbench.envs.suite.Env`."""
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,9 @@ from cwbench.envs.suite import Observation, State
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import describe, located
 from cwbench.spec.tasks import Task, imported
+from cwbench.spec.text import counted
+
+STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
 def build(task: Task) -> Any:
@@ -47,14 +52,17 @@ class GymnasiumEnv:
         self._dtype = space.dtype
         self._steps = self.horizon  # no episode yet: `step` refuses
         self._total, self._success = 0.0, False
+        self.told_success = False  # whether a step of this episode did
 
     def reset(self, rng: np.random.Generator) -> Observation:
         seed = int(rng.integers(2**31))
         try:
-            obs, _ = self.env.reset(seed=seed)
-        except Exception as error:
+            made = self.env.reset(seed=seed)
+        except (Exception, SystemExit) as error:
             raise self._failed(error) from error
         self._steps, self._total, self._success = 0, 0.0, False
+        self.told_success = False
+        obs, _ = self._tuple("reset", made, ("observation", "info"))
         return self._padded(obs)
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, float, bool, bool]:
@@ -63,23 +71,50 @@ class GymnasiumEnv:
         own = np.clip(action[: self._actions].astype(np.float64), -1, 1)
         scaled = (self._low + (own + 1) * self._scale).astype(self._dtype)
         try:
-            obs, reward, terminated, truncated, info = self.env.step(scaled)
-        except Exception as error:
+            made = self.env.step(scaled)
+        except (Exception, SystemExit) as error:
             raise self._failed(error) from error
         self._steps += 1
-        self._total += float(reward)
-        self._success |= bool(info.get("success", False))
+        obs, given, terminated, truncated, info = self._tuple("step", made, STEP)
+        reward = self._number("reward", given)
+        self._total += reward
+        if "success" in info:
+            self.told_success = True
+            self._success |= bool(self._number('info["success"]', info["success"]))
         terminated = bool(terminated)
         truncated = not terminated and (bool(truncated) or self._steps >= self.horizon)
         score = 0.0
         if terminated or truncated:
             self._steps = self.horizon
             score = self.task.score.of(self._total, self._success)
-        return self._padded(obs), float(reward), score, terminated, truncated
+        return self._padded(obs), reward, score, terminated, truncated
 
-    def _failed(self, error: Exception) -> UserError:
+    def _failed(self, error: BaseException) -> UserError:
         """One line about what the environment's own code has raised."""
         return UserError(f"task {self.task.name}: {located(describe(error))}")
+
+    def _tuple(self, name: str, made: Any, parts: tuple[str, ...]) -> tuple[Any, ...]:
+        """What `reset` or `step` returned, if it is what gymnasium asks for."""
+        if isinstance(made, tuple) and len(made) == len(parts) and isinstance(made[-1], Mapping):
+            return made
+        raise UserError(
+            f"task {self.task.name}: {name} does not return ({', '.join(parts)})",
+            "it must follow gymnasium's interface; `info` is a dict",
+        )
+
+    def _number(self, name: str, value: Any) -> float:
+        """A finite number, also in an array of its own."""
+        try:
+            number = float(np.asarray(value, np.float64).item())
+        except (TypeError, ValueError):
+            raise UserError(f"task {self.task.name}: its {name} is not a number") from None
+        if not math.isfinite(number):
+            steps = counted(self._steps, "step")
+            raise UserError(
+                f"task {self.task.name}: its {name} is {number} after {steps}",
+                "correct it in a wrapper",
+            )
+        return number
 
     @property
     def unstable(self) -> bool:
@@ -88,7 +123,15 @@ class GymnasiumEnv:
         return state.is_mujoco(bare) and was_reset(bare.data)
 
     def _padded(self, obs: Any) -> Observation:
-        flat = np.asarray(obs, np.float32).ravel()
+        try:
+            flat = np.asarray(obs, np.float32).ravel()
+        except (TypeError, ValueError):
+            raise UserError(f"task {self.task.name}: an observation is not numbers") from None
+        if len(flat) != self.task.obs_size:
+            raise UserError(
+                f"task {self.task.name}: an observation has {counted(len(flat), 'number')} after "
+                f"{counted(self._steps, 'step')}, and its space {self.task.obs_size}"
+            )
         if not np.isfinite(flat).all():
             raise UserError(
                 f"task {self.task.name}: an observation is not finite after {self._steps} steps",

@@ -1,5 +1,6 @@
 """What a task's environment says about itself, and whether it can be used at all."""
 
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from cwbench.envs.gymnasium.env import GymnasiumEnv, build
 from cwbench.envs.suite import State
 from cwbench.spec.errors import UserError
-from cwbench.spec.tasks import Task
+from cwbench.spec.tasks import Score, Task
 
 SAVED_AT = (3, 50)  # steps after which a state is saved, to see whether it continues
 PROBE_STEPS = 50  # compared after it
@@ -23,7 +24,7 @@ def inspected(task: Task) -> Task:
     """The task with its sizes, time limit and way to be resumed; UserError if it cannot be used."""
     try:
         env = build(task)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever a user's environment raises; a missing package names itself.
         raise UserError(f"task {task.name}: {_one_line(error)}", _advice(error)) from None
     obs, action = (_size(task, env, name) for name in ("observation", "action"))
@@ -35,21 +36,21 @@ def inspected(task: Task) -> Task:
     return replace(known, resume="exact" if exact else "episode")
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
 
 
-def _advice(error: Exception) -> str:
+def _advice(error: BaseException) -> str:
     if isinstance(error, ImportError):
-        return "install the package that it needs"
+        return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
     return "`id`, `kwargs` and `wrappers` must make an environment"
 
 
 def _size(task: Task, env: Any, kind: str) -> int:
     import gymnasium
 
-    space = getattr(env, f"{kind}_space")
+    space = getattr(env, f"{kind}_space", None)
     if not isinstance(space, gymnasium.spaces.Box):
         raise UserError(
             f"task {task.name}: its {kind} space is {type(space).__name__}, not Box",
@@ -106,5 +107,11 @@ def _step(env: GymnasiumEnv, action: Any) -> tuple[Any, ...]:
     """One step; a new episode when one has ended."""
     made = env.step(action)
     if made[3] or made[4]:
+        if env.task.score == Score() and not env.told_success:
+            warnings.warn(
+                f'task {env.task.name}: no step of an episode has info["success"], so it counts as '
+                "not solved; `score` gives other rules",
+                stacklevel=2,
+            )
         made = (env.reset(np.random.default_rng(1)), *made[1:])
     return made

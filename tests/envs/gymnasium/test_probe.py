@@ -1,12 +1,16 @@
 """Environments that cannot be trained on are refused."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
-from countdown import PENDULUM, Burning, Countdown, Seen, configured
+from countdown import PENDULUM, Burning, Countdown, Odd, Seen, configured
 
+from cwbench import envs
 from cwbench.spec.config import EnvConfig
-from cwbench.spec.tasks import Task
+from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Score, Task
 
 
 def test_the_definition_is_in_the_record() -> None:
@@ -15,6 +19,42 @@ def test_the_definition_is_in_the_record() -> None:
     other = configured(PENDULUM, replace(PENDULUM, name="heavy", kwargs={"g": 21.0}))
     assert other.record() != config.record() and hash(other) is not None
     assert config.record()["tasks"][1]["kwargs"] == {"g": 20.0}
+
+
+def odd(**kwargs: Any) -> Task:
+    return Task("x", Odd, kwargs, horizon=9)
+
+
+def test_a_reward_may_be_an_array_of_one_number() -> None:
+    env = envs.make("x", configured(odd(reward=np.array([2.5]))))
+    env.reset(np.random.default_rng(0))
+    assert env.step(np.zeros(2, np.float32))[1] == 2.5
+
+
+def test_an_episode_that_never_tells_success_is_told() -> None:
+    with pytest.warns(UserWarning, match=r'task x: no step of an episode has info\["success"\]'):
+        configured(odd(info={"is_success": True}))
+    configured(replace(odd(info={}), score=Score(threshold=0.0)))  # another rule
+
+
+def test_a_task_takes_the_scores_of_files() -> None:
+    rules: list[Any] = ["success", {"threshold": 3}, {"return_from": 0, "return_to": 8.0}]
+    made = [Task("x", Countdown, score=rule, horizon=9).score for rule in rules]
+    assert made == [Score(), Score(threshold=3.0), Score(0.0, 8.0)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"score": "often"}, "score 'often' is not a rule"),
+        ({"horizon": -3}, "task x: horizon -3 is not a number of steps"),
+        ({"horizon": 3.5}, "task x: horizon 3.5 is not a number of steps"),
+        ({"name": "a b"}, "a task is called 'a b'"),
+    ],
+)
+def test_a_task_is_checked_where_it_is_made(wrong: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Task(**({"name": "x", "env": Countdown} | wrong))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +71,14 @@ def test_the_definition_is_in_the_record() -> None:
         (Task("x", Countdown), "task x has no time limit"),
         (Task("x", Burning, horizon=9), "task x: .*countdown.py line .*RuntimeError: the motor"),
         (Task("x", Countdown, {"broken": True}, horizon=9), "task x: an observation is not finite"),
+        (odd(obs=[1, 2]), "task x: an observation has 2 numbers after 1 step, and its space 1"),
+        (odd(obs="left"), "task x: an observation is not numbers"),
+        (odd(reward=float("nan")), "task x: its reward is nan after 1 step"),
+        (odd(reward="high"), "task x: its reward is not a number"),
+        (odd(info={"success": float("nan")}), "task x: its info.* is nan"),
+        (odd(info=None), "task x: step does not return .observation, reward, terminated"),
+        (odd(old=True), "task x: step does not return .observation, reward, terminated"),
+        (odd(exit=True), "task x: .*countdown.py line .*SystemExit: 3"),
     ],
 )
 def test_unsuitable_environments_are_refused(task: Task, message: str) -> None:
