@@ -131,7 +131,11 @@ class Fleet:
         todo = milestones(self.setup.schedule, self.steps, self.method.expert_steps)
         self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
         self._next: Milestone | None = next(self._milestones)
-        self.collector = Collector(
+        lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
+        self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
+        self.records.begin_session()
+        self._recorded()
+        self.collector = Collector(  # last: what fails before it occupies no worker
             self.pool,
             lanes.specs(self.segments, self.lane_positions, self.method.exploration(self.position)),
             self.layout,
@@ -144,10 +148,6 @@ class Fleet:
         self.publisher = WeightPublisher(
             self.collector.weights.array, self.collector.version.array, self.trainer.device
         )
-        lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
-        self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
-        self.records.begin_session()
-        self._recorded()
 
     def _inherit(self, check_stop: Callable[[], None]) -> None:
         """Take over what the segments before this one ended with."""

@@ -1,5 +1,6 @@
 """Whole runs on the toy: what is counted, what is shared, what is left on disk."""
 
+import errno
 import gc
 import json
 import weakref
@@ -13,6 +14,7 @@ import torch
 from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
+from cwbench.fleet.records import Records
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import LaneSpec
@@ -119,6 +121,19 @@ def test_a_failed_fleet_leaves_nothing_behind(
         assert outcome.good
         found.append(load_runs(tmp_path / name).evals)
     assert found[0].equals(found[1])
+
+
+def test_a_fleet_that_cannot_begin_occupies_no_worker(
+    toy_run: Any, toy_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def full(self: Records) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "segment.json")
+
+    monkeypatch.setattr(Records, "begin_session", full)
+    monkeypatch.setattr(Pool, "reset", lambda pool: None)
+    _, _, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
+    assert len(outcome.failed) == 1
+    assert not toy_pool.collectors and toy_pool.load == [0.0] * len(toy_pool.workers)
 
 
 @pytest.mark.parametrize("name", ["recall", "pm"])
