@@ -1,6 +1,5 @@
 """Sequences from files."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.files import read_text
-from cwbench.spec.tasks import NAMES, Score, Task
+from cwbench.spec.tasks import Score, Task, valid_name
 
 KEYS = {
     "metaworld": ("name", "suite", "tasks"),
@@ -29,7 +28,7 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
     if suite not in KEYS:
         raise UserError(f"unknown suite {suite!r}; known: {', '.join(KEYS)}")
     _known(content, KEYS[suite])
-    name = _name(content.get("name", stem), "`name`")
+    name = valid_name(content.get("name", stem), "`name`")
     if suite == "gymnasium":
         return _gymnasium(name, content.get("task"))
     tasks = content.get("tasks")
@@ -41,12 +40,6 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
 def _known(content: Mapping[str, Any], keys: tuple[str, ...]) -> None:
     if unknown := sorted(set(content) - set(keys)):
         raise UserError(f"unknown keys {unknown}; allowed: {', '.join(keys)}")
-
-
-def _name(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not re.fullmatch(NAMES, value):
-        raise UserError(f"{what} may hold letters, digits and . + - _ only, found {value!r}")
-    return value
 
 
 def _gymnasium(name: str, entries: Any) -> Sequence:
@@ -78,18 +71,16 @@ def _checked(entry: Mapping[str, Any]) -> Task:
             '`score` is missing: write "success", { threshold = X } '
             "or { return_from = X, return_to = Y }"
         )
-    kwargs, horizon = entry.get("kwargs", {}), entry.get("horizon")
+    kwargs = entry.get("kwargs", {})
     if not isinstance(kwargs, dict):
         raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
-    if horizon is not None and (type(horizon) is not int or horizon < 1):
-        raise UserError(f"`horizon` must be a number of steps, found {horizon!r}")
     return Task(
-        _name(entry.get("name", env.rpartition(":")[2].replace("/", "-")), "`name`"),
+        entry.get("name", env.rpartition(":")[2].replace("/", "-")),
         env,
         kwargs,
         tuple(_wrapper(one) for one in _list(entry.get("wrappers", []))),
         Score.parse(entry["score"]),
-        horizon,
+        entry.get("horizon"),
     )
 
 

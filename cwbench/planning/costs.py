@@ -13,7 +13,7 @@ from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding
+from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding, random_weights
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes
 from cwbench.planning.sizes import bare_trainer, replay_bytes
@@ -253,9 +253,7 @@ def pick_threads(plan: Plan, costs: Costs, cores: int) -> int:
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     """What a worker does for a run: environment and policy, CHUNK steps a call."""
     layout = trainer.policy.layout(trainer.num_tasks)
-    # Not zeros: they would all lie in one page of memory, and in the processor's cache.
-    weights = 0.03 * np.random.default_rng(0).standard_normal(layout.size, np.float32)
-    actor = Actor(layout, weights)
+    actor = Actor(layout, random_weights(layout, 1)[0])
     cycle = ((segment.position, segment.tasks[-1]),)
     spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
     lane = Lane(spec, Envs(segment.setup.env), actor)

@@ -12,7 +12,7 @@ import numpy as np
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import LaneSpec
 from cwbench.rollout.pool import Pool
-from cwbench.spec.actor_layout import ActorLayout
+from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.segment import Segment
 
 FEW_WORKERS = 4  # slow each other little; starting them takes seconds
@@ -33,6 +33,14 @@ def crowding(
             _step_seconds(pool, segment, layout, width, range(runs), chunk) for runs in (1, workers)
         )
     return max(1.0, together / alone)
+
+
+def random_weights(layout: ActorLayout, runs: int) -> Floats:
+    """Of each run's policy: [runs, P].
+
+    Not zeros: they would all lie in one page of memory, and in the processor's cache.
+    """
+    return 0.03 * np.random.default_rng(0).standard_normal((runs, layout.size), np.float32)
 
 
 def slowdown(crowding: float, busy: float, workers: int) -> float:
@@ -57,8 +65,7 @@ def _step_seconds(
         pool, lanes, layout, segment.setup.env, runs=len(lanes), longest=chunk, width=width,
         states={},
     )  # fmt: skip
-    random = np.random.default_rng(0)
-    collector.weights.array[:] = 0.03 * random.standard_normal((len(lanes), layout.size))
+    collector.weights.array[:] = random_weights(layout, len(lanes))
     seconds = []
     try:
         for _ in range(CHUNKS + 1):

@@ -188,11 +188,12 @@ def export(
     runs = read_runs(results, methods or {}, trusted=trust)
     if not any(run.done for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield from FORMATS[to](runs, folder)
     except UserError:
-        with suppress(OSError):  # not empty
-            folder.rmdir()
-            folder.parent.rmdir()
+        with suppress(OSError):  # where something has been written
+            for path in new:
+                path.rmdir()
         raise

@@ -12,8 +12,6 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 
-NAMES = r"[\w.+-]+"  # what names of sequences and tasks may hold
-
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
     "hammer",
@@ -105,10 +103,9 @@ class Task:
     resume: str = ""  # "exact", or "episode": a continued run begins a new episode
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(NAMES, str(self.name)):
-            raise UserError(f"a task is called {self.name!r}", "use letters, digits and . + - _")
+        valid_name(self.name, "a task's `name`")
         if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
-            raise UserError(f"task {self.name}: horizon {self.horizon!r} is not a number of steps")
+            raise UserError(f"`horizon` must be a number of steps, found {self.horizon!r}")
         if not isinstance(self.score, Score):
             object.__setattr__(self, "score", Score.parse(self.score))
 
@@ -144,6 +141,13 @@ class Task:
         values.pop("source", None)
         values |= {"score": Score.parse(values["score"]), "wrappers": tuple(values["wrappers"])}
         return Task(env=env, **values)
+
+
+def valid_name(value: Any, what: str) -> str:
+    """The name of a task or sequence; UserError if it holds other characters than names may."""
+    if not isinstance(value, str) or not re.fullmatch(r"[\w.+-]+", value):
+        raise UserError(f"{what} may hold letters, digits and . + - _ only, found {value!r}")
+    return value
 
 
 def named_source(function: Callable[..., Any]) -> dict[str, str]:

@@ -116,12 +116,14 @@ def together(loaded: Sequence[Runs]) -> Runs:
 
 def _differing(runs: set[str], found: pd.DataFrame, earlier: Sequence[pd.DataFrame]) -> int:
     """How many of these runs have other evaluations than in earlier folders."""
-    before = pd.concat([frame[frame["run"].isin(runs)] for frame in earlier]) if runs else found
-    return sum(not _of(run, found).equals(_of(run, before)) for run in runs)
+    if not runs:
+        return 0
+    one, other = (_by_run(frame[frame["run"].isin(runs)]) for frame in (found, _joined(earlier)))
+    return sum(not one[run].equals(other[run]) for run in one.keys() & other.keys())
 
 
-def _of(run: str, frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[frame["run"] == run].reset_index(drop=True)
+def _by_run(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    return {run: rows.reset_index(drop=True) for run, rows in frame.groupby("run")}
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def _step(env: GymnasiumEnv, action: Any) -> tuple[Any, ...]:
             warnings.warn(
                 f'task {env.task.name}: no step of an episode has info["success"], so it counts as '
                 "not solved; `score` gives other rules",
-                stacklevel=1,  # of one place it is told once
+                stacklevel=1,  # one place, so that Python shows it once
             )
         made = (env.reset(np.random.default_rng(1)), *made[1:])
     return made

@@ -47,9 +47,9 @@ def test_a_task_takes_the_scores_of_files() -> None:
     ("wrong", "message"),
     [
         ({"score": "often"}, "score 'often' is not a rule"),
-        ({"horizon": -3}, "task x: horizon -3 is not a number of steps"),
-        ({"horizon": 3.5}, "task x: horizon 3.5 is not a number of steps"),
-        ({"name": "a b"}, "a task is called 'a b'"),
+        ({"horizon": -3}, "`horizon` must be a number of steps, found -3"),
+        ({"horizon": 3.5}, "`horizon` must be a number of steps, found 3.5"),
+        ({"name": "a b"}, "letters, digits and . . - _ only, found 'a b'"),
     ],
 )
 def test_a_task_is_checked_where_it_is_made(wrong: Any, message: str) -> None:
