@@ -3,49 +3,64 @@
 Seeds are resampled with all their sequences, as everywhere in a report.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis.comparison import DIGITS, iqm
-from cwbench.reports.analysis.intervals import LEVEL, Estimate, estimate_of_picks
+from cwbench.reports.analysis.comparison import DIGITS, holm, iqm, sign_flip_test
+from cwbench.reports.analysis.intervals import (
+    LEVEL,
+    Estimate,
+    estimate_of_picks,
+    mean_estimate,
+)
 
 Array = NDArray[np.float64]
 Picks = NDArray[np.int64]
 RESAMPLES = 1000
 
 
-def optimality_gap(scores: Array) -> Array:
-    """Mean shortfall from 1 along the last axis (Agarwal et al., 2021)."""
-    return np.asarray(np.maximum(1 - scores, 0).mean(-1))
+def shortfall(scores: Array) -> Array:
+    """From 1; its mean is the optimality gap (Agarwal et al., 2021)."""
+    return np.maximum(1 - scores, 0)
 
 
 def _median(scores: Array) -> Array:
     return np.asarray(np.median(scores, axis=-1))
 
 
-def _mean(scores: Array) -> Array:
-    return np.asarray(scores.mean(-1))
-
-
-# name -> (title, function of all runs' scores along the last axis, sign)
-AGGREGATES: dict[str, tuple[str, Callable[[Array], Array], int]] = {
-    "iqm": ("Interquartile mean", iqm, 1),
-    "median": ("Median", _median, 1),
-    "mean": ("Mean", _mean, 1),
-    "gap": ("Optimality gap", optimality_gap, -1),
+AGGREGATES = {
+    "iqm": "Interquartile mean",
+    "median": "Median",
+    "mean": "Mean",
+    "gap": "Optimality gap",
 }
+# Of all runs' scores along the last axis; the other aggregates are plain means.
+ORDERED = {"iqm": iqm, "median": _median}
 
 
 def aggregate(scores: Array, name: str, level: float = LEVEL) -> Estimate:
     """One of AGGREGATES over all runs of [S, R], without NaN, with its intervals."""
-    combine = AGGREGATES[name][1]
+    if name not in ORDERED:
+        return _mean(shortfall(scores) if name == "gap" else scores, level, (0, 1))
 
     def statistic(picks: Picks) -> Array:
-        return combine(np.moveaxis(scores[:, picks], 0, 1).reshape(len(picks), -1))
+        return ORDERED[name](np.moveaxis(scores[:, picks], 0, 1).reshape(len(picks), -1))
 
-    return _estimate(statistic, scores.shape[1], level, (0, 1))
+    return estimate_of_picks(
+        statistic,
+        scores.shape[1],
+        rng=np.random.default_rng(0),
+        resamples=RESAMPLES,
+        level=level,
+        bounds=(0, 1),
+    )
+
+
+def _mean(scores: Array, level: float, bounds: tuple[float, float]) -> Estimate:
+    return mean_estimate(scores, rng=0, level=level, bounds=bounds)
 
 
 def ranks(scores: Array) -> Array:
@@ -57,51 +72,41 @@ def ranks(scores: Array) -> Array:
 
 
 def rank_estimates(scores: Array, level: float = LEVEL) -> list[Estimate]:
-    """Mean rank of each method from [M, S, R] without NaN."""
-    # A seed's ranks do not depend on other seeds, so they are taken before resampling.
-    return [_rank_mean(own, level, (1, len(scores))) for own in ranks(scores)]
+    """Mean rank of each method from [M, S, R] without NaN.
 
-
-def _rank_mean(ranked: Array, level: float, bounds: tuple[float, float]) -> Estimate:
-    """Mean of [S, R] over sequences and seeds."""
-    per_seed = ranked.mean(0)
-    return _estimate(lambda picks: per_seed[picks].mean(1), len(per_seed), level, bounds)
+    Few seeds often rank a method alike. That is no evidence that all would: no interval.
+    """
+    found = []
+    for ranked in ranks(scores):  # a seed's ranks do not depend on other seeds
+        got = _mean(ranked, level, (1, len(scores)))
+        found.append(got if got.error > 1e-9 else Estimate(got.value))
+    return found
 
 
 def cliques(scores: Array, level: float = LEVEL) -> list[tuple[int, ...]]:
     """Methods that are not told apart, best first, as in a critical-difference diagram.
 
-    Two methods are told apart if the interval of the difference of their mean ranks does not hold
-    0. A clique is a stretch of the ranking with no such pair; stretches within others are left out.
+    Two methods are told apart by the sign-flip test of their ranks' differences over seeds,
+    adjusted for the number of pairs. A clique is a stretch of the ranking with no such pair;
+    stretches within others are left out.
     """
-    ranked = ranks(scores)
-    order = [int(i) for i in np.argsort(ranked.mean((1, 2)), kind="stable")]
-    last = len(ranked) - 1
-    widest = (-np.inf, np.inf)
-
-    def apart(first: int, second: int) -> bool:
-        gap = _rank_mean(ranked[second] - ranked[first], level, widest)
-        return bool(gap.low > 0 or gap.high < 0)
+    per_seed = ranks(scores).mean(1)  # [M, R]
+    order = [int(i) for i in np.argsort(per_seed.mean(1), kind="stable")]
+    last = len(order) - 1
+    pairs = list(combinations(range(len(order)), 2))  # places in the ranking
+    rng = np.random.default_rng(0)
+    tests = [sign_flip_test(per_seed[order[b]] - per_seed[order[a]], rng) for a, b in pairs]
+    adjusted = dict(zip(pairs, holm(np.array(tests)), strict=True))
+    apart = {pair for pair, p_value in adjusted.items() if p_value <= 1 - level + 1e-12}
 
     found: list[tuple[int, int]] = []
     for start in range(len(order)):
         end = start
-        while end < last and not any(
-            apart(order[k], order[end + 1]) for k in range(start, end + 1)
-        ):
+        while end < last and not any((k, end + 1) in apart for k in range(start, end + 1)):
             end += 1
         if end > start and not any(a <= start and end <= b for a, b in found):
             found.append((start, end))
     return [tuple(order[a : b + 1]) for a, b in found]
-
-
-def _estimate(
-    statistic: Callable[[Picks], Array], seeds: int, level: float, bounds: tuple[float, float]
-) -> Estimate:
-    rng = np.random.default_rng(0)
-    return estimate_of_picks(
-        statistic, seeds, rng=rng, resamples=RESAMPLES, level=level, bounds=bounds
-    )
 
 
 def shared(matrices: Sequence[tuple[Array, list[int]]]) -> Array:

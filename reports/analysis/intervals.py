@@ -235,12 +235,13 @@ def estimate_of_picks(
     level: float = LEVEL,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
-    """As `estimate`, for a statistic of picked seeds [B, n] that weights cannot express."""
+    """As `estimate`, for a statistic of picked seeds [B, n] that weights cannot express.
+
+    Its error is the bootstrap's, corrected for few seeds: the jackknife fails for medians.
+    """
     value = float(statistic(np.arange(seeds)[None])[0])
     if seeds < 2 or np.isnan(value):
         return Estimate(value)
     draws = statistic(rng.integers(seeds, size=(resamples, seeds)))
-    others = np.array([np.delete(np.arange(seeds), seed) for seed in range(seeds)])
-    left_out = statistic(others)
-    error = float(np.sqrt((seeds - 1) * np.mean((left_out - left_out.mean()) ** 2)))
+    error = float(np.nanstd(draws) * np.sqrt(seeds / (seeds - 1)))
     return with_intervals(value, draws, error, seeds - 1, level=level, bounds=bounds)

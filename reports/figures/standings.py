@@ -58,7 +58,7 @@ def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
         columns * len(families), columns=columns, size=size, gap=(0.15, 0.55), margin=margin
     )
     for index, axis in enumerate(axes):
-        family, (name, (title, _, _)) = (
+        family, (name, title) = (
             families[index // columns],
             list(AGGREGATES.items())[index % columns],
         )

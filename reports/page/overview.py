@@ -107,7 +107,7 @@ def _others(scores: Scores, family: str) -> str:
 def _aggregates(scores: Scores, family: str) -> list[str]:
     return [
         _rows(standings.aggregate_standings(scores, family, name), title, (0.0, 1.0))
-        for name, (title, _, _) in aggregates.AGGREGATES.items()
+        for name, title in aggregates.AGGREGATES.items()
     ]
 
 
@@ -118,6 +118,7 @@ def _ranks(scores: Scores, family: str) -> str:
     chart = _rows(found, "Mean rank (1 is best)", (1.0, float(len(found))))
     groups = "; ".join(", ".join(group) for group in joined)
     note = f"Ranks that cannot be distinguished: {groups}." if groups else "All ranks differ."
+    note += " Sign-flip test over seeds, adjusted for the number of pairs."
     return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
 
 

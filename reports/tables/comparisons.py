@@ -106,8 +106,8 @@ def _pair(
 
 def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ...]:
     differences = pair.differences
-    count, rng = len(differences), np.random.default_rng(SEED)
-    better = comparison.improvement_estimate(sign * pair.b, sign * pair.a, rng, 1000, scores.level)
+    count = len(differences)
+    better = comparison.improvement_estimate(sign * pair.b, sign * pair.a, scores.level)
     spread = float(differences.std(ddof=1)) if count > 1 else np.nan
     return (
         Cell(scores.mean(differences[None], count), keys=pair.keys),
@@ -115,9 +115,12 @@ def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ..
         Cell(text=p_text(holm, 4)),
         Cell(Score(better, count, one_seed(count)), keys=pair.keys),
         Cell(text=str(count)),
-        Cell(text=_seeds_needed(spread, scores.level) if count > 1 else "-"),
+        Cell(text=_seeds_needed(spread, scores.level)),
     )
 
 
 def _seeds_needed(spread: float, level: float) -> str:
+    """A dash after one seed, or after equal differences, which do not tell how far they spread."""
+    if not spread > 1e-9:
+        return "-"
     return str(comparison.seeds_needed(DIFFERENCE, spread, level=level))

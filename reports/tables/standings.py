@@ -182,24 +182,38 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
 
 
 def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
-    """A row per method: every aggregate of performance over all runs, and the mean rank."""
-    columns = tuple(title for title, _, _ in aggregates.AGGREGATES.values())
+    """A row per method: every aggregate of performance, and the mean rank.
+
+    They are of the seeds that have ended on all sequences.
+    """
+    columns = tuple(aggregates.AGGREGATES.values())
     rows = tuple(_aggregate_rows(scores, family))
     return (Block("Average Performance", "Method", (*columns, "Mean rank"), rows),)
 
 
 def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Cell, ...]]]:
     columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
-    columns.append(rank_standings(scores, family)[0])
+    ranked = rank_standings(scores, family)[0]
     for setting in settings_of(scores, family):
-        cells = []
-        for column in columns:
-            own = [row for row in column if row.setting.setup == setting.setup]
-            score = nothing("no seed has ended on all sequences")
-            if own:
-                score = Score(own[0].estimate, own[0].seeds, one_seed(own[0].seeds))
-            cells.append(replace(empty_cell(setting.groups), score=score))
-        yield setting.title, tuple(cells)
+        found = [_standing_of(setting, column) for column in columns]
+        scored = [_seeds_score(one, "no seed has ended on all sequences") for one in found]
+        rank = _standing_of(setting, ranked)
+        why = "no seed has ended with every method on all sequences" if any(found) else ""
+        scored.append(_seeds_score(rank, why or scored[0].why))
+        if rank and rank.seeds > 1 and isnan(rank.estimate.low):
+            scored[-1] = replace(scored[-1], why="the same rank with every seed: no interval")
+        empty = empty_cell(setting.groups)
+        yield setting.title, tuple(replace(empty, score=score) for score in scored)
+
+
+def _standing_of(setting: Setting, column: list[Standing]) -> Standing | None:
+    return next((row for row in column if row.setting.setup == setting.setup), None)
+
+
+def _seeds_score(standing: Standing | None, why: str) -> Score:
+    if standing is None:
+        return nothing(why)
+    return Score(standing.estimate, standing.seeds, one_seed(standing.seeds))
 
 
 # Trade-offs -----------------------------------------------------------------------------------

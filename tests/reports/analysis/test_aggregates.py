@@ -18,7 +18,23 @@ def test_aggregates_of_four_runs(name: str, value: float):
 
 
 def test_scores_above_one_do_not_fill_the_gap_of_others():
-    assert aggregates.optimality_gap(np.array([1.5, 0.5])) == pytest.approx(0.25)
+    assert aggregates.aggregate(np.array([[1.5, 0.5]]), "gap").value == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("name", ["median", "iqm"])
+def test_a_median_of_equal_middle_scores_is_not_certain(name: str):
+    """Without any one of these seeds both are 0.5; resampled seeds reach the ends."""
+    low, high = aggregates.aggregate(np.array([[0.2, 0.5, 0.5, 0.5, 0.9]]), name).ends()
+    assert low < 0.45 and high > 0.55
+
+
+@pytest.mark.parametrize("name", ["median", "iqm"])
+@pytest.mark.parametrize("seeds", [5, 10])
+def test_nine_of_ten_intervals_hold_the_true_median(name: str, seeds: int):
+    rng = np.random.default_rng(0)
+    samples = rng.normal(0.5, 0.1, (300, 1, seeds))
+    ends = [aggregates.aggregate(sample, name).ends() for sample in samples]
+    assert np.mean([low <= 0.5 <= high for low, high in ends]) > 0.86
 
 
 def test_ranks_of_three_methods_with_a_tie():
@@ -27,15 +43,36 @@ def test_ranks_of_three_methods_with_a_tie():
     assert [e.value for e in aggregates.rank_estimates(scores)] == [1.25, 1.75, 3.0]
 
 
-def test_methods_with_the_same_ranks_on_every_seed_are_told_apart():
-    scores = np.array([[[0.9, 0.8, 0.9]], [[0.5, 0.5, 0.6]]])
-    assert aggregates.cliques(scores) == []
+def test_ranks_that_seeds_agree_on_have_no_interval():
+    got = aggregates.rank_estimates(np.array([[[0.9, 0.8]], [[0.5, 0.5]]]))
+    assert [(e.value, np.isnan(e.low)) for e in got] == [(1, True), (2, True)]
+
+
+def test_methods_are_told_apart_when_the_sign_flip_test_can():
+    """The smallest p value of four seeds is 0.125, that of five 0.0625: one is above 0.1."""
+    first, second = np.full((1, 5), 0.9), np.full((1, 5), 0.5)
+    assert aggregates.cliques(np.array([first, second])) == []
+    assert aggregates.cliques(np.array([first, second])[:, :, :4]) == [(0, 1)]
 
 
 def test_methods_that_take_turns_are_joined_and_a_worse_one_is_not():
-    first, second = [0.9, 0.5, 0.9, 0.5], [0.5, 0.9, 0.5, 0.9]
-    scores = np.array([[[0.1] * 4], [first], [second]])
+    """Six seeds: p = 1/32 for the worse one, times three pairs."""
+    first, second = [0.9, 0.5] * 3, [0.5, 0.9] * 3
+    scores = np.array([[[0.1] * 6], [first], [second]])
     assert aggregates.cliques(scores) == [(1, 2)]
+
+
+def test_equal_methods_are_rarely_told_apart():
+    """Of studies with six of them and five seeds, at most one in ten finds a difference."""
+    rng = np.random.default_rng(0)
+    studies = rng.random((200, 6, 1, 5))
+    joined = [aggregates.cliques(scores) == [tuple(order(scores))] for scores in studies]
+    assert np.mean(joined) >= 0.9
+
+
+def order(scores: np.ndarray) -> list[int]:
+    mean = aggregates.ranks(scores).mean((1, 2))
+    return [int(i) for i in np.argsort(mean, kind="stable")]
 
 
 def test_only_seeds_that_all_methods_finished_are_shared():

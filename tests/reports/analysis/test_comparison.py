@@ -57,10 +57,30 @@ def test_probability_of_improvement_is_mann_whitney():
     assert comparison.probability_of_improvement(first[None], second[None]) == pytest.approx(want)
 
 
-def test_probability_interval_of_a_sure_winner_is_one():
-    first, second = np.full((2, 5), 0.9), np.full((2, 5), 0.1)
-    got = comparison.improvement_estimate(first, second, np.random.default_rng(0), 100)
-    assert (got.value, *got.ends()) == (1.0, 1.0, 1.0)
+@pytest.mark.parametrize("seeds", [2, 5, 20])
+def test_a_sure_winner_of_few_seeds_may_lose(seeds: int):
+    """At the low end P, 1 is z standard errors away; 1.645 is the normal's 95 % quantile."""
+    first, second = np.full((2, seeds), 0.9), np.full((2, seeds), 0.1)
+    got = comparison.improvement_estimate(first, second)
+    p, pairs = got.low, seeds**2
+    two_of_one, one_of_two = p / (2 - p), 2 * p**2 / (1 + p)  # Hanley and McNeil's Q1 and Q2
+    others = two_of_one + one_of_two - 2 * p**2
+    error = np.sqrt((p * (1 - p) + (seeds - 1) * others) / pairs)
+    assert (got.value, got.high) == (1, 1)
+    assert 1 - p == pytest.approx(1.64485 * error, rel=1e-4)
+    other_way = comparison.improvement_estimate(second, first)
+    assert (other_way.value, other_way.low) == (0, 0)
+    assert other_way.high == pytest.approx(1 - p)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.9])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_nine_of_ten_intervals_hold_the_true_probability(chance: float, seeds: int):
+    rng = np.random.default_rng(0)
+    better = rng.normal(np.sqrt(2) * stats.norm.ppf(chance), 1, (400, 1, seeds))
+    other = rng.normal(0, 1, (400, 1, seeds))
+    found = map(comparison.improvement_estimate, better, other)
+    assert np.mean([got.low <= chance <= got.high for got in found]) > 0.85
 
 
 def test_iqm_cuts_a_quarter_on_each_side():
@@ -114,4 +134,3 @@ def test_power_matches_simulation():
 def test_seeds_needed_is_the_smallest_that_suffices():
     need = comparison.seeds_needed(0.05, 0.08)
     assert comparison.power(0.05, 0.08, need) >= 0.8 > comparison.power(0.05, 0.08, need - 1)
-    assert comparison.seeds_needed(0.05, 0.0) == 2
