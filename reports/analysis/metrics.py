@@ -92,7 +92,8 @@ def pooled_transfer(mean_area: Array, mean_reference: Array) -> Array:
 
 
 def _ratio(gain: Array, room: Array) -> Array:
-    return np.asarray(np.where(room > 0, gain / np.where(room > 0, room, 1), np.nan))
+    some = room > 1e-9  # a mean of ones may fall short of 1 in the last bit
+    return np.asarray(np.where(some, gain / np.where(some, room, 1), np.nan))
 
 
 def trailing_mean(curve: Array, length: int) -> Array:
@@ -119,13 +120,15 @@ def smoothed(curve: Array, evaluations: int, length: int) -> Array:
 
 
 def evaluations_to_threshold(success: Array, threshold: float = 0.8, smooth: int = 3) -> Array:
-    """[R, N]: evaluations until the trailing mean reaches the threshold; inf where it never does.
+    """[R, N]: the first evaluation that reaches the threshold and begins `smooth` whose mean does.
 
-    Smoothed because one evaluation has ten episodes: at a true rate of 0.6 every sixth evaluation
+    inf where there is none. One evaluation has ten episodes: at a true rate of 0.6 every sixth
     shows 0.8 or more by luck.
     """
     curve = own_window(success)
-    reached = trailing_mean(curve, smooth) >= threshold - 1e-9
+    length = min(smooth, curve.shape[-1])
+    means = np.lib.stride_tricks.sliding_window_view(curve, length, -1).mean(-1)
+    reached = np.minimum(means, curve[..., : means.shape[-1]]) >= threshold - 1e-9
     count = np.where(reached.any(-1), reached.argmax(-1) + 1.0, np.inf)
     return np.where(np.isnan(curve).any(-1), np.nan, count)
 

@@ -89,13 +89,13 @@ def matrices(scores: Scores, groups: list[Group]) -> PairMatrices:
             if not np.isnan(one[name]).all():
                 values[name][pair] = np.nanmean(one[name])
         rows, seeds = align(list(by_pair.values()), [one[name][None] for one in runs.values()])
-        averages[name] = _average(scores, rows, seeds)
+        averages[name] = _average(scores, rows, seeds, (-1 if name == "forgetting" else 0, 1))
     of = names.pairs_of(groups[0].sequence)
     return PairMatrices(groups[0].title, of, values, averages, by_pair)
 
 
-def _average(scores: Scores, rows: Array, seeds: int) -> Score:
+def _average(scores: Scores, rows: Array, seeds: int, bounds: tuple[float, float]) -> Score:
     ended = ~np.isnan(rows).all(1)
     if not ended.all():
         return nothing(f"{int(ended.sum())} of {len(rows)} pairs have ended")
-    return scores.mean(rows, seeds)
+    return scores.mean(rows, seeds, bounds)

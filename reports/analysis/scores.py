@@ -14,7 +14,7 @@ from cwbench.reports.analysis.arrange import arrange
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import Reference, find
 from cwbench.reports.analysis.study import Group, Protocol, Study
-from cwbench.reports.analysis.transfer import TRANSFER, Position, values_of
+from cwbench.reports.analysis.transfer import TRANSFER, Position, shared_seeds, values_of
 from cwbench.reports.analysis.transfer import statistic as transfer_statistic
 from cwbench.store.runs import Runs
 
@@ -102,9 +102,12 @@ class Scores:
             return np.full(len(group.runs), np.nan)
         kind = TRANSFER[metric]
         last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
-        base = reference.means(group.tasks, last)[start:]
-        own = group.own_windows[:, start:, 0 if last is None else -last :].mean(2)
-        return kind.combine(own, base)  # ... but to show one
+        base = reference.means(group.tasks, last)
+        own = group.own_windows[:, :, 0 if last is None else -last :].mean(2)
+        for index in range(len(group.tasks)):
+            if shared_seeds((group, index), reference):  # gains exactly 0, as in the score
+                own[:, index] = np.where(np.isnan(own[:, index]), np.nan, base[index])
+        return kind.combine(own[:, start:], base[start:])  # ... but to show one
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one."""
@@ -171,6 +174,8 @@ class Scores:
         )
         if np.isnan(value.value):
             return nothing("not defined: the reference solves a task at every evaluation")
+        if np.isnan(value.low) and min(fewest) > 1:
+            return Score(value, seeds, "no interval: all but one reference seed solve a task")
         return Score(value, seeds, one_seed(min(seeds, reference.seeds(tasks))))
 
 

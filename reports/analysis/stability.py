@@ -1,7 +1,8 @@
 """The stability gap (De Lange et al., 2023): what happens to old tasks right after a switch.
 
 `success` is [R, N, E, N] as in `metrics`. Single evaluations have few episodes, so curves are
-trailing means of three, which start again at each task.
+trailing means of three, which start again at each task. What is the lowest of many such means is
+below the success of a policy that does not change, too.
 """
 
 import numpy as np
@@ -17,6 +18,16 @@ TOLERANCE = 0.1  # an old task counts as dropped this far below its value before
 def smooth(success: Array) -> Array:
     """Trailing means within each task's window, [R, N, E, N]."""
     return np.moveaxis(metrics.trailing_mean(np.moveaxis(success, 2, 3), SMOOTH), 3, 2)
+
+
+def settled(success: Array) -> Array:
+    """Only the means of three evaluations, [R, N, E - 2, N]; of all if a window has fewer."""
+    return smooth(success)[:, :, _first_whole(success) :]
+
+
+def _first_whole(success: Array) -> int:
+    """The first evaluation of a window that ends a whole mean."""
+    return min(SMOOTH, int(success.shape[2])) - 1
 
 
 def old(tasks: int) -> NDArray[np.bool_]:
@@ -35,7 +46,7 @@ def minimum_after_learning(success: Array, window: int) -> Array:
     tasks = success.shape[1]
     if tasks < 2:
         return np.full(len(success), np.nan)
-    curves = smooth(success)
+    curves = settled(success)
     lows = [curves[:, task + 1 :, :, task].min((1, 2)) for task in range(tasks - 1)]
     return np.asarray(np.mean(lows, axis=0))
 
@@ -43,15 +54,15 @@ def minimum_after_learning(success: Array, window: int) -> Array:
 def drop_depth(success: Array, window: int) -> Array:
     """[R]: how far old tasks fall below their value before a switch, at the lowest point of the
     next window, averaged over switches and old tasks; 0 where a task does not fall."""
-    low = smooth(success).min(2)
+    low = settled(success).min(2)
     depth = np.maximum(before_switch(success, window) - low, 0)
     return _mean_over_old(depth)
 
 
 def dropped(success: Array, window: int) -> NDArray[np.bool_]:
-    """[R, N, E, N]: the evaluations of old tasks that lie in a drop."""
+    """[R, N, E - 2, N]: the evaluations of old tasks that lie in a drop."""
     level = before_switch(success, window)[:, :, None, :] - TOLERANCE
-    return smooth(success) < level - 1e-9
+    return settled(success) < level - 1e-9
 
 
 def drop_length(success: Array, window: int) -> Array:
@@ -67,9 +78,10 @@ def recoveries(success: Array, window: int) -> Array:
     Drops of all runs together; a task that never falls has none.
     """
     where = dropped(success, window) & old(success.shape[1])[None, :, None, :]
-    fallen = np.moveaxis(where, 2, 3)[where.any(2)]  # [drops, E]
-    after = fallen.shape[1] - fallen[:, ::-1].argmax(1)  # evaluations up to the last one below
-    return np.where(after < fallen.shape[1], after + 1.0, np.inf)
+    fallen = np.moveaxis(where, 2, 3)[where.any(2)]  # [drops, E - 2]
+    after = fallen.shape[1] - fallen[:, ::-1].argmax(1)  # means up to the last one below
+    back = after + 1.0 + _first_whole(success)
+    return np.where(after < fallen.shape[1], back, np.inf)
 
 
 def after_switch(success: Array, window: int) -> Array:

@@ -81,6 +81,7 @@ def statistic(
     found = reference.rows([group.tasks[index] for group, index in positions], last)
     theirs = [dict(zip(seeds, values, strict=True)) for values, seeds in found]
     shared = [shared_seeds(position, reference) for position in positions]
+    count = min(map(len, ours))
     for index, same in enumerate(shared):
         if common := same & ours[index].keys() & theirs[index].keys():
             ours[index], theirs[index] = (only(row[index], common) for row in (ours, theirs))
@@ -91,13 +92,12 @@ def statistic(
         return np.asarray(np.mean([metric.combine(a, b) for a, b in pairs], axis=0))
 
     own_seeds = sorted({seed for row in ours for seed in row})
-    count = min(map(len, ours))
     if any(shared):
         every = sorted({*own_seeds, *(seed for row in theirs for seed in row)})
         rows, base = matrix(ours, every), matrix(theirs, every)
         # Positions that are shared gain exactly 0, however few seeds they have.
-        uncertain = [len(row) for row, same in zip(ours, shared, strict=True) if not same]
-        fewest = [min(uncertain, default=count)]
+        unshared = [pair for *pair, same in zip(ours, theirs, shared, strict=True) if not same]
+        fewest = [min((len(row) for pair in unshared for row in pair), default=count)]
 
         def paired(weights: Array) -> Array:
             return combined(seed_means(rows, weights), seed_means(base, weights))

@@ -59,9 +59,11 @@ def test_pooling_tames_a_denominator_near_zero():
 
 
 def test_time_to_threshold_ignores_a_lucky_evaluation():
-    curve = np.array([0.0, 1.0, 0.0, 0.9, 0.9, 0.9, 0.0])  # trailing means of 3: ..., 0.6, 0.9
+    curve = np.array([0.0, 1.0, 0.7, 0.9, 0.9, 0.9, 0.0])  # means of 3: 0.57, 0.87 from the second
     success = curve.reshape(1, 1, 7, 1)
-    assert metrics.evaluations_to_threshold(success, 0.8).tolist() == [[6.0]]
+    assert metrics.evaluations_to_threshold(success, 0.8).tolist() == [[2.0]]
+    late = np.where(np.arange(7) == 2, 0.0, curve).reshape(1, 1, 7, 1)  # 0.57, 0.63, 0.6, 0.9
+    assert metrics.evaluations_to_threshold(late, 0.8).tolist() == [[4.0]]
     assert metrics.evaluations_to_threshold(success, 0.8, smooth=1).tolist() == [[2.0]]
     assert metrics.evaluations_to_threshold(success, 0.95).tolist() == [[np.inf]]
 
@@ -140,3 +142,11 @@ def test_half_of_the_episodes_is_not_a_failure_whatever_the_rounding():
     success = np.array(rates).reshape(1, 1, 10, 1)
     assert metrics.end_values(success, 10) < 0.5
     assert metrics.failed_to_learn(success, 10) == 0
+
+
+@pytest.mark.parametrize("seeds", [5, 12, 14, 23])
+def test_a_reference_of_ones_leaves_no_room(seeds: int):
+    """The mean of 14 areas of 1, a weight of 1 / 14 each, is not exactly 1."""
+    reference = np.full((1, seeds), 1 / seeds) @ np.ones((seeds, 2))
+    assert np.isnan(metrics.task_transfer(np.full((1, 2), 0.5), reference)).all()
+    assert np.isnan(metrics.pooled_transfer(np.full((1, 2), 0.5), reference)).all()

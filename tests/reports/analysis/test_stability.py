@@ -18,10 +18,17 @@ SUCCESS[0, 1, :, 1] = 0.5
 def test_depth_minimum_length_and_recovery():
     # Trailing means of three: 0, 0.15, 0.3, 0.6, 0.8, 0.9. Before the switch: 0.9.
     assert_allclose(stability.smooth(SUCCESS)[0, 1, :, 0], [0, 0.15, 0.3, 0.6, 0.8, 0.9])
-    assert stability.minimum_after_learning(SUCCESS, 2) == pytest.approx([0])
-    assert stability.drop_depth(SUCCESS, 2) == pytest.approx([0.9])
-    assert stability.drop_length(SUCCESS, 2) == pytest.approx([4 / 6])  # below 0.8
+    # A minimum of means of fewer would be luck: only 0.3, 0.6, 0.8 and 0.9 count.
+    assert stability.minimum_after_learning(SUCCESS, 2) == pytest.approx([0.3])
+    assert stability.drop_depth(SUCCESS, 2) == pytest.approx([0.6])
+    assert stability.drop_length(SUCCESS, 2) == pytest.approx([2 / 4])  # below 0.8
     assert stability.recoveries(SUCCESS, 2).tolist() == [5]
+
+
+def test_windows_of_two_evaluations_are_averaged_whole():
+    short = SUCCESS[:, :, :2]
+    assert stability.minimum_after_learning(short, 1) == pytest.approx([0.15])
+    assert stability.recoveries(short, 1).tolist() == [np.inf]
 
 
 def test_the_curve_after_a_switch_starts_at_the_fall():

@@ -38,6 +38,41 @@ def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
     assert later.high > later.low
 
 
+def test_single_runs_average_to_the_score(tmp_path: Path):
+    """Where a segment serves both sides, single runs gain nothing there, as the score does."""
+    settings = [small("finetuning"), small("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(4))
+    write_results(
+        tmp_path,
+        sequence_names=singles(TASKS),
+        settings=[small("finetuning")],
+        name="reference",
+        seeds=range(2),
+    )
+    scores = read(tmp_path)
+    for group in scores.study.of(scores.protocol, "cw3"):
+        runs = scores.per_run(group, "forward_transfer")
+        assert runs.mean() == pytest.approx(scores.score([group], "forward_transfer").value)
+
+
+def test_pairing_takes_no_seeds_from_a_method_and_gives_none_to_the_reference(tmp_path: Path):
+    write_results(
+        tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=range(5)
+    )
+    write_results(
+        tmp_path,
+        sequence_names=singles(TASKS),
+        settings=[small("finetuning")],
+        name="reference",
+        seeds=range(2),
+    )
+    scores = read(tmp_path)
+    [group] = scores.study.of(scores.protocol, "cw3")
+    score = scores.score([group], "forward_transfer")
+    assert score.seeds == 5  # all have ended
+    assert score.estimate.freedom == pytest.approx(1)  # two reference seeds
+
+
 def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
     results = tmp_path / "results"
     write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
