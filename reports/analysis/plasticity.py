@@ -103,7 +103,7 @@ def slug(measure: Measure) -> str:
 
 def runs_of(measure: Measure, group: Group) -> Array:
     """[R, N * E]."""
-    return group.plasticity[measure].reshape(len(group.runs), -1)
+    return group.sound(group.plasticity[measure]).reshape(len(group.runs), -1)
 
 
 def end_values(group: Group, measure: Measure, window: int) -> Array:

@@ -181,6 +181,16 @@ class Group:
         done = np.array([run.state == "done" for run in self.runs])
         return np.where(done[:, None, None, None], self.success, np.nan)
 
+    def sound(self, values: Array) -> Array:
+        """Values [R, ...] with NaN for the runs that failed or diverged: they are in no mean."""
+        broken = np.array([run.state in ("failed", "diverged") for run in self.runs])
+        return np.where(broken.reshape(-1, *[1] * (values.ndim - 1)), np.nan, values)
+
+    @cached_property
+    def latest(self) -> Array:
+        """[R, N, E, N]: runs that have ended; as long as there are none, those that may."""
+        return self.complete if self.finished else self.sound(self.success)
+
     @cached_property
     def own_windows(self) -> Array:
         """[R, N, E]: success on each task in its own window, of runs that have ended."""

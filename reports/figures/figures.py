@@ -59,17 +59,17 @@ def steps(group: Group) -> Array:
 
 
 def average_runs(group: Group) -> Array:
-    return metrics.average_curve(group.success)
+    return metrics.average_curve(group.sound(group.success))
 
 
 def current_runs(group: Group) -> Array:
     """Training success of the task being trained, [R, N * E]."""
-    return group.training.reshape(len(group.runs), -1)
+    return group.sound(group.training).reshape(len(group.runs), -1)
 
 
 def logged_runs(name: str, group: Group) -> Array:
     """A statistic of training, [R, N * E]."""
-    return group.logged[name].reshape(len(group.runs), -1)
+    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
 
 
 def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
@@ -131,7 +131,7 @@ def task_curves(setups: Setups) -> Figure:
     axes = panels(setups, 0.24 * max(longest, 5), 1.0)
     for slot, groups in zip(slots(setups), setups.values(), strict=True):
         for group in groups:
-            curves = metrics.task_curves(group.success)
+            curves = metrics.task_curves(group.sound(group.success))
             each = group.protocol.evaluations
             _strips(axes[group.sequence], steps(group), curves, each, slot)
     for sequence, axis in axes.items():
@@ -206,8 +206,8 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
             for spot, row in zip(spots, values, strict=True):
                 colour = line_style(slot)["color"]
                 axis.plot([spot] * len(row), row, "o", ms=2.2, color=colour, alpha=0.6, mew=0)
-            if not np.isnan(values).all():
-                axis.hlines(np.nanmean(values), index - 0.35, index + 0.35, color="black", lw=1.2)
+            mean = scores.score(members, "average_performance").value
+            axis.hlines(mean, index - 0.35, index + 0.35, color="black", lw=1.2)
         shown, points = fitted(titles(setups))
         axis.set_xticks(range(len(setups)), shown, rotation=60, ha="right", fontsize=points)
         axis.set_ylim(-0.02, 1.02)

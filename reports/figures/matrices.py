@@ -114,7 +114,7 @@ def _end_matrix(scores: Scores, groups: Sequence[Group], sequence: str, longest:
     own = np.full((longest, longest), np.nan)
     for group in groups:
         if group.sequence == sequence:
-            end = metrics.end_values(group.success, scores.window)
+            end = metrics.end_values(group.latest, scores.window)
             known = ~np.isnan(end).all(0)
             count = len(group.tasks)
             own[:count, :count][known] = np.nanmean(end[:, known], 0)

@@ -208,19 +208,19 @@ def _tasks(lines: Sequence[Setting], look: Look) -> str:
 
 
 def _task_runs(position: int, group: Group) -> Array:
-    return metrics.task_curves(group.success)[:, position]
+    return metrics.task_curves(group.sound(group.success))[:, position]
 
 
 def _average_runs(group: Group) -> Array:
-    return metrics.average_curve(group.success)
+    return metrics.average_curve(group.sound(group.success))
 
 
 def _training_runs(group: Group) -> Array:
-    return group.training.reshape(len(group.runs), -1)
+    return group.sound(group.training).reshape(len(group.runs), -1)
 
 
 def _logged_runs(name: str, group: Group) -> Array:
-    return group.logged[name].reshape(len(group.runs), -1)
+    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
 
 
 def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:

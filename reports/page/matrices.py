@@ -146,7 +146,7 @@ def _all_after_each(scores: Scores) -> str:
 
 
 def _after_each(scores: Scores, title: str, group: Group) -> str:
-    end = metrics.end_values(group.success, scores.window)  # [R, N, N]
+    end = metrics.end_values(group.latest, scores.window)  # [R, N, N]
     known = np.asarray(~np.isnan(end).all(0))
     if group.joint or not known.any():
         return ""

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.study import Protocol
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.store.results import SegmentFolder
 
 
 def protocol(steps: int, every: int) -> Protocol:
@@ -34,6 +36,27 @@ def test_unfinished_runs_enter_no_metric(tmp_path: Path) -> None:
     assert [run.seed for run in group.finished] == [0]
     assert not np.isnan(group.own_windows[0]).any() and np.isnan(group.own_windows[1]).all()
     assert group.progress == pytest.approx((1 + 0.5) / 2)
+
+
+def test_a_diverged_run_is_in_no_curve_and_in_no_matrix(tmp_path: Path) -> None:
+    root = write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    [broken] = (root / "segments").glob("ewc-3-hammer-s1-*")
+    SegmentFolder(broken).set_status("diverged", message="Q is inf")
+    [group] = build.read(tmp_path).groups
+    sound = group.sound(group.success)
+    assert not np.isnan(group.success[1, 0, :, 0]).any() and np.isnan(sound[1]).all()
+    assert_array_equal(sound[0], group.success[0])
+    assert_array_equal(group.latest, group.complete)
+
+
+def test_runs_that_go_on_are_shown_until_one_has_ended(tmp_path: Path) -> None:
+    one, ewc = ["cw3-1"], [small("ewc")]
+    write_results(tmp_path, sequence_names=one, settings=ewc, seeds=[0], upto=0.5)
+    [group] = build.read(tmp_path).groups
+    assert not np.isnan(group.latest[0, 0, :, 0]).any()
+    write_results(tmp_path, sequence_names=one, settings=ewc, seeds=[1], name="b")
+    [group] = build.read(tmp_path).groups
+    assert np.isnan(group.latest[0]).all() and not np.isnan(group.latest[1, 0, :, 0]).any()
 
 
 def test_protocols_of_one_name_have_files_of_their_own(tmp_path: Path) -> None:
