@@ -175,24 +175,29 @@ def pair_summary(scores: Scores) -> tuple[Block, ...]:
 
 
 def settings(scores: Scores, family: str) -> tuple[Block, ...]:
-    """Methods run with several options: a row per setting, on the sequences that all have."""
+    """Methods run with several options: a row per setting.
+
+    A block has the sequences that the same settings were run on. A method's main setting alone is
+    left out: the other tables are about it.
+    """
     groups = scores.study.of(scores.protocol, family)
+    main = main_setups(groups)
     blocks = []
     for method in dict.fromkeys(group.method for group in groups):
         setups = by_setup([group for group in groups if group.method == method])
-        if len(setups) < 2:
-            continue
-        common = set.intersection(*({g.sequence for g in rows} for rows in setups.values()))
-        shared = sorted(common, key=names.natural)
-        if not shared:
-            continue
-        rows = {
-            title: [g for g in members if g.sequence in common]
-            for title, members in zip(titles(setups), setups.values(), strict=True)
-        }
-        what = names.method_title(method)
-        where = ", ".join(map(names.sequence_title, shared))
-        blocks.append(_settings_block(scores, f"{what} on {where}", rows, len(shared)))
+        named = dict(zip(setups, titles(setups), strict=True))
+        together: dict[tuple[str, ...], list[str]] = {}
+        sequences = {g.sequence for rows in setups.values() for g in rows}
+        for sequence in sorted(sequences, key=names.natural):
+            having = (s for s, rows in setups.items() if any(g.sequence == sequence for g in rows))
+            together.setdefault(tuple(having), []).append(sequence)
+        for run, shared in together.items():
+            if len(run) == 1 and run[0] in main:
+                continue
+            rows = {named[s]: [g for g in setups[s] if g.sequence in shared] for s in run}
+            what = names.method_title(method)
+            where = ", ".join(map(names.sequence_title, shared))
+            blocks.append(_settings_block(scores, f"{what} on {where}", rows, len(shared)))
     return tuple(blocks)
 
 

@@ -119,8 +119,10 @@ def empty_cell(groups: Sequence[Group]) -> Cell:
     """An empty cell that knows the runs behind it."""
     if not groups:
         return Cell(score=nothing("not asked for"), progress=0.0)
+    asked = [len(group.runs) for group in groups]
+    unfinished = [len(group.runs) for group in groups if len(group.finished) < len(group.runs)]
     return Cell(
-        asked=min(len(group.runs) for group in groups),
+        asked=max(unfinished, default=min(asked)),
         progress=sum(group.progress for group in groups) / len(groups),
         keys=tuple(group.key for group in groups),
     )

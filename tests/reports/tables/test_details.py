@@ -51,3 +51,30 @@ def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):
     rows = dict(table.blocks[0].rows)
     assert rows["Fine-tuning"][-1].text == "0 of 4"  # two seeds, two switches, all forgotten
     assert rows["EWC"][-1].empty and rows["EWC"][-1].why == "no finished run"
+
+
+def test_settings_without_the_default_have_a_block_of_their_own(tmp_path: Path):
+    """The default ran on CW3-1 only: what other settings did on CW3-2 is in no other table."""
+    default, *others = (small("ewc", coef=coef) for coef in (10.0, 1.0, 2.0))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[default, *others], seeds=[0, 1])
+    write_results(tmp_path, sequence_names=["cw3-2"], settings=others, seeds=[0, 1], name="b")
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-settings")
+    shown = {block.title: [title for title, _ in block.rows] for block in table.blocks}
+    assert [len(rows) for rows in shown.values()] == [3, 2]
+    assert list(shown) == ["EWC on CW3-1", "EWC on CW3-2"]
+
+
+def test_a_mean_says_that_seeds_are_missing_on_one_of_its_sequences(tmp_path: Path):
+    ewc = small("ewc")
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[ewc], seeds=range(3))
+    write_results(
+        tmp_path, sequence_names=["cw3-1"], settings=[ewc], seeds=[3, 4], name="b", upto=0.5
+    )
+    write_results(tmp_path, sequence_names=["cw3-2"], settings=[ewc], seeds=range(3), name="c")
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3")
+    cells = {row: cells[0] for row, cells in table.blocks[0].rows}
+    assert {row: (cell.score.seeds, cell.asked) for row, cell in cells.items() if cell.score} == {
+        "1": (3, 5),
+        "2": (3, 3),
+        "mean": (3, 5),
+    }
