@@ -5,12 +5,14 @@ import io
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.tables.model import Block, Cell, Table
+from cwbench.reports.tables.pages import paged
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -63,7 +65,7 @@ def mark(cell: Cell) -> str:
     return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
 
 
-PAGE_LINES = 45  # of a table on a page, headings and rules included
+POINTS_PER_MM = 2.845
 NARROW = 3  # columns of numbers that fit one column of a two-column page
 
 # LaTeX ---------------------------------------------------------------------------------------
@@ -142,41 +144,38 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
     ]
     again = [r"\addtocounter{table}{-1}", r"\caption{(continued)}"]
     footer = tex(footer_text(table, interval))
-    pages = [
-        _latex_page(environment, said if not page else again, widest, narrow, body, footer)
-        for page, body in enumerate(_pages(table.blocks, interval))
-    ]
-    return "\n".join(pages)
-
-
-def _pages(blocks: Sequence[Block], interval: str) -> list[list[str]]:
-    """Lines of blocks, and a new list where a page is full."""
-    pages: list[list[str]] = []
-    for block in blocks:
-        lines = latex_block(block, interval)
-        if pages and len(pages[-1]) + len(lines) < PAGE_LINES:
-            pages[-1] += [r"\midrule[\heavyrulewidth]", *lines]
-        else:
-            pages.append(lines)
-    return pages
+    gap = 0.5 if narrow else 1.5  # mm on each side of a column
+    pages = paged(table.blocks, partial(latex_cell, interval=interval), 2 * gap * POINTS_PER_MM)
+    return "\n".join(
+        _latex_page(environment, again if page else said, blocks, interval, gap, footer)
+        for page, blocks in enumerate(pages)
+    )
 
 
 def _latex_page(
-    environment: str, head: Sequence[str], widest: int, narrow: bool, body: list[str], footer: str
+    environment: str,
+    head: Sequence[str],
+    blocks: Sequence[Block],
+    interval: str,
+    gap: float,
+    footer: str,
 ) -> str:
     """A float with a table, or with the part of one that fits on a page."""
+    widest = max(len(block.columns) for block in blocks)
+    first, *others = (latex_block(block, interval) for block in blocks)
     return "\n".join(
         [
             rf"\begin{{{environment}}}[!htp]",
             r"\setlength{\belowcaptionskip}{8pt}",
             *head,
             r"\centering",
-            rf"\setlength{{\tabcolsep}}{{{0.5 if narrow else 1.5}mm}}",
+            rf"\setlength{{\tabcolsep}}{{{gap}mm}}",
             r"\renewcommand\arraystretch{1.03}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{l{'c' * widest}}}",
             r"\toprule",
-            *body,
+            *first,
+            *(line for lines in others for line in (r"\midrule[\heavyrulewidth]", *lines)),
             r"\bottomrule",
             r"\end{tabular}}",
             r"\par\vspace{1mm}",

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any
 
 from cwbench.reports.analysis.intervals import LEVEL
@@ -16,7 +16,8 @@ from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
 
-CellKey = tuple[str, str, int, str]  # block, row, index and title of the column
+# block, row, how many columns of the same title come before, title of the column
+CellKey = tuple[str, str, int, str]
 _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 
@@ -122,7 +123,7 @@ def _latex_cells(text: str) -> dict[CellKey, str]:
         elif line.startswith((r"\hline \hline", r"\midrule[", r"\bottomrule")):
             inside = False
         elif inside and not line.startswith((r"\hline", r"\vspace", r"\midrule")):
-            _add(found, block, header, _split(line, r"(?<!\\)&"))
+            _add_row(found, block, header, _split(line, r"(?<!\\)&"))
         before = line
     return found
 
@@ -137,7 +138,7 @@ def _markdown_cells(text: str) -> dict[CellKey, str]:
         elif line.startswith("|") and following.startswith("| - |"):
             header = _split(line[1:-1], r"(?<!\\)\|")
         elif line.startswith("|") and not line.startswith("| - |"):
-            _add(found, block, header, _split(line[1:-1], r"(?<!\\)\|"))
+            _add_row(found, block, header, _split(line[1:-1], r"(?<!\\)\|"))
     return found
 
 
@@ -146,7 +147,7 @@ def _csv_cells(text: str) -> dict[CellKey, str]:
     lines = [line for line in text.splitlines(keepends=True) if not line.startswith("# ")]
     for row in list(csv.reader(io.StringIO("".join(lines))))[1:]:
         block, name, column, *cells = [*row, "", "", ""][: max(3, len(row))]
-        found[block, name, 0, column] = ",".join(cells)
+        _add(found, block, name, column, ",".join(cells))
     return found
 
 
@@ -154,9 +155,15 @@ def _split(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in re.split(separator, line.removesuffix(r" \\"))]
 
 
-def _add(found: dict[CellKey, str], block: str, header: list[str], cells: list[str]) -> None:
-    for index, (column, cell) in enumerate(zip_longest(header[1:], cells[1:], fillvalue="?")):
-        found[block, cells[0], index, column] = cell
+def _add_row(found: dict[CellKey, str], block: str, header: list[str], cells: list[str]) -> None:
+    for column, cell in zip_longest(header[1:], cells[1:], fillvalue="?"):
+        _add(found, block, cells[0], column, cell)
+
+
+def _add(found: dict[CellKey, str], block: str, row: str, column: str, cell: str) -> None:
+    """Counts columns of one title, so that it does not matter on which page a column is."""
+    keys = ((block, row, before, column) for before in count())
+    found[next(key for key in keys if key not in found)] = cell
 
 
 READERS: dict[str, Callable[[str], dict[CellKey, str]]] = {

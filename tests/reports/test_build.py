@@ -12,8 +12,11 @@ import torch
 from sample_results import small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.figures import figures
+from cwbench.reports.tables.formats import latex
+from cwbench.reports.tables.model import Block, Cell, Table
 
 
 def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
@@ -84,6 +87,29 @@ def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
         said = typeset(tmp_path, f"{name}.tex")
         assert "Overfull" not in said and "too large" not in said
         assert (tmp_path / f"{name}.pdf").stat().st_size > 10_000
+
+
+MEASURED = r"\renewcommand\resizebox[3]{\sbox0{#3}\ifdim\wd0>\linewidth\typeout{Shrunk}\fi\usebox0}"
+
+
+@pytest.mark.skipif(
+    not (shutil.which("pdflatex") and shutil.which("pdftotext")), reason="no TeX is installed"
+)
+def test_every_row_of_a_large_table_is_printed_and_legible(tmp_path: Path):
+    cell = Cell(Score(Estimate(-0.5, *[-0.75, -0.25] * 3), 5), asked=5)
+    columns = tuple(f"method {column}." for column in range(14))
+    rows = tuple((f"row {row}.", (cell,) * 14) for row in range(100))
+    table = Table("t", "Long and wide.", (Block("Forgetting", "Pair", columns, rows),))
+    body = MEASURED + latex(table) + r"\end{document}"
+    (tmp_path / "large.tex").write_text(build.PREAMBLE + body)
+    said = typeset(tmp_path, "large.tex")
+    assert "too large" not in said and "Shrunk" not in said
+    subprocess.run(["pdftotext", "-layout", "large.pdf"], cwd=tmp_path, check=True)
+    text = (tmp_path / "large.txt").read_text()
+    parts = text.count("method 0.")
+    assert [text.count(f"row {row}.") for row in range(100)] == [3] * 100
+    assert [text.count(name) for name in columns] == [parts] * 14
+    assert text.count("-0.75, -0.25") == 100 * 14
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
