@@ -11,13 +11,11 @@ for (const table of document.querySelectorAll("table.sortable"))
     title.append(sort);
   }
 
-const UNITS = { k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
 const sortValue = (row, column) => {
   const cell = row.cells[column];
   // A hatched cell without a value shows progress, which is not what is sorted by.
-  const text = cell.dataset.v ?? (cell.classList.contains("part") ? "" : cell.textContent);
-  const number = parseFloat(text), unit = text.match(/^[-\d.]+ ?([kMGT])(?![a-z])/)?.[1]; // 2.25M, 116 MB
-  return Number.isNaN(number) ? null : number * (UNITS[unit] ?? 1);
+  const number = parseFloat(cell.dataset.v ?? (cell.classList.contains("part") ? "" : cell.textContent));
+  return Number.isNaN(number) ? null : number;
 };
 
 // Means stay below, empty cells come last either way.
@@ -31,7 +29,7 @@ const sortBy = title => {
   body.append(...[...body.rows].sort((a, b) => {
     const [x, y] = [sortValue(a, column), sortValue(b, column)];
     if (x === null && y === null) return a.cells[column].textContent.localeCompare(b.cells[column].textContent) * up;
-    return x === null || y === null ? (x === null ? 1 : -1) : (x - y) * up;
+    return x === null || y === null ? (x === null ? 1 : -1) : Math.sign(x === y ? 0 : x - y) * up; // both may be infinite
   }));
 };
 

@@ -46,7 +46,9 @@ def table_cell(cell: Cell) -> str:
     )
     style = f' style="--p:{100 * cell.progress:.0f}%"' if unfinished else ""
     tip = f' title="{escape(cell_tip(cell))}"' if cell.score else ""
-    value = "" if np.isnan(cell.value) else f' data-v="{cell.value:.6g}"'
+    amount = cell.amount if cell.text else cell.value
+    written = "Infinity" if np.isinf(amount) else f"{amount:.6g}"  # as JavaScript reads it
+    value = "" if np.isnan(amount) else f' data-v="{written}"'
     body = _linked(cell, _shown(cell, unfinished)) + _interval(cell)
     return f'<td class="{" ".join(classes)}"{style}{tip}{value}>{body}</td>'
 

@@ -128,10 +128,11 @@ def _steps_to_threshold(positions: Positions) -> Cell:
         return empty_cell([group for group, _ in positions])
     schedule = positions[0][0].protocol.schedule
     middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
-    steps = min(middle * schedule["eval_every"], schedule["steps_per_task"])
+    never = np.isinf(middle)
+    steps = middle if never else min(middle * schedule["eval_every"], schedule["steps_per_task"])
     reached = f"{np.isfinite(evaluations).sum()}/{len(evaluations)}"
-    text = f"{steps / 1000:g}k ({reached})" if np.isfinite(middle) else f"never ({reached})"
-    return replace(empty_cell([group for group, _ in positions]), text=text)
+    text = f"never ({reached})" if never else f"{steps / 1000:g}k ({reached})"
+    return replace(empty_cell([group for group, _ in positions]), text=text, amount=steps)
 
 
 def _failures(scores: Scores, positions: Positions) -> Cell:

@@ -47,7 +47,7 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     for title, groups, statuses in zip(titles(setups), setups.values(), found, strict=True):
         cells = [_total(statuses, *rule) for rule in columns.values()]
         seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
-        cells.append(Cell(text=count_text(sum(seconds), "hours") if seconds else ""))
+        cells.append(_amount(sum(seconds), "hours") if seconds else Cell())
         runs = [run for group in groups for run in group.runs]
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
         rows.append((title, (Cell(text=ended), *cells)))
@@ -66,7 +66,11 @@ def _total(
     unit: str,
 ) -> Cell:
     values = [int(counters(one)[counter]) for one in statuses if counter in counters(one)]
-    return Cell(text=count_text(combine(values), unit) if values else "")
+    return _amount(combine(values), unit) if values else Cell()
+
+
+def _amount(value: float, unit: str) -> Cell:
+    return Cell(text=count_text(value, unit), amount=value)
 
 
 def segment_statuses(

@@ -7,10 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sample_results import METHODS, small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.page.tables import block_table
+from cwbench.reports.tables.model import Block, Cell
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -133,12 +136,26 @@ def test_a_click_sorts_and_the_mean_stays_below(page: Any):
     assert "%" in "".join(texts[len(values) :])  # unfinished ones come last
 
 
-def test_numbers_with_units_sort_by_size(page: Any):
-    sizes = ["2.25M", "750k", "1.5 GB", "116 MB", "12.50 h", "120k (3/5)"]
-    read = "text => { const cell = document.createElement('td'); cell.textContent = text;"
-    read += " return sortValue({ cells: [cell] }, 0); }"
-    values = [page.evaluate(read, size) for size in sizes]
-    assert values == [2.25e6, 7.5e5, 1.5e9, 1.16e8, 12.5, 1.2e5]
+AMOUNTS = {"2.00 h": 7200, "9.0 min": 540, "1.5 GB": 1.5e9, "116 MB": 1.16e8, "never": np.inf}
+
+
+@pytest.mark.parametrize("texts", [["9.0 min", "2.00 h"], ["116 MB", "1.5 GB", "never", "never"]])
+def test_texts_sort_by_their_amounts(page: Any, texts: list[str]):
+    rows = [("x", (Cell(text=text, amount=AMOUNTS[text]),)) for text in [*texts[1:], texts[0]]]
+    table = block_table(Block("", "Method", ("Amount",), tuple(rows)), "t")
+    click = """html => {
+        const place = document.createElement("div");
+        place.innerHTML = html;
+        const title = place.querySelectorAll("thead th")[1];
+        sortBy(title);
+        const down = [...place.querySelectorAll("td")].map(cell => cell.textContent);
+        sortBy(title);
+        return [down, [...place.querySelectorAll("td")].map(cell => cell.textContent)];
+    }"""
+    assert page.evaluate(click, table) == [texts[::-1], texts]
+
+
+def test_an_address_that_is_not_encoded_is_read_as_it_is(page: Any):
     assert page.evaluate("decoded('50%')") == "50%"
 
 

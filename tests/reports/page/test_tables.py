@@ -32,6 +32,12 @@ def test_what_is_unfinished_shows_its_progress() -> None:
     assert 'class="part"' in shown and "--p:25%" in shown and ">25 %</a>" in shown
 
 
+def test_a_text_is_sorted_by_the_amount_it_is_about() -> None:
+    assert 'data-v="7200">2.00 h<' in table_cell(Cell(text="2.00 h", amount=7200))
+    assert 'data-v="Infinity">never (0/3)<' in table_cell(Cell(text="never (0/3)", amount=np.inf))
+    assert "data-v" not in table_cell(Cell(text="2 of 3"))
+
+
 def test_text_is_escaped() -> None:
     cells = (Cell(text=HOSTILE), Cell(text=HOSTILE, keys=(HOSTILE,)))
     block = Block(HOSTILE, HOSTILE, (HOSTILE, "b"), ((HOSTILE, cells),))

@@ -10,7 +10,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.tables import catalog
+from cwbench.reports.tables import catalog, details
 from cwbench.spec.config import MetaWorldConfig
 
 
@@ -39,6 +39,18 @@ def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Pat
     assert end.value < 0.5 and lost.value > 0  # which own windows cannot show
     title = catalog.make(Scores(study, group.protocol), entry).footer["environment"]
     assert "at the last step (v3-last)" in title
+
+
+def test_never_is_longer_than_any_time(tmp_path: Path):
+    setting = small("finetuning")
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[setting], seeds=range(2))
+    for position, successes in (1, 10), (2, 0):
+        for file in tmp_path.glob(f"segments/*-{position}-*/evals.csv"):
+            pd.read_csv(file).assign(successes=successes).to_csv(file, index=False)
+    study = build.read(tmp_path)
+    block = details.learning(Scores(study, study.protocols[0]), "cw3")[0]
+    found = {cell.text.split()[0]: cell.amount for _, [cell] in block.rows}
+    assert found["1k"] == 1000 and found["never"] == np.inf
 
 
 def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):

@@ -34,6 +34,8 @@ def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
     assert (title, texts["Runs ended"]) == ("EWC", "2 of 2")
     assert texts["Training steps"] == "30k"
     assert texts["Wall time"] == count_text(30, "hours")
+    amounts = dict(zip(block.columns, (cell.amount for cell in cells), strict=True))
+    assert amounts["Training steps"] == 30_000 and amounts["Wall time"] == 30
     assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum
 
 
