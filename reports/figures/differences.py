@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.figures.style import MANY, figure_of, fitted, grid, nothing, panel_width
 from cwbench.reports.tables import comparisons
+from cwbench.reports.tables.formats import signed
 
 METRIC = "average_performance"
 CELL = 0.24  # inches that a number needs
@@ -44,7 +45,7 @@ def _matrix(axis: Axes, pairs: Sequence[comparisons.Pair]) -> None:
         for row, column, value in ((second, first, difference), (first, second, -difference)):
             values[row, column] = value
             colour = "white" if abs(value) > 0.6 else "black"
-            text = f"{value:+.2f}\np {comparisons.p_text(p_value)}"
+            text = f"{signed(value)}\np {comparisons.p_text(p_value)}"
             axis.text(column, row, text, ha="center", va="center", fontsize=5, color=colour)
     axis.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
     shown, points = fitted(titles)

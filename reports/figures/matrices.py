@@ -69,7 +69,7 @@ def heat(
             axis.add_patch(Rectangle(corner, 1, 1, hatch="////", fill=False, ec="0.75", lw=0))
             continue
         white = abs(value / high - dark) < 0.35
-        text = f"{round(100 * value)}" if percent else number(value)
+        text = number(100 * value, 0) if percent else number(value)
         colour, points = "white" if white else "black", 4.5 if percent else 5.5
         axis.text(column, row, text, ha="center", va="center", fontsize=points, color=colour)
     return image
@@ -129,7 +129,7 @@ def _row(axis: Axes, blocks: Sequence[Array], *, numbered: bool) -> AxesImage:
     for (row, column), value in np.ndenumerate(values):
         if numbered and not np.isnan(value):
             colour = "white" if value < 0.35 else "black"
-            text = axis.text(column, row, f"{value:.1f}", ha="center", va="center")
+            text = axis.text(column, row, number(value, 1), ha="center", va="center")
             text.set(fontsize=5, color=colour)
     axis.spines[:].set_visible(False)
     axis.set_xticks([])

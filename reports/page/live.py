@@ -11,6 +11,7 @@ import numpy as np
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.study import Study
+from cwbench.reports.tables.formats import number
 from cwbench.spec.text import at_task_end, counted, duration
 from cwbench.store.claims import owner
 from cwbench.store.results import SegmentFolder
@@ -75,7 +76,7 @@ def _row(name: str, records: Sequence[Record], success: Mapping[str, float]) -> 
         at_task_end(retraining) if retraining else f"{step:,} of {steps:,}",
         f"{sum(map(speed, states)):,.0f}" if pace else "–",
         duration((steps - step) / pace) if pace else "–",
-        f"{np.mean(known):.2f}" if known else "–",
+        number(float(np.mean(known))) if known else "–",
         time.strftime("%H:%M:%S", time.localtime(latest)),
     )
     body = "".join(f"<td>{escape(cell)}</td>" for cell in cells)

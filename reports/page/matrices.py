@@ -12,7 +12,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.page.tables import link
 from cwbench.reports.tables import comparisons, standings
-from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.formats import number, signed
 from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ def differences(scores: Scores, family: str) -> str:
 
 
 def _difference(value: float, p_value: float, tip: str) -> str:
-    text = f"{value:+.2f}<br><small>p {comparisons.p_text(p_value)}</small>"
+    text = f"{signed(value)}<br><small>p {comparisons.p_text(p_value)}</small>"
     return _shaded(-value, text, tip)
 
 

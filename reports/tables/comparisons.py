@@ -12,6 +12,7 @@ from cwbench.reports.analysis.scores import SEED, Score, Scores, one_seed
 from cwbench.reports.analysis.setups import main_setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
+from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell
 
 Array = NDArray[np.float64]
@@ -58,7 +59,7 @@ def adjusted(found: Sequence[Pair]) -> Array:
 
 
 def p_text(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f}" if value == value else "–"
+    return number(value, digits) if value == value else "–"
 
 
 def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:

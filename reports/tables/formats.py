@@ -45,13 +45,19 @@ def tex(text: str) -> str:
     )
 
 
-def number(value: float) -> str:
-    """Two digits, as in the paper; minus zero is zero.
+def number(value: float, decimals: int = 2) -> str:
+    """Two decimals, as in the paper; minus zero is zero.
 
     Rates have few digits: 0.695 is 0.70, also where the last bit makes it 0.6949999.
     """
-    text = f"{value + math.copysign(1e-9, value):.2f}"
-    return "0.00" if text == "-0.00" else text
+    text = f"{value + math.copysign(1e-9, value):.{decimals}f}"
+    return text if text.strip("-0.") else text.lstrip("-")
+
+
+def signed(value: float) -> str:
+    """A difference: a number with its sign, zero without."""
+    text = number(value)
+    return f"+{text}" if float(text) > 0 else text
 
 
 def ends(cell: Cell, interval: str) -> tuple[float, float]:

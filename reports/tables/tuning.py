@@ -9,6 +9,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import known_interval
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.tuned import sensitivity
+from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell
 from cwbench.reports.tables.standings import Setting, Standing
 
@@ -65,7 +66,7 @@ def _block(record: Record) -> Block:
     ]
     if len(record["options"]) > 1:
         rows += [
-            (f"all with {name} = {value}", (Cell(text=f"{score:.2f}"), Cell()))
+            (f"all with {name} = {value}", (Cell(text=number(score)), Cell()))
             for name, values in effects(record).items()
             for value, score in values.items()
         ]

@@ -1,5 +1,6 @@
 """The matrix of differences shows the numbers of the comparison table."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,22 @@ import pytest
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.figures.differences import differences
+from cwbench.reports.page import matrices
 from cwbench.reports.tables import comparisons
+
+
+def test_figure_and_page_round_as_tables_do(triplets: Path, monkeypatch: pytest.MonkeyPatch):
+    """A difference of 0.695 is 0.70 everywhere, and one of -0.001 is 0."""
+    study = build.read(triplets)
+    scores = Scores(study, study.protocols[0])
+    zero = np.zeros((1, 1))
+    others = {"B": zero + 0.695, "C": zero - 0.001}
+    found = [comparisons.Pair("A", name, zero, own, ()) for name, own in others.items()]
+    monkeypatch.setattr(comparisons, "pairs", lambda *_: found)
+    [axis] = differences(scores, ["cw3"]).axes
+    drawn = [text.get_text().split("\n")[0] for text in axis.texts]
+    shown = re.findall(r">([-+.\d]+)<br>", matrices.differences(scores, "cw3"))
+    assert sorted(drawn) == sorted(shown) == ["+0.70", "-0.70", "0.00", "0.00"]
 
 
 def test_row_minus_column_of_every_pair(triplets: Path):

@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import by_setup
-from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
+from cwbench.reports.figures.matrices import _row, forgetting_matrices, heat, pair_matrices
+from cwbench.reports.figures.style import grid
 
 
 def test_matrices_draw_every_pair_and_hatch_the_rest(pairs: Scores):
@@ -18,6 +20,14 @@ def test_matrices_draw_every_pair_and_hatch_the_rest(pairs: Scores):
     assert len(first.patches) == 6  # of the three tasks that occur
     assert first.images[0].cmap.name == second.images[0].cmap.name == "Reds_r"
     assert lost.images[0].cmap.name == "Reds"  # the reversed bar
+
+
+def test_numbers_are_rounded_as_in_tables():
+    """0.125 is 0.13 in a table, so it is 13 %, and 0.25 in a matrix of one decimal 0.3."""
+    [axis] = grid(1, size=(1, 1))
+    heat(axis, np.array([[0.125]]), "Reds", 1, dark=1, percent=True)
+    _row(axis, [np.array([[0.25]])], numbered=True)
+    assert [text.get_text() for text in axis.texts] == ["13", "0.3"]
 
 
 def test_more_than_six_settings_fill_further_lines(tmp_path: Path) -> None:

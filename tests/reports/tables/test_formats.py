@@ -109,6 +109,12 @@ def test_rates_are_rounded_by_their_digits() -> None:
     assert [*map(formats.number, numbers)] == ["0.70", "0.58", "0.69", "-0.01", "0.00", "0.00"]
 
 
+def test_other_decimals_are_rounded_in_the_same_way() -> None:
+    assert [formats.number(100 * value, 0) for value in (0.695, 0.125, -0.004)] == ["70", "13", "0"]
+    assert formats.number(0.25, 1) == "0.3"
+    assert [*map(formats.signed, (0.695, -0.695, -0.001))] == ["+0.70", "-0.70", "0.00"]
+
+
 def test_a_table_that_is_longer_than_a_page_is_continued() -> None:
     rows = tuple((str(row), (cell(0.5, 0.4, 0.6),)) for row in range(18))
     table = replace(
