@@ -19,7 +19,7 @@ from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
-from cwbench.reports.tables.paper_numbers import published
+from cwbench.reports.tables.paper_numbers import impossible, published
 from cwbench.reports.tables.resources import counters, segment_statuses
 
 Array = NDArray[np.float64]
@@ -261,12 +261,15 @@ def memory(scores: Scores, setting: Setting) -> int:
 
 
 def published_points(scores: Scores, family: str) -> list[Point]:
-    """The paper's means over the sequences at hand, of methods that have them all."""
+    """The paper's means over the sequences at hand, of methods that have them all.
+
+    A method with an impossible cell among them has none.
+    """
     rows = [sequence.removeprefix(f"{family}-") for sequence in sequences_of(scores, family)]
     cells = {
         (cell.column, cell.metric, cell.row): cell.value
         for cell in published()
-        if cell.table in (family, "cw10-cw20")
+        if cell.table in (family, "cw10-cw20") and not impossible(cell)
     }
     found = []
     for method in dict.fromkeys(method for method, _, _ in cells):

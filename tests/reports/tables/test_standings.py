@@ -30,6 +30,17 @@ def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
     assert found["EWC"].slot == -1
 
 
+def test_no_published_point_needs_an_impossible_cell(tmp_path: Path):
+    """ClonEx's forward transfer on CW3-8 is outside its own interval; its CW3-7 is not."""
+    for name, shown in ("cw3-7", True), ("cw3-8", False):
+        root = tmp_path / name
+        write_results(root, sequence_names=[name], settings=[small("ewc")], seeds=[0])
+        study = build.read(root)
+        found = published_points(Scores(study, study.protocols[0]), "cw3")
+        titles = {point.method for point in found}
+        assert "EWC" in titles and ("ClonEx" in titles) == shown
+
+
 def test_one_seed_tells_no_methods_apart(tmp_path: Path):
     settings = [small("ewc"), small("recall"), small("finetuning")]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
