@@ -7,7 +7,7 @@ from urllib.parse import quote
 import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
-from cwbench.reports.tables.formats import latex, number
+from cwbench.reports.tables.formats import latex, shown
 from cwbench.reports.tables.model import Block, Cell, Table
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -29,7 +29,7 @@ def cell_tip(cell: Cell) -> str:
         return ""
     ends = {kind: cell.score.estimate.ends(kind) for kind in INTERVALS}
     lines = [
-        f"{kind}: {number(low)} to {number(high)}"
+        f"{kind}: {shown(cell, low)} to {shown(cell, high)}"
         for kind, (low, high) in ends.items()
         if not np.isnan(low)
     ]
@@ -55,7 +55,7 @@ def table_cell(cell: Cell) -> str:
 
 def _shown(cell: Cell, unfinished: bool) -> str:
     if cell.text or not cell.empty:
-        return _unbroken(cell.text) or number(cell.value)
+        return _unbroken(cell.text) or shown(cell, cell.value)
     return f"{100 * cell.progress:.0f} %" if unfinished else "–"
 
 
@@ -78,7 +78,7 @@ def _interval(cell: Cell) -> str:
     if cell.text or cell.empty or cell.score is None:
         return ""
     low, high = cell.score.estimate.ends()
-    interval = "" if np.isnan(low) else f" <small>[{number(low)}, {number(high)}]</small>"
+    interval = "" if np.isnan(low) else f" <small>[{shown(cell, low)}, {shown(cell, high)}]</small>"
     some = 0 < cell.score.seeds < cell.asked
     return interval + (f" <small>{cell.score.seeds}/{cell.asked}</small>" if some else "")
 

@@ -54,6 +54,18 @@ def number(value: float, decimals: int = 2) -> str:
     return text if text.strip("-0.") else text.lstrip("-")
 
 
+def quantity(value: float) -> str:
+    """A number of any size: 4.22e9 and 1.25e-3 have three digits, others two decimals."""
+    if 1e-12 < abs(value) < 0.005 or abs(value) >= 10_000:  # differences of equals are below
+        return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.2e}")
+    return number(value)
+
+
+def shown(cell: Cell, value: float) -> str:
+    """A cell's value, or an end of its interval."""
+    return quantity(value) if cell.any_size else number(value)
+
+
 def signed(value: float) -> str:
     """A difference: a number with its sign, zero without."""
     text = number(value)
@@ -82,12 +94,17 @@ def latex_cell(cell: Cell, interval: str) -> str:
         return _latex_text(cell.text)
     if cell.empty:
         return "--"
-    value = f"${number(cell.value)}$"
+    value = f"${_latex_number(shown(cell, cell.value))}$"
     text = rf"\bm{{{value}}}" if interval in cell.bold else value
     low, high = ends(cell, interval)
     if not np.isnan(low):
-        text += rf" \scriptsize[{number(low)}, {number(high)}]"
+        text += rf" \scriptsize[{shown(cell, low)}, {shown(cell, high)}]"
     return text + (rf"\,$^{{{mark(cell)}}}$" if mark(cell) else "")
+
+
+def _latex_number(text: str) -> str:
+    """In a formula: an upright e, and no spaces around the sign of its exponent."""
+    return re.sub(r"e(.+)", r"\\mathrm{e}{\1}", text)
 
 
 def _latex_text(text: str) -> str:
@@ -206,9 +223,10 @@ def markdown_cell(cell: Cell, interval: str) -> str:
         return plain(cell.text)
     if cell.empty:
         return f"({plain(cell.why)})" if cell.why else ""
-    value = f"**{number(cell.value)}**" if interval in cell.bold else number(cell.value)
+    value = shown(cell, cell.value)
+    value = f"**{value}**" if interval in cell.bold else value
     low, high = ends(cell, interval)
-    text = value if np.isnan(low) else f"{value} [{number(low)}, {number(high)}]"
+    text = value if np.isnan(low) else f"{value} [{shown(cell, low)}, {shown(cell, high)}]"
     return f"{text} ({mark(cell)} seeds)" if mark(cell) else text
 
 

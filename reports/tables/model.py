@@ -20,6 +20,7 @@ class Cell:
     score: Score | None = None
     text: str = ""
     amount: float = np.nan  # what a text is about, to sort by
+    any_size: bool = False  # not a rate: may be so large or small that two decimals are no good
     bold: frozenset[str] = frozenset()  # the kinds of interval by which it may be the best
     asked: int = 0  # seeds that were asked for
     progress: float = 1.0  # of the runs behind the cell

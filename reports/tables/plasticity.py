@@ -47,7 +47,7 @@ def plasticity(scores: Scores, family: str) -> tuple[Block, ...]:
 def _cells(
     scores: Scores, groups: Sequence[Group], measure: Measure, sequences: int
 ) -> tuple[Cell, ...]:
-    empty = empty_cell(groups)
+    empty = replace(empty_cell(groups), any_size=True)
     if len(groups) < sequences:
         why = f"measured on {len(groups)} of {sequences} sequences"
         return (replace(empty, score=nothing(why)),) * len(COLUMNS)

@@ -10,6 +10,7 @@ import pytest
 from cwbench.reports import build
 from cwbench.reports.analysis.intervals import INTERVALS, Estimate
 from cwbench.reports.analysis.scores import Score, nothing
+from cwbench.reports.page.tables import table_cell
 from cwbench.reports.tables import formats
 from cwbench.reports.tables.model import Block, Cell, Table
 
@@ -113,6 +114,33 @@ def test_other_decimals_are_rounded_in_the_same_way() -> None:
     assert [formats.number(100 * value, 0) for value in (0.695, 0.125, -0.004)] == ["70", "13", "0"]
     assert formats.number(0.25, 1) == "0.3"
     assert [*map(formats.signed, (0.695, -0.695, -0.001))] == ["+0.70", "-0.70", "0.00"]
+
+
+SIZES = {
+    4217400423.62: "4.22e9",
+    -12345.0: "-1.23e4",
+    9999.0: "9999.00",
+    0.005: "0.01",
+    0.00125: "1.25e-3",
+    -2.5e-10: "-2.50e-10",
+    1e-15: "0.00",  # of a difference
+    0.0: "0.00",
+}
+
+
+@pytest.mark.parametrize("value", SIZES)
+def test_quantities_of_any_size_are_legible(value: float) -> None:
+    assert formats.quantity(value) == SIZES[value]
+
+
+def test_only_rates_are_always_written_with_two_decimals() -> None:
+    rate = cell(0.001, 0.0005, 20_000)
+    large = replace(rate, any_size=True)
+    assert formats.markdown_cell(rate, "bootstrap") == "0.00 [0.00, 20000.00]"
+    assert formats.markdown_cell(large, "bootstrap") == "1.00e-3 [5.00e-4, 2.00e4]"
+    expected = r"$1.00\mathrm{e}{-3}$ \scriptsize[5.00e-4, 2.00e4]"
+    assert formats.latex_cell(large, "bootstrap") == expected
+    assert "1.00e-3 <small>[5.00e-4, 2.00e4]</small>" in table_cell(large)
 
 
 def test_a_table_that_is_longer_than_a_page_is_continued() -> None:

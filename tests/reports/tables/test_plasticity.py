@@ -36,6 +36,11 @@ def test_first_and_last_task_and_what_changed(blocks: dict[str, Block]) -> None:
     assert change.score and change.score.estimate.ends() == pytest.approx((20, 20))
 
 
+def test_diagnostics_may_have_any_size(blocks: dict[str, Block]) -> None:
+    every = [cell for block in blocks.values() for _, row in block.rows for cell in row]
+    assert all(cell.any_size for cell in every)
+
+
 def test_what_a_method_or_a_task_does_not_have_is_empty(blocks: dict[str, Block]) -> None:
     first, last, change = cells(blocks["KL from earlier policies"], "RECALL")
     assert last.value == pytest.approx(1.5)  # of 1 and 2
