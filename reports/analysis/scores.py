@@ -98,7 +98,7 @@ class Scores:
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
         reference = self.reference_of(group)
-        if reference.missing(group.tasks):
+        if reference.missing(group.tasks) or lacks_tasks(group, metric):
             return np.full(len(group.runs), np.nan)
         kind = TRANSFER[metric]
         last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
@@ -122,7 +122,7 @@ class Scores:
         if metric in TRANSFER:
             return self._transfer([[(g, i) for i in range(len(g.tasks))] for g in groups], metric)
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
-        if metric in NEEDS_EARLIER and min(len(group.tasks) for group in groups) < 2:
+        if any(lacks_tasks(group, metric) for group in groups):
             return nothing("a single task has no earlier ones")
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
@@ -177,6 +177,12 @@ class Scores:
         if np.isnan(value.low) and min(fewest) > 1:
             return Score(value, seeds, "no interval: all but one reference seed solve a task")
         return Score(value, seeds, one_seed(min(seeds, reference.seeds(tasks))))
+
+
+def lacks_tasks(group: Group, metric: str) -> bool:
+    """Whether a sequence has one task only, and the metric is about earlier or later ones."""
+    needs = metric in NEEDS_EARLIER or (metric in TRANSFER and not TRANSFER[metric].first)
+    return needs and len(group.tasks) == 1
 
 
 def one_seed(seeds: int) -> str:

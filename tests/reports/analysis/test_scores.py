@@ -1,5 +1,6 @@
 """Scores of groups against the same numbers taken another way."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def test_values_of_runs_average_to_the_score_where_a_metric_is_linear(triplets: 
     scores = Scores(study, study.protocols[0], resamples=50)
     value = scores.score([group], metric).value
     assert scores.per_run(group, metric).mean() == pytest.approx(value)
+
+
+def test_a_single_task_has_no_later_ones(triplets: Path):
+    """NaN, and no warning of numpy's about the mean of nothing."""
+    study = build.read(triplets)
+    group = next(g for g in study.groups if g.sequence.startswith("single-"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Scores(study, study.protocols[0]).per_run(group, "later_transfer")
+    assert np.isnan(found).all() and len(found) == 5
 
 
 def test_transfer_against_a_perfect_reference_is_empty_and_says_why(triplets: Path):
