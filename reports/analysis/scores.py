@@ -1,7 +1,7 @@
 """From groups of runs to estimates: what a table cell, a bar or a dot shows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,10 @@ class Scores:
         return kind.combine(own[:, start:], base[start:])  # ... but to show one
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
-        """The metric's mean over groups of one setting on several sequences, or on one."""
+        """The metric's mean over groups of one setting on several sequences, or on one.
+
+        Sequences on which it is not defined are left out, and counted in the reason.
+        """
         key = (metric, *(group.key for group in groups))
         if key not in self._scores:  # tables, figures and the page ask for the same ones
             self._scores[key] = self._score(groups, metric)
@@ -119,11 +122,18 @@ class Scores:
     def _score(self, groups: Sequence[Group], metric: str) -> Score:
         if metric not in ALSO_JOINT and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
+        several = [group for group in groups if not lacks_tasks(group, metric)]
+        if not several:
+            return nothing("not defined for a single task")
+        if len(several) < len(groups):
+            score = self._score(several, metric)
+            if np.isnan(score.value):
+                return score
+            over = f"over the {len(several)} of {len(groups)} sequences with several tasks"
+            return replace(score, why="; ".join(filter(None, (score.why, over))))
         if metric in TRANSFER:
             return self._transfer([[(g, i) for i in range(len(g.tasks))] for g in groups], metric)
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
-        if any(lacks_tasks(group, metric) for group in groups):
-            return nothing("a single task has no earlier ones")
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
     def task_score(self, positions: Sequence[tuple[Group, int]], metric: str) -> Score:
@@ -153,8 +163,6 @@ class Scores:
         """A transfer metric: positions are combined within a part, then parts are averaged."""
         kind = TRANSFER[metric]
         parts = [[(g, i) for g, i in part if i > 0 or kind.first] for part in parts]
-        if not all(parts):
-            return nothing("a single task has no later ones")
         positions = [position for part in parts for position in part]
         reference = self.reference_of(positions[0][0])
         tasks = [group.tasks[index] for group, index in positions]

@@ -171,7 +171,12 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
 
 
 def _always(scores: Scores, family: str) -> Details:
-    title = scores.title(family)
+    title, groups = scores.title(family), scores.study.of(scores.protocol, family)
+    alone = (
+        " A sequence of one task has no earlier or later ones: means that need them leave it out."
+        if any(len(group.tasks) == 1 for group in groups)
+        else ""
+    )
     return {
         "tasks": (
             f"Results per task on {title}, averaged over the positions where the task occurs.",
@@ -188,7 +193,7 @@ def _always(scores: Scores, family: str) -> Details:
             "dominate. Later: without the first task, where a method that starts as the reference "
             "does shows noise of seeds only, or exactly 0 where one segment serves both. Gain: "
             "plain difference of areas. Negative transfer: end value of the reference minus that "
-            "of the task's own window.",
+            f"of the task's own window.{alone}",
             partial(stacked, scores, family, MORE),
         ),
         "anytime": (
@@ -200,7 +205,7 @@ def _always(scores: Scores, family: str) -> Details:
             "Minimum: lowest success after a task was learned. Depth: fall below the value before "
             f"the switch. In drops: share of evaluations more than {stability.TOLERANCE:g} below "
             "it. Recovered: drops that end before the next switch, and after how many steps "
-            "(median of all drops).",
+            f"(median of all drops).{alone}",
             partial(details.stability_gap, scores, family),
         ),
         "aggregates": (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.scores import Scores, lacks_tasks
 from cwbench.reports.analysis.setups import main_setups, titles
 from cwbench.reports.tables.model import Block, mark_bold, score_cell
 
@@ -28,7 +28,9 @@ def stacked(
             rows.append((row_name(sequence), cells if sign < 0 else mark_bold(cells, sign)))
         if len(sequences) > 1:
             means = [score_cell(scores, g, metric, len(sequences)) for g in setups.values()]
-            rows.append(("mean", mark_bold(means, sign)))
+            lacking = {g.sequence for g in groups if lacks_tasks(g, metric)}
+            over = f" ({len(sequences) - len(lacking)} of {len(sequences)})" if lacking else ""
+            rows.append((f"mean{over}", mark_bold(means, sign)))
         blocks.append(
             Block(
                 title=names.METRICS[metric].title,

@@ -100,7 +100,7 @@ def other_standings(scores: Scores, family: str) -> dict[str, list[Standing]]:
 
 def after_switch(scores: Scores, setting: Setting) -> Curve:
     """Change of old tasks after a switch, one value per seed: the mean over its sequences."""
-    groups = [group for group in setting.groups if not group.joint]
+    groups = [group for group in setting.groups if not group.joint and len(group.tasks) > 1]
     found = [(g.seeds, stability.after_switch(g.complete, scores.window)) for g in groups]
     seeds = sorted({seed for own, _ in found for seed in own})
     values = np.full((len(seeds), len(found), scores.protocol.evaluations), np.nan)

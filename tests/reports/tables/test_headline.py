@@ -5,10 +5,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.tables.details import stability_gap
 from cwbench.reports.tables.headline import stacked
+from cwbench.reports.tables.standings import after_switch, settings_of
+
+
+def test_means_are_over_the_sequences_that_have_the_metric(tmp_path: Path):
+    """A single task has no backward transfer; two other sequences have."""
+    sequences = ["push-wall", "push-wall,hammer", "hammer,push-wall"]
+    write_results(tmp_path, sequence_names=sequences, settings=[small("ewc")], seeds=range(3))
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0])
+    performance, backward = stacked(scores, "other", ("average_performance", "backward_transfer"))
+    rows = {name: cell for name, [cell] in backward.rows}
+    assert rows["push-wall"].why == "not defined for a single task"
+    mean, others = rows["mean (2 of 3)"], [rows["push-wall-hammer"], rows["hammer-push-wall"]]
+    assert mean.value == pytest.approx(np.mean([cell.value for cell in others]))
+    assert mean.why == "over the 2 of 3 sequences with several tasks"
+    assert performance.rows[-1][0] == "mean"
+    [(_, [minimum, *_])] = stability_gap(scores, "other")[0].rows
+    assert not np.isnan(minimum.value)
+    [setting] = settings_of(scores, "other")
+    assert not np.isnan(after_switch(scores, setting).mean).any()
 
 
 def test_a_cell_is_the_mean_over_seeds_read_from_the_files(triplets: Path):
