@@ -98,7 +98,7 @@ class Scores:
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
         reference = self.reference_of(group)
-        if reference.missing(group.tasks) or lacks_tasks(group, metric):
+        if group.joint or reference.missing(group.tasks) or lacks_tasks(group, metric):
             return np.full(len(group.runs), np.nan)
         kind = TRANSFER[metric]
         last, start = (self.window if kind.end_values else None), 0 if kind.first else 1

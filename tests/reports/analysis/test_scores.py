@@ -45,6 +45,17 @@ def test_a_single_task_has_no_later_ones(triplets: Path):
     assert np.isnan(found).all() and len(found) == 5
 
 
+def test_joint_training_has_no_transfer(triplets: Path):
+    """Its one segment has no window of each task, and there is none to compare."""
+    study = build.read(triplets)
+    [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
+    runs = tuple(replace(run, segments=run.segments[:1]) for run in group.runs)
+    joint = replace(group, runs=runs)
+    assert joint.joint
+    scores = Scores(study, study.protocols[0])
+    assert np.isnan(scores.per_run(joint, "forward_transfer")).all()
+
+
 def test_transfer_against_a_perfect_reference_is_empty_and_says_why(triplets: Path):
     study = build.read(triplets)
     [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
