@@ -13,6 +13,7 @@ from cwbench.methods._reparametrised import Reparametrised, Weights, join, split
 
 BIAS = "critic.0.bias"  # where the critics' input of coefficients enters: bias + coefficients U
 TINY = 2.0**-25  # half a step of the grid of uniform numbers, so that none is zero
+BELOW_ONE = 1 - 2.0**-24  # the largest of them; half a step more would round to one
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class CSP(Reparametrised[CSPConfig]):
 
     def coefficients(self, draw: Tensor, new: Tensor) -> Tensor:
         """Uniform on the simplex of living anchors, the new one with [R, 1] 1 or 0: [R, n + 1]."""
-        spread = -(draw + TINY).log() * torch.cat([self.alive, new], 1)
+        spread = -(draw + TINY).clamp(max=BELOW_ONE).log() * torch.cat([self.alive, new], 1)
         return spread / spread.sum(1, keepdim=True)
 
     def _growing_point(self, mix: Tensor) -> Weights:

@@ -16,7 +16,9 @@ class L2InitConfig(PlasticityConfig):
     coef: float = option(
         1e-2, "Strength of the pull; the penalty is half of it.", minimum=0, per_run=True
     )
-    reduce: Literal["sum", "mean"] = option("sum", "Sum or mean of squares over each tensor.")
+    reduce: Literal["sum", "mean"] = option(
+        "sum", "Sum or mean of squares over each tensor; no effect with --decoupled."
+    )
     decoupled: bool = option(
         False, "Pull after Adam's step, by lr * coef, independent of the scale of rewards."
     )

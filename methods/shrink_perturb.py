@@ -1,6 +1,7 @@
 """Shrink and perturb (Ash and Adams, NeurIPS 2020), at the start of each task."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,11 @@ from cwbench.methods._plasticity import PlasticityConfig, chosen
 class ShrinkPerturbConfig(PlasticityConfig):
     shrink: float = option(0.8, "Factor of the old weights.", minimum=0, per_run=True)
     perturb: float = option(0.2, "Factor of the new weights.", minimum=0, per_run=True)
+    targets: Literal["copied", "mixed"] = option(
+        "copied",
+        "Target networks: copied from the critics, or mixed with the same new weights.",
+        formerly="mixed",
+    )
 
 
 class ShrinkPerturb(Method[ShrinkPerturbConfig]):
@@ -27,9 +33,11 @@ class ShrinkPerturb(Method[ShrinkPerturbConfig]):
         trainer = self.trainer
         for network in chosen(self.config.networks):
             for name, fresh in trainer.fresh_trunk(network, f"@{position}-shrink").items():
-                for table in (trainer.params, trainer.target):
-                    if name in table:
-                        table[name].copy_(self.mixed(name, table[name], fresh))
+                weight, target = trainer.params[name], trainer.target.get(name)
+                weight.copy_(self.mixed(name, weight, fresh))
+                if target is not None:
+                    copied = self.config.targets == "copied"
+                    target.copy_(weight if copied else self.mixed(name, target, fresh))
 
     def mixed(self, name: str, old: Tensor, fresh: Tensor) -> Tensor:
         shrink = like(self.per_run(lambda config: config.shrink), old)

@@ -29,8 +29,9 @@ class VCLConfig(MethodConfig):
         minimum=0,
         per_run=True,
     )
+    # A prior's precision is e^40 at most, so that Adam can square its gradients in 32 bits.
     init_log_variance: float = option(
-        -6.0, "Logarithm of the variance that each weight starts with.", maximum=10
+        -6.0, "Logarithm of the variance that each weight starts with.", minimum=-40, maximum=10
     )
     act: Literal["sample", "mean"] = option(
         "sample", "Act with weights drawn for each chunk and evaluation, or with their means."

@@ -151,7 +151,8 @@ def make_setup(
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
-    groups["network"] = fit_heads(groups["network"], given)
+    usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
+    groups["network"] = fit_heads(groups["network"], given, usual)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden already sets --width and --layers", "leave those out")
     check_together(groups["network"], groups["sac"], groups["schedule"])
@@ -175,13 +176,17 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
     return envs.configure(options.resolve(config_class, *order), sequence.definitions)
 
 
-def fit_heads(network: NetworkConfig, given: Mapping[str, Any]) -> NetworkConfig:
+def fit_heads(
+    network: NetworkConfig, given: Mapping[str, Any], usual: NetworkConfig
+) -> NetworkConfig:
     """A method's own depth of heads, where the network is less deep, leaves one layer shared."""
     most = network.layers - 1
+    # In a network as deep as its own, a method may mean all layers to be in heads.
+    allowed = most if network.layers < usual.layers else network.layers
     fitted: dict[str, Any] = {
         name: most
         for name in HEAD_LAYERS
-        if given.get(name) is None and getattr(network, name) > network.layers
+        if given.get(name) is None and getattr(network, name) > allowed
     }
     return replace(network, **fitted)
 

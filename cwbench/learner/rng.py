@@ -72,8 +72,18 @@ def many_normals(keys: Tensor, number: Tensor, count: int) -> Tensor:
 
 
 def to_index_bits(bits: Tensor) -> Tensor:
-    """38 bits; times a size below 2**25 this still fits 63 bits (see `Streams.index`)."""
+    """38 bits, for `to_index`."""
     return _shift(bits, 26)
+
+
+def to_index(bits: Tensor, size: Tensor) -> Tensor:
+    """bits * size / 2**38, rounded down: uniform in 0..size-1.
+
+    The two halves of the bits are multiplied one by one, since a product of all 38 with a size of
+    2**26 or more would not fit an int64.
+    """
+    high, low = bits >> 19, bits & (2**19 - 1)
+    return (high * size + (low * size >> 19)) >> 19
 
 
 def uniform(seeds: Sequence[int], name: str, shape: tuple[int, ...]) -> Tensor:
@@ -157,14 +167,14 @@ class Streams:
 
     def index(self, name: str, count: int, size: Tensor) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
-        return _shift(self._take(name, (count,), to_index_bits) * size, 38)
+        return to_index(self._take(name, (count,), to_index_bits), size)
 
     def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
         Not made in blocks: a block of fifty large draws would waste memory.
         """
-        return _shift(to_index_bits(self._once(name, count)) * size, 38)
+        return to_index(to_index_bits(self._once(name, count)), size)
 
     def normal_once(self, name: str, count: int) -> Tensor:
         """[R, count], standard normal, outside updates."""

@@ -116,6 +116,7 @@ WORDS = [
     ([*RUN, "--polyak", "inf"], "not a finite number"),
     ([*RUN, "--adam-eps", "nan"], "not a finite number"),
     ([*RUN, "--adam-eps=-1e-7"], "-1e-07 is too small"),
+    ([*RUN, "--adam-eps", "0"], "0.0 is too small; the smallest value is 1e-30"),
     ([*RUN, "--target-std", "0"], "0.0 is too small; it must be above 0"),
     ([*RUN, "--target-std", "nan"], "not a finite number"),
     ([*RUN, "--clip-norm=-1"], "-1.0 is too small"),

@@ -1,5 +1,6 @@
 """Setups from names and options."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,9 +66,17 @@ def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
     assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
 
 
-@pytest.mark.parametrize(("layers", "own"), [(5, 3), (4, 3), (2, 1), (1, 0)])
+@pytest.mark.parametrize(("layers", "own"), [(5, 3), (4, 3), (3, 2), (2, 1), (1, 0)])
 def test_deep_heads_of_a_method_leave_a_layer_shared(layers: int, own: int) -> None:
     assert setup_of("recall", {"layers": layers}).network.critic_head_layers == own
+
+
+def test_depths_of_heads_that_are_asked_for_stay() -> None:
+    asked = {"layers": 3, "critic_head_layers": 3}
+    assert setup_of("recall", asked).network.critic_head_layers == 3
+    _, entry = load_method("finetuning")
+    unshared = replace(entry, options={"actor_head_layers": 4})
+    assert make_setup("finetuning", unshared, "paper", {}).network.actor_head_layers == 4
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

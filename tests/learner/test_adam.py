@@ -9,6 +9,8 @@ from torch.testing import assert_close
 
 from cwbench.learner.adam import Adam
 from cwbench.learner.runaxis import clip_global_norm
+from cwbench.spec.config import SACConfig
+from cwbench.spec.options import field_of
 
 SHAPES = {"actor.0": (3, 12, 16), "actor.b": (3, 16), "critic.0": (3, 2, 12, 16), "alpha": (3, 2)}
 GROUPS = [["actor.0", "actor.b"], ["critic.0"], ["alpha"]]
@@ -37,6 +39,13 @@ def test_steps_are_those_of_torch() -> None:
         other.step()
     for name in SHAPES:
         assert_close(ours[name], theirs[name], rtol=1e-6, atol=1e-6)
+
+
+def test_a_weight_without_gradient_rests_with_the_smallest_epsilon() -> None:
+    smallest = field_of(SACConfig, "adam_eps").metadata["bounds"]["minimum"]
+    ours, before = params(), params()
+    Adam(ours, lr=1e-2, eps=smallest).step({n: torch.zeros(s) for n, s in SHAPES.items()})
+    assert all(torch.equal(ours[name], before[name]) for name in SHAPES)
 
 
 @pytest.mark.slow

@@ -86,6 +86,14 @@ def test_coefficients_are_uniform_on_the_simplex(make_trainer: MakeTrainer) -> N
     assert float(shares.var()) == pytest.approx(1 / 12, abs=0.01)
 
 
+@pytest.mark.parametrize("number", [0.0, 2.0**-24, 0.5, 1 - 2.0**-23, 1 - 2.0**-24])
+def test_an_anchor_alone_has_the_whole_share(make_trainer: MakeTrainer, number: float) -> None:
+    """Whatever is drawn, the smallest and the largest uniform number included."""
+    method = start(make_trainer, finish(start(make_trainer)))
+    share = method.coefficients(torch.full((2, 2), number), torch.zeros(2, 1))
+    assert share.tolist() == [[1, 0], [1, 0]]
+
+
 def test_a_dropped_anchor_has_no_share(make_trainer: MakeTrainer) -> None:
     second = finish(start(make_trainer, finish(start(make_trainer)), returns=(1.0, 1.0)))
     third = start(make_trainer, second)

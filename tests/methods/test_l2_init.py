@@ -63,6 +63,16 @@ def test_decoupled_shrinks_the_distance_by_its_factor(make_trainer: MakeTrainer)
         torch.testing.assert_close(distance, torch.full_like(distance, 0.5 * (1 - 1e-3 * 100)))
 
 
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_the_decoupled_pull_has_no_sum_or_mean(make_trainer: MakeTrainer, decoupled: bool) -> None:
+    ends = []
+    for reduce in ("sum", "mean"):
+        method = moved(make_trainer, 0.5, coef=1.0, reduce=reduce, decoupled=decoupled)
+        method.trainer.train(2)
+        ends.append(method.trainer.params["actor.1.weight"].detach())
+    assert torch.equal(*ends) is decoupled
+
+
 def test_without_sac_weights_return_to_their_start(make_trainer: MakeTrainer) -> None:
     method = moved(make_trainer, 0.05, coef=1.0)
     trainer = method.trainer

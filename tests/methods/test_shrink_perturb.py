@@ -26,8 +26,12 @@ def test_one_and_zero_change_no_bit(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0, 1], position=1)
     trainer.train(2)  # so that targets differ from critics
     before = state(trainer)
-    after = state(changed(trainer, 1.0, 0.0))
+    after = state(changed(trainer, 1.0, 0.0, targets="mixed"))
     assert all(torch.equal(before[name], after[name]) for name in before)
+    after = state(changed(trainer, 1.0, 0.0))
+    for name in before:
+        copied = name.startswith("target.") and torch.equal(after[name], before[name[7:]])
+        assert copied or torch.equal(before[name], after[name]), name
 
 
 def test_zero_and_one_are_fresh_weights(make_trainer: MakeTrainer) -> None:
@@ -51,10 +55,30 @@ def test_zero_and_one_are_fresh_weights(make_trainer: MakeTrainer) -> None:
 
 def test_targets_and_heads(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0], position=1)
+    trainer.train(2)
     before = state(trainer)
+    critic, target = "critic.1.weight", "target.critic.1.weight"
+    assert not torch.equal(before[target], before[critic])
     after = state(changed(trainer, 0.5, 0.3))
-    assert torch.equal(after["target.critic.1.weight"], after["critic.1.weight"])
+    assert torch.equal(after[target], after[critic])
     assert torch.equal(after["actor.4.weight"], before["actor.4.weight"])  # a head
+
+
+def test_mixed_targets_keep_half_of_their_distance(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer([0], position=1)
+    trainer.train(2)
+    before = state(trainer)
+    after = state(changed(trainer, 0.5, 0.3, targets="mixed"))
+    gaps = [x["target.critic.1.weight"] - x["critic.1.weight"] for x in (before, after)]
+    torch.testing.assert_close(gaps[1], 0.5 * gaps[0], rtol=0, atol=1e-6)
+    assert float(gaps[0].abs().max()) > 1e-4
+
+
+def test_records_without_the_option_mixed_their_targets() -> None:
+    old = {"networks": "both", "shrink": 0.8, "perturb": 0.2}
+    assert ShrinkPerturbConfig.from_record(old) == ShrinkPerturbConfig(targets="mixed")
+    assert ShrinkPerturbConfig(targets="mixed").record() == old
+    assert ShrinkPerturbConfig().record() == old | {"targets": "copied"}
 
 
 def test_networks_are_chosen(make_trainer: MakeTrainer) -> None:

@@ -8,6 +8,8 @@ import torch
 
 from cwbench.learner import Trainer
 from cwbench.methods.vcl import RHO, VCL, VCLConfig, divergence, divergence_gradient
+from cwbench.spec.errors import UserError
+from cwbench.spec.options import checked
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -59,6 +61,18 @@ def test_without_variance_and_divergence_it_is_fine_tuning(make_trainer: MakeTra
         one.train(5)
     method.on_task_end(0)
     assert all(torch.equal(x, trainer.state()[name]) for name, x in plain.state().items())
+
+
+@pytest.mark.parametrize("coef", [0.0, 1.0])
+def test_the_smallest_variance_allows_a_second_task(make_trainer: MakeTrainer, coef: float) -> None:
+    with pytest.raises(UserError, match="the smallest value is -40"):
+        checked(VCLConfig, "init_log_variance", -40.1)
+    options = {"init_log_variance": checked(VCLConfig, "init_log_variance", -40.0), "coef": coef}
+    _, first = vcl(make_trainer, [0, 1], **options)
+    first.trainer.train(3)
+    trainer, method = second_task(make_trainer, first, **options)
+    trainer.train(5)
+    assert all(x.isfinite().all() for x in (trainer.state() | method.state()).values())
 
 
 def test_weights_are_drawn_with_their_means_and_variances(make_trainer: MakeTrainer) -> None:
