@@ -17,7 +17,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.objects import find_sequences
 from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.intervals import t_quantile
-from cwbench.reports.analysis.tuned import sensitivity
+from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.text import counted
@@ -68,7 +68,7 @@ class Tuning:
             if lacking := [name for name in own if name not in areas]:
                 raise UserError(f"run {lacking[0]} is not done", "the same command continues")
             values = {name: member.options[name] for name in self.swept}
-            found.append(_setting(values, np.array([areas[name] for name in own])))
+            found.append(setting_of(values, np.array([areas[name] for name in own])))
         return sorted(found, key=lambda setting: -setting.score)
 
     def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
@@ -172,12 +172,12 @@ def _name(run: Run) -> str:
     return f"{run.sequence}/{run.segments[-1].id}"
 
 
-def _setting(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:
+def setting_of(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:
     mean, count = float(scores.mean()), len(scores)
     reach = math.nan
     if count > 1:
         reach = t_quantile(count - 1) * float(scores.std(ddof=1)) / math.sqrt(count)
-    return Setting(values, mean, mean - reach, mean + reach, count)
+    return Setting(values, mean, *possible_areas(mean - reach, mean + reach), count)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,17 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from cwbench.reports.analysis import names
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.store.tuning import matches
+
+
+def possible_areas(low: float, high: float) -> tuple[float, float]:
+    """The ends of an interval of areas, cut to what an area can be."""
+    low, high = np.clip([low, high], *names.METRICS["anytime_performance"].bounds)
+    return float(low), float(high)
 
 
 def sensitivity(scored: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, dict[Any, float]]:

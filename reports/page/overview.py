@@ -116,10 +116,14 @@ def _ranks(scores: Scores, family: str) -> str:
     if not found:
         return ""
     chart = _rows(found, "Mean rank (1 is best)", (1.0, float(len(found))))
+    note = _distinguished(joined) if found[0].seeds > 1 else "One seed cannot tell ranks apart."
+    return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
+
+
+def _distinguished(joined: Sequence[tuple[str, ...]]) -> str:
     groups = "; ".join(", ".join(group) for group in joined)
     note = f"Ranks that cannot be distinguished: {groups}." if groups else "All ranks differ."
-    note += " Sign-flip test over seeds, adjusted for the number of pairs."
-    return f'<div>{chart}<p class="note">{escape(note)}</p></div>'
+    return f"{note} Sign-flip test over seeds, adjusted for the number of pairs."
 
 
 def _orders(scores: Scores) -> str:

@@ -10,7 +10,7 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis import aggregates, names, stability
+from cwbench.reports.analysis import aggregates, comparison, names, stability
 from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed
@@ -21,6 +21,7 @@ from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published
 from cwbench.reports.tables.resources import counters, segment_statuses
+from cwbench.spec.text import listed
 
 Array = NDArray[np.float64]
 BYTES = 4  # of a parameter
@@ -112,32 +113,52 @@ def after_switch(scores: Scores, setting: Setting) -> Curve:
 
 
 def verdict(scores: Scores, family: str) -> str:
-    """Who has the highest average performance, and who may be as good."""
+    """Who has the highest average performance, all that tie, and who may be as good."""
     rows = standings(scores, family, "average_performance")
     known = [row for row in rows if not isnan(row.estimate.value)]
     if len(known) < 2:
         return ""
-    best = max(known, key=lambda row: row.estimate.value)
+    top = max(row.estimate.value for row in known)
+    best = [row for row in known if round(top - row.estimate.value, comparison.DIGITS) == 0]
+    leaders = listed([row.setting.title for row in best])
+    if len(best) == len(known):
+        title = scores.title(family)
+        return f"{title}: {leaders} have the same average performance, {number(top)}."
     count = len(sequences_of(scores, family))
     sure = [row for row in known if not isnan(row.estimate.low)]
     cells = [score_cell(scores, r.setting.groups, "average_performance", count) for r in sure]
     marked = zip(sure, mark_bold(cells, 1), strict=True)
-    near = [row.setting.title for row, cell in marked if "bootstrap" in cell.bold and row != best]
+    near = [r.setting.title for r, cell in marked if "bootstrap" in cell.bold and r not in best]
     unsure = [row.setting.title for row in known if row not in sure]
-    got = best.estimate
-    values, _ = seed_matrix(scores, best.setting.groups, "average_performance")
-    seeds = np.count_nonzero(~np.isnan(values).all(0))
-    interval = f" [{number(got.low)}, {number(got.high)}], n = {seeds} seeds"
     others = f"by these intervals {', '.join(near) or 'no other'} may be as good"
     if unsure:
         others += f", and one seed cannot tell of {', '.join(unsure)}"
-    if isnan(got.low):
-        interval, others = "", "one seed says nothing about how sure that is"
+    if all(isnan(row.estimate.low) for row in best):
+        others = "one seed says nothing about how sure that is"
     among = f" of the {len(known)} methods with all sequences" if len(known) < len(rows) else ""
+    verb = "have" if len(best) > 1 else "has"
     return (
-        f"{scores.title(family)}: {best.setting.title} has the highest average performance{among}, "
-        f"{number(got.value)}{interval}; {others}."
+        f"{scores.title(family)}: {leaders} {verb} the highest average performance{among}, "
+        f"{_best_score(scores, best)}; {others}."
     )
+
+
+def _best_score(scores: Scores, best: list[Standing]) -> str:
+    """`0.97 [0.95, 0.99], n = 5 seeds`, or what tied methods have each."""
+    intervals = {
+        row.setting.title: _interval(scores, row) for row in best if not isnan(row.estimate.low)
+    }
+    score = number(best[0].estimate.value)
+    if len(best) == 1:
+        return " ".join([score, *intervals.values()])
+    of_each = "; ".join(f"{title} {interval}" for title, interval in intervals.items())
+    return f"{score} each" + (f" ({of_each})" if of_each else "")
+
+
+def _interval(scores: Scores, row: Standing) -> str:
+    values, _ = seed_matrix(scores, row.setting.groups, "average_performance")
+    seeds = np.count_nonzero(~np.isnan(values).all(0))
+    return f"[{number(row.estimate.low)}, {number(row.estimate.high)}], n = {seeds} seeds"
 
 
 # Aggregates and ranks -------------------------------------------------------------------------
@@ -194,12 +215,15 @@ def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
 def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Cell, ...]]]:
     columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
     ranked = rank_standings(scores, family)[0]
-    for setting in settings_of(scores, family):
+    settings = settings_of(scores, family)
+    unranked = "no seed has ended with every method on all sequences"
+    if len(settings) == 1:
+        unranked = "ranks need two methods"
+    for setting in settings:
         found = [_standing_of(setting, column) for column in columns]
         scored = [_seeds_score(one, "no seed has ended on all sequences") for one in found]
         rank = _standing_of(setting, ranked)
-        why = "no seed has ended with every method on all sequences" if any(found) else ""
-        scored.append(_seeds_score(rank, why or scored[0].why))
+        scored.append(_seeds_score(rank, unranked if any(found) else scored[0].why))
         if rank and rank.seeds > 1 and isnan(rank.estimate.low):
             scored[-1] = replace(scored[-1], why="the same rank with every seed: no interval")
         empty = empty_cell(setting.groups)

@@ -8,7 +8,7 @@ import numpy as np
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import known_interval
 from cwbench.reports.analysis.scores import Score, Scores
-from cwbench.reports.analysis.tuned import sensitivity
+from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell
 from cwbench.reports.tables.standings import Setting, Standing
@@ -40,7 +40,7 @@ def standings(record: Record) -> list[Standing]:
     return [
         Standing(
             Setting(slot, setting_title(one["options"]), "", []),
-            known_interval(one["score"], one["low"], one["high"]),
+            known_interval(one["score"], *possible_areas(one["low"], one["high"])),
             np.empty(0),
         )
         for slot, one in enumerate(record["settings"])

@@ -16,6 +16,7 @@ from cwbench.experiment.tuning import (
     make_tuning,
     parse_sweep,
     run_areas,
+    setting_of,
     summary,
 )
 from cwbench.reports.build import read as read_report
@@ -83,6 +84,14 @@ def test_the_area_counts_unseen_tasks_as_failures() -> None:
     expected = np.mean([1 / 3, 1.5 / 3, 1.2 / 3])
     assert list(run_areas(evals, [run]).values()) == [pytest.approx(expected)]
     assert not run_areas(evals[evals["step"] < 4500], [run])  # not done
+
+
+def test_the_interval_ends_at_what_an_area_can_be() -> None:
+    """Two areas of 0 and 0.056 have a t interval of 0.028 -+ 6.31 * 0.028, which is cut at 0."""
+    low = setting_of({}, np.array([0.0, 0.056]))
+    assert low.low == 0 and low.high == pytest.approx(0.028 * (1 + 6.3138), rel=1e-4)
+    high = setting_of({}, np.array([1.0, 0.944]))
+    assert high.high == 1 and high.low == pytest.approx(1 - 0.028 * (1 + 6.3138), rel=1e-4)
 
 
 def test_sensitivity_is_a_mean_over_the_other_options() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cwbench.spec.text import counted, duration
+from cwbench.spec.text import counted, duration, listed
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,11 @@ def test_one_is_no_plural(number: int, text: str) -> None:
 def test_verbs_agree() -> None:
     made = [counted(number, "segment is", "segments are") for number in (1, 2)]
     assert made == ["1 segment is", "2 segments are"]
+
+
+def test_the_last_of_a_list_follows_an_and() -> None:
+    made = [listed(words) for words in (["a"], ["a", "b"], ["a", "b", "c"])]
+    assert made == ["a", "a and b", "a, b and c"]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,15 @@ def test_ranks_are_those_of_the_standings(scores: Scores) -> None:
         assert number(row.estimate.value) in line[: line.index("</tr>")]
 
 
+def test_one_seed_tells_no_ranks_apart(scores: Scores, tmp_path: Path) -> None:
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = build.read(tmp_path)
+    section = overview.comparison_section(Scores(study, study.protocols[0]))
+    assert "One seed cannot tell ranks apart." in section and "Sign-flip test" not in section
+    assert "Sign-flip test" in overview.comparison_section(scores)  # five seeds
+
+
 def test_nothing_is_drawn_before_a_run_has_ended(tmp_path: Path) -> None:
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.5)
     study = build.read(tmp_path)

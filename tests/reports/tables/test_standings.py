@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_results import small, write_results
 
@@ -49,6 +50,43 @@ def test_one_seed_tells_no_methods_apart(tmp_path: Path):
     found, [joined] = rank_standings(scores, "cw3")
     assert len(found) == len(joined) == 3
     assert verdict(scores, "cw3").endswith("; one seed says nothing about how sure that is.")
+
+
+def tied(root: Path, seeds: list[int], *others: str) -> Scores:
+    """EWC and RECALL succeed in nine episodes of ten everywhere, others in five."""
+    settings = map(small, ("ewc", "recall", *others))
+    write_results(root, sequence_names=["cw3-1"], settings=settings, seeds=seeds)
+    for file in root.glob("segments/*/evals.csv"):
+        rate = 0.9 if file.parent.name.startswith(("ewc", "recall")) else 0.5
+        evals = pd.read_csv(file)
+        evals.assign(successes=(rate * evals["episodes"]).astype(int)).to_csv(file, index=False)
+    study = build.read(root)
+    return Scores(study, study.protocols[0])
+
+
+def test_the_verdict_names_all_that_tie(tmp_path: Path):
+    assert verdict(tied(tmp_path / "one", [0], "finetuning"), "cw3") == (
+        "CW3: EWC and RECALL have the highest average performance, 0.90 each; one seed says "
+        "nothing about how sure that is."
+    )
+    assert verdict(tied(tmp_path / "two", [0, 1], "finetuning"), "cw3") == (
+        "CW3: EWC and RECALL have the highest average performance, 0.90 each "
+        "(EWC [0.90, 0.90], n = 2 seeds; RECALL [0.90, 0.90], n = 2 seeds); "
+        "by these intervals no other may be as good."
+    )
+
+
+def test_the_verdict_on_equal_methods_names_no_best(tmp_path: Path):
+    said = verdict(tied(tmp_path, [0, 1]), "cw3")
+    assert said == "CW3: EWC and RECALL have the same average performance, 0.90."
+
+
+def test_a_method_alone_has_no_rank(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-aggregates")
+    [(_, cells)] = table.blocks[0].rows
+    assert [cell.empty for cell in cells] == [False, False, False, False, True]
+    assert cells[-1].why == "ranks need two methods"
 
 
 def test_the_verdict_names_methods_with_one_seed(tmp_path: Path):

@@ -29,6 +29,13 @@ def test_settings_by_score_then_the_mean_of_each_value(with_orders: Scores):
     assert not table.scored  # one kind of interval: no second file
 
 
+def test_intervals_end_at_what_an_area_can_be(with_orders: Scores):
+    [record] = tuning.records(with_orders)
+    wide = [{**one, "low": -0.15, "high": 1.2} for one in record["settings"]]
+    found = tuning.standings({**record, "settings": wide})
+    assert {(row.estimate.low, row.estimate.high) for row in found} == {(0.0, 1.0)}
+
+
 def test_a_choice_under_another_protocol_is_left_out(with_orders: Scores):
     [record] = tuning.records(with_orders)
     study = replace(with_orders.study, tuning=[{**record, "protocol": "compact"}])
