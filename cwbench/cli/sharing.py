@@ -44,6 +44,15 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
     click.echo(f"{counted(count, 'row')} sent")
 
 
+# Format -> why there may be nothing to write.
+LACKING = {
+    "minari": "no run has stored transitions; recall, perfect-memory and methods of your own with "
+    "`keeps_replay` store them, until `cwbench clean` removes them",
+    "rliable": "no run has ended",
+    "weights": "no run has the weights of a finished task",
+}
+
+
 @click.command()
 @click.argument("results", default="results", type=PATH)
 @click.option(
@@ -69,7 +78,7 @@ def export(results: Path, to: str, out: Path | None, trust: bool, files: tuple[s
         click.echo(file)
         written += 1
     if not written:
-        click.echo(f"nothing to write as {to}: no run has what it needs")
+        click.echo(f"nothing to write as {to}: {LACKING[to]}")
 
 
 @click.command()

@@ -118,7 +118,10 @@ def show_runs(results: Path) -> None:
     rates = (counts["successes"] / counts["episodes"]).to_dict()
     rows = []
     order = ["sequence", "label", "protocol", "seed"]
-    for run in found.runs.sort_values(order).to_dict("records"):
+    runs = found.runs
+    alike = runs.groupby(["sequence", "label", "protocol"])["setup"].transform("nunique") > 1
+    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"  # as in reports
+    for run in runs.sort_values(order).to_dict("records"):
         rate = f"{rates[run['run']]:.2f}" if run["run"] in rates else "-"
         rows.append(
             (

@@ -20,7 +20,7 @@ from cwbench.reports.tables import (
 )
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
-from cwbench.reports.tables.model import Block, Section, Table
+from cwbench.reports.tables.model import DASH, Block, Section, Table
 from cwbench.reports.tables.resources import resources
 from cwbench.spec.text import counted
 
@@ -48,8 +48,8 @@ class Entry:
 
 def _brackets(scores: Scores) -> str:
     return (
-        f"In brackets: {100 * scores.level:g} % intervals over seeds. A dash means that no number "
-        "exists; a fraction counts the seeds that have ended."
+        f"In brackets: {100 * scores.level:g} % intervals over seeds. {DASH}; "
+        "a fraction counts the seeds that have ended."
     )
 
 

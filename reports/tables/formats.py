@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
-from cwbench.reports.tables.model import Block, Cell, Table
+from cwbench.reports.tables.model import DASH, Block, Cell, Table
 from cwbench.reports.tables.pages import paged
 
 _TEX = {
@@ -231,7 +231,8 @@ def markdown_cell(cell: Cell, interval: str) -> str:
 
 
 def markdown(table: Table, interval: str = INTERVALS[0]) -> str:
-    out = [f"**{plain(table.caption)}**", ""]
+    caption = table.caption.replace(DASH, "Parentheses say why no number exists")
+    out = [f"**{plain(caption)}**", ""]
     for block in table.blocks:
         out += [f"*{plain(block.title)}*", ""] if block.title else []
         out.append(" | ".join(["", block.corner, *map(plain, block.full_columns), ""]).strip())

@@ -10,6 +10,7 @@ from cwbench.reports.analysis.intervals import INTERVALS, LEVEL
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import Group
 
+DASH = "A dash means that no number exists"  # in captions; Markdown gives the reason instead
 Section = Literal["headline", "details", "resources", "published"]  # where a table is shown
 
 

@@ -22,12 +22,20 @@ def test_every_exported_file_is_named(results: Path, capsys: pytest.CaptureFixtu
     assert np.load(line)["ewc"].shape == (2, 3)
 
 
-def test_results_without_weights_have_nothing_to_export(
-    results: Path, capsys: pytest.CaptureFixture[str]
+def test_an_empty_export_says_what_it_needs(
+    results: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("minari")
+    monkeypatch.setattr("cwbench.sharing.export.extra", lambda *names: None)  # minari is optional
     main(["export", str(results), "--to", "minari"])
-    assert "nothing to write as minari: no run has what it needs" in capsys.readouterr().out
+    said = "nothing to write as minari: no run has stored transitions; recall, "
+    assert capsys.readouterr().out.startswith(said)
+    begun = tmp_path / "begun"
+    write_results(begun, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.5)
+    main(["export", str(begun), "--to", "rliable"])
+    assert capsys.readouterr().out == "nothing to write as rliable: no run has ended\n"
 
 
 def test_a_folder_is_pushed_and_pulled(

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import Setting, small, write_results
+from sample_results import SMALL, Setting, small, write_results
 
 from cwbench.cli import main
+from cwbench.spec.segment import digest
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
 from cwbench.store.status import read_status
@@ -134,3 +135,23 @@ def test_runs_are_listed_in_the_order_of_their_seeds(tmp_path: Path, capsys: Any
     main(["status", str(tmp_path), "--runs"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "cw3-1" in line]
     assert [line[3] for line in lines] == ["2", "10"]
+
+
+def test_settings_with_one_label_have_the_start_of_their_fingerprint(
+    tmp_path: Path, capsys: Any
+) -> None:
+    """As in reports; what is the only one of its label has its label."""
+    other = small("ewc", schedule=SMALL | {"start_steps": 77})
+    settings = [small("ewc"), other, small("l2")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    main(["status", str(tmp_path), "--runs"])
+    lines = [line.split("paper")[0].split() for line in capsys.readouterr().out.splitlines()]
+    found = {" ".join(line[1:]) for line in lines if line[0] == "cw3-1"}
+    starts = [digest(setting.setup.record())[:4] for setting in settings[:2]]
+    assert found == {*(f"ewc ({start})" for start in starts), "l2"}
+
+
+def test_an_empty_folder_has_no_runs(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "segments").mkdir()
+    main(["status", str(tmp_path), "--runs"])
+    assert len(capsys.readouterr().out.splitlines()) == 1  # the heading

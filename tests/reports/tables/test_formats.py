@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.intervals import INTERVALS, Estimate
@@ -45,6 +46,17 @@ def sample_table() -> Table:
 def test_layout_byte_for_byte(format: str):
     write, suffix = formats.FORMATS[format]
     assert write(sample_table(), "bootstrap") == (GOLDEN / f"cw3{suffix}").read_text()
+
+
+def test_the_caption_says_how_a_missing_number_looks(tmp_path: Path):
+    """A dash in LaTeX, the reason in parentheses in Markdown."""
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3")
+    latex, markdown = formats.latex(table), formats.markdown(table)
+    assert "A dash means that no number exists; a fraction" in latex and " -- " in latex
+    assert "Parentheses say why no number exists; a fraction" in markdown
+    assert "(no single-task reference" in markdown and "dash" not in markdown
 
 
 def test_side_by_side_layout_byte_for_byte():
