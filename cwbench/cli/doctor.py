@@ -10,6 +10,7 @@ import click
 
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH, existing
+from cwbench.experiment.results_folder import check_version
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import is_installed
 from cwbench.spec.text import counted
@@ -24,7 +25,7 @@ def doctor(ctx: click.Context, results: Path | None, as_json: bool) -> None:
     """Show versions and hardware, what is missing, and how to get it.
 
     With RESULTS: list the files of a results folder that cannot be read. `cwbench verify RESULTS`
-    looks at every byte.
+    compares every file with its checksum.
     """
     if results is None:
         examine_machine(as_json)
@@ -66,13 +67,17 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
 
     if not (results / "segments").is_dir():
         raise UserError(f"{results}: not a results folder", "it has no segments")
+    check_version(results)
     found = list(all_damages(results) if full else damages(results, quick_check))
     rows = [(one.file, one.reason, one.segment) for one in found]
     if rows or as_json:
         show(rows, "file", "damage", "segment", as_json=as_json)
     if not as_json:
         hint = f"; `cwbench repair {results}` sets them aside" if found else ""
-        click.echo(f"{counted(len(found), 'damaged file')} in {results}{hint}")
+        what = "damaged file" if full else "unreadable file"
+        click.echo(f"{counted(len(found), what)} in {results}{hint}")
+        if not full:
+            click.echo(f"`cwbench verify {results}` compares every file with its checksum")
     return len(found)
 
 

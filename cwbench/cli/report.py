@@ -10,7 +10,7 @@ from cwbench.cli.console import json_option
 from cwbench.cli.doctor import list_damages
 from cwbench.cli.folders import PATH, PathName
 from cwbench.cli.options import Number
-from cwbench.experiment.results_folder import check_writable
+from cwbench.experiment.results_folder import check_version, check_writable
 from cwbench.reports import build
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
@@ -20,12 +20,11 @@ from cwbench.reports.tables.catalog import SOURCES
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, tables_in
 from cwbench.reports.tables.verify import verify as verify_table
-from cwbench.spec.errors import located, unknown
+from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store.merge import ARCHIVE, opened
-from cwbench.store.results import Store
 
 
 def unpacked(source: Path) -> Path:
@@ -38,19 +37,17 @@ def unpacked(source: Path) -> Path:
 def read_study(results: Path, options: Options) -> Study:
     if not results.is_dir():
         raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
-    if newer := Store(results).newer_schema():
-        raise click.ClickException(f"{newer} was written by a newer cwbench: upgrade to read it")
+    check_version(results)
     try:
         study = build.read(results, options)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if not study.groups:
         list_problems(study.problems[:-1])  # the last one says the same
-        trained = any(results.glob("segments/*/segment.json"))
+        if not any(results.glob("segments/*/segment.json")):
+            raise UserError(f"{results} holds no runs", "`cwbench run` writes some")
         hint = "the command that trained its segments records them again"
-        raise click.ClickException(
-            f"{results} holds no runs: {hint if trained else '`cwbench run` writes some'}"
-        )
+        raise click.ClickException(f"{results} holds no runs: {hint}")
     return study
 
 

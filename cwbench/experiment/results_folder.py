@@ -11,11 +11,15 @@ def open_store(folder: Path) -> Store:
     """A results folder that can be written to."""
     with located(f"results folder {folder}"):
         check_writable(folder)
-        store = Store(folder)
-        if newer := store.newer_schema():
-            hint = "upgrade, or use another folder"
-            raise UserError(f"{newer} was written by a newer cwbench", hint)
-    return store
+        check_version(folder)
+    return Store(folder)
+
+
+def check_version(folder: Path) -> None:
+    """UserError if a later version of cwbench has written to a results folder."""
+    if newer := Store(folder).newer_schema():
+        hint = "upgrade, or use another folder"
+        raise UserError(f"{newer} was written by a newer cwbench", hint)
 
 
 def check_writable(folder: Path) -> None:

@@ -25,9 +25,9 @@ def test_damage_is_found_set_aside_and_trained_again(
     first, second = (store.folder(segment) for segment in plan.segments)
     before = load_runs(tmp_path).evals
     ends = [folder.end.read_bytes() for folder in (first, second)]
-    for command in ("doctor", "verify"):
+    for command, what in (("doctor", "unreadable"), ("verify", "damaged")):
         main([command, str(tmp_path)])
-        assert "0 damaged files" in capsys.readouterr().out
+        assert f"0 {what} files in {tmp_path}" in capsys.readouterr().out
     main(["repair", str(tmp_path)])
     assert "nothing to repair" in capsys.readouterr().out
 
@@ -51,6 +51,36 @@ def test_damage_is_found_set_aside_and_trained_again(
     assert again.missing == outcome.trained == 2
     assert [folder.end.read_bytes() for folder in (first, second)] == ends
     assert load_runs(tmp_path).evals.equals(before)
+
+
+def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changed count can be read: only its checksum can tell."""
+    store, plan, _ = toy_run(tmp_path, tasks=TASKS[:1])
+    flip(store.folder(plan.segments[0]).path / "evals.csv")
+    main(["doctor", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "0 unreadable files" in said and f"`cwbench verify {tmp_path}`" in said
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(tmp_path)])
+    assert ended.value.code == 1 and "1 damaged file in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["doctor", "verify", "repair"])
+def test_results_of_a_newer_version_are_not_called_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    record = tmp_path / "segments" / "x" / "segment.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"schema": 99}')
+    with pytest.raises(SystemExit) as ended:
+        main([command, str(tmp_path)])
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.out == ""
+    assert said.err.endswith(
+        f"{record} was written by a newer cwbench; upgrade, or use another folder\n"
+    )
 
 
 def test_damage_set_aside_twice_keeps_both(tmp_path: Path) -> None:

@@ -136,11 +136,7 @@ def test_a_folder_without_runs_or_of_a_newer_version_has_no_report(
     newer.parent.mkdir(parents=True)
     newer.write_text('{"schema": 99, "name": "a", "runs": []}')
     for name, words in (("empty", "holds no runs"), ("newer", "written by a newer cwbench")):
-        with pytest.raises(SystemExit) as stop:
-            main(["report", name])
-        assert stop.value.code == 1
-        text = capsys.readouterr().err
-        assert words in text and text.count("\n") == 1
+        assert words in fails(capsys, "report", name)
         assert not (folder / name / "report").exists()
 
 
