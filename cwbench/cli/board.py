@@ -1,6 +1,8 @@
 """`cwbench board`: results of several contributors on one static site."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @click.command()
-@click.argument("contributions", nargs=-1, required=True, metavar="[NAME=]RESULTS...")
+@click.argument("contributions", nargs=-1, required=True, metavar="[CONTRIBUTOR=]RESULTS...")
 @click.option("--out", type=PATH, metavar="SITE", help="Write the site into this folder.")
 @click.option("--check", "only_check", is_flag=True, help="Only say what is wrong.")
 def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) -> None:
@@ -29,9 +31,7 @@ def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) ->
     """
     if not only_check and out is None:
         raise UserError("--out SITE is missing", "or use --check")
-    named = [_parse(text) for text in contributions]
-    if len({name for name, _, _ in named}) < len(named):
-        raise UserError("two contributions have the same name", "rename a folder or archive")
+    named = _addressed([_parse(text) for text in contributions])
     with ExitStack() as stack:
         folders = [stack.enter_context(opened(path)) for _, _, path in named]
         entries = []
@@ -53,9 +53,27 @@ def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) ->
             click.echo(out / "index.html")
 
 
-def _parse(text: str) -> tuple[str, str, Path]:
-    """Name of the contribution, contributor and path."""
+Contribution = tuple[str, str, Path]  # its name, which is its address on the site; contributor
+
+
+def _addressed(named: Sequence[Contribution]) -> list[Contribution]:
+    """With the contributor in names that several contributions have."""
+    often = Counter(name for name, _, _ in named)
+    found: dict[str, Contribution] = {}
+    for name, contributor, path in named:
+        whose = re.sub(r"[^\w.-]+", "-", contributor)
+        address = f"{name}-{whose}" if often[name] > 1 else name
+        if address in found:
+            what = f"two contributions of {contributor} are called {name}"
+            raise UserError(what, "rename a folder or archive, or write CONTRIBUTOR=RESULTS")
+        found[address] = address, contributor, path
+    return list(found.values())
+
+
+def _parse(text: str) -> Contribution:
     contributor, equals, path = text.rpartition("=")
+    if equals and not contributor.strip():
+        raise UserError(f"{text}: no contributor before =", "write CONTRIBUTOR=RESULTS or RESULTS")
     name = Path(path).name.removesuffix(".tar.gz")
     if not NAME.fullmatch(name):
         raise UserError(f"{path}: not a name for a web address", "use letters, digits, . _ -")

@@ -1,8 +1,9 @@
 """Whether a results folder from somewhere else can go on the board. Runs none of its code."""
 
 import hashlib
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import digest
+from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.integrity import checksums_of, damages
 from cwbench.store.results import SegmentFolder, read_segments
@@ -20,6 +22,8 @@ HASHED = (
     *("schema", "method", "source", "method_options", "sac", "network", "env", "schedule"),
     *("seed", "tasks", "length", "joint"),
 )
+OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
+NAMED = 3  # segments with the same fault, at most
 
 
 def faults(study: Study, results: Path) -> list[str]:
@@ -29,7 +33,21 @@ def faults(study: Study, results: Path) -> list[str]:
         name = f"segments/{record['folder']}"
         found += [f"{name}: {fault}" for fault in _record_faults(record, results)]
     damaged = [f"{one.file}: {one.reason}" for one in damages(results, _check_tables)]
-    return [*dict.fromkeys([*found, *damaged, *_row_faults(study)])]
+    return _grouped([*found, *damaged, *_row_faults(study)])
+
+
+def _grouped(faults: Iterable[str]) -> list[str]:
+    """Every fault once, with the segments that have it."""
+    found: dict[str, dict[str, str]] = {}  # fault -> segment -> line
+    for line in faults:
+        segment, fault = match.groups() if (match := OF_SEGMENT.fullmatch(line)) else ("", line)
+        found.setdefault(fault, {})[segment] = line
+    lines = []
+    for fault, segments in found.items():
+        first = ", ".join(list(segments)[:NAMED]) + ", ..." * (len(segments) > NAMED)
+        several = f"{fault} ({counted(len(segments), 'segment')}: {first})"
+        lines.append(several if len(segments) > 1 else next(iter(segments.values())))
+    return lines
 
 
 def _check_tables(folder: SegmentFolder) -> None:
@@ -44,11 +62,12 @@ def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
         yield f"the record has no {', '.join(missing)}"
         return
     if digest({key: record[key] for key in HASHED}) != record["id"]:
-        yield "the record was changed: its id is another one"
+        yield "the record was changed: its id is another one; give it as training wrote it"
     if record["status"]["state"] not in ("done", "diverged"):
-        yield f"not finished ({record['status']['state']})"
+        state = record["status"]["state"]
+        yield f"not finished ({state}); the command that made the runs continues them"
     if not record.get("versions", {}).get("commit"):
-        yield "the record names no commit or source of cwbench"
+        yield "the record names no commit or source of cwbench; train it with this version"
     yield from _protocol_faults(record)
     yield from _source_faults(record, results)
 
@@ -62,7 +81,8 @@ def _protocol_faults(record: Mapping[str, Any]) -> Iterator[str]:
     wanted = asdict(resolve(ScheduleConfig, PROTOCOLS[name]))
     for key, value in wanted.items():
         if record["schedule"].get(key, value) != value:
-            yield f"{key} is {record['schedule'][key]}, protocol {name} has {value}"
+            differs = f"{key} is {record['schedule'][key]}, protocol {name} has {value}"
+            yield f"{differs}; train with the protocol's schedule"
 
 
 def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:

@@ -16,16 +16,17 @@ from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
+from cwbench.reports.tables.resources import count_text
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
 COLUMNS = (
     "method",
+    "from",
     *(names.METRICS[metric].title for metric in METRICS),
     "seeds",
     "steps",
     "hours",
     "cwbench",
-    "from",
 )
 
 
@@ -125,14 +126,14 @@ def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> st
 
 def _cells(row: Row) -> Iterator[str]:
     yield escape(row.groups[0].title)
+    yield f'<a href="{quote(row.entry.name)}/index.html">{escape(row.entry.contributor)}</a>'
     for score in row.scores:
         yield _score(score)
     yield str(min(len(group.finished) for group in row.groups))
     steps = sum(int(_resource(record, "train_steps")) for record in row.records)
-    yield f"{steps / 1e6:.1f} M"
+    yield count_text(steps, "count")
     yield f"{sum(_seconds(record) for record in row.records) / 3600:.2f}"
     yield escape(", ".join(sorted({_commit(record) for record in row.records})))
-    yield f'<a href="{quote(row.entry.name)}/index.html">{escape(row.entry.contributor)}</a>'
 
 
 def _score(score: Score) -> str:

@@ -6,7 +6,7 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.cli import main
-from cwbench.cli.board import _parse
+from cwbench.cli.board import _addressed, _parse
 
 
 def test_a_contribution_is_named_after_its_folder_or_archive() -> None:
@@ -14,11 +14,28 @@ def test_a_contribution_is_named_after_its_folder_or_archive() -> None:
     assert _parse("mine") == ("mine", "mine", Path("mine"))
 
 
-def test_names_must_differ(capsys: pytest.CaptureFixture[str]) -> None:
+def test_contributors_may_use_the_same_name() -> None:
+    given = ["Ada L.=a/study.tar.gz", "Bob=b/study", "Bob=b/other"]
+    names = [name for name, _, _ in _addressed([_parse(text) for text in given])]
+    assert names == ["study-Ada-L.", "study-Bob", "other"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["A=one/cw3", "A=two/cw3"], "two contributions of A are called cw3; rename"),
+        (["one/cw3", "two/cw3"], "two contributions of cw3 are called cw3; rename"),
+        (["=one/cw3"], "=one/cw3: no contributor before =; write"),
+        ([" =one/cw3"], "no contributor before ="),
+    ],
+)
+def test_contributions_must_differ_in_name_or_contributor(
+    capsys: pytest.CaptureFixture[str], given: list[str], words: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["board", "--check", "A=one/cw3", "B=two/cw3"])
+        main(["board", "--check", *given])
     assert ended.value.code == 2
-    assert "two contributions have the same name" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 def test_faults_are_counted_and_nothing_is_written(
@@ -32,5 +49,9 @@ def test_faults_are_counted_and_nothing_is_written(
     assert ended.value.code == 1
     first, *faults = capsys.readouterr().out.splitlines()
     assert first == f"made-up: {len(faults)} faults" and len(faults) > 1
-    assert any("not finished" in fault for fault in faults)
+    # The first task is done, the second half way: both have a schedule of their own.
+    [late] = [fault for fault in faults if "not finished (running)" in fault]
+    assert late.startswith("  segments/ewc-2-") and late.endswith("made the runs continues them")
+    [steps] = [fault for fault in faults if "steps_per_task" in fault]
+    assert "protocol paper has 1000000; train with" in steps and "(2 segments: ewc-1-" in steps
     assert not (tmp_path / "site").exists()

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
+from cwbench.reports.board.check import _grouped
 
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
 
@@ -61,6 +62,17 @@ def test_the_site_has_a_page_and_a_report_of_each(results: Path, tmp_path: Path)
     assert made.exit_code == 0, made.output
     assert 'href="cw3-1/index.html"' in (site / "index.html").read_text()
     assert (site / "cw3-1" / "index.html").is_file()
+
+
+def test_equal_faults_are_one_line_with_the_first_segments() -> None:
+    faults = [f"segments/s{n}: late" for n in range(5)]
+    faults += ["segments/s1/evals.csv: cut", "segments/s2/evals.csv: cut", "segments/s3: odd", "x"]
+    assert _grouped([*faults, "x"]) == [
+        "late (5 segments: s0, s1, s2, ...)",
+        "evals.csv: cut (2 segments: s1, s2)",
+        "segments/s3: odd",
+        "x",
+    ]
 
 
 def segment_record(results: Path) -> Path:

@@ -27,8 +27,9 @@ def test_rows_show_what_the_tables_show(tmp_path: Path) -> None:
         for file in tmp_path.glob("cw3-1/segments/recall-3-*/evals.csv")
     ]
     assert len(ends) == 3
-    assert f"<td>RECALL</td><td>{np.mean(ends):.2f} <small>[0.91, 0.94]" in table
-    assert "A &amp; B" in page and 'href="cw3-1/index.html"' in page
+    link = '<a href="cw3-1/index.html">A &amp; B</a>'
+    assert f"<td>RECALL</td><td>{link}</td><td>{np.mean(ends):.2f} <small>[0.91, 0.94]" in table
+    assert "<td>2.25M</td>" in table  # three seeds of three tasks of 250,000 steps
 
 
 def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
@@ -41,5 +42,6 @@ def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
     assert [table.count("<tr>") for table in tables] == [2, 1]
     scores = Scores(same, same.protocols[0])
     mean = np.mean([scores.score([group], "average_performance").value for group in same.groups])
-    assert f"<td>EWC</td><td>{mean:.2f}</td>" in tables[0]
+    assert f"<td>{mean:.2f}</td>" in tables[0]
+    assert "<td>30k</td>" in tables[0]  # the first task, which both share, and two second ones
     assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
