@@ -13,7 +13,7 @@ from cwbench.reports import build
 from cwbench.reports.board import check, site
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
-from cwbench.store.merge import opened
+from cwbench.store.merge import archive_stem, opened
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -74,7 +74,7 @@ def _parse(text: str) -> Contribution:
     contributor, equals, path = text.rpartition("=")
     if equals and not contributor.strip():
         raise UserError(f"{text}: no contributor before =", "write CONTRIBUTOR=RESULTS or RESULTS")
-    name = Path(path).name.removesuffix(".tar.gz")
+    name = archive_stem(Path(path))
     if not NAME.fullmatch(name):
         raise UserError(f"{path}: not a name for a web address", "use letters, digits, . _ -")
     return name, contributor if equals else name, Path(path)

@@ -11,7 +11,7 @@ from cwbench.spec.text import counted
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=PATH, metavar="RESULTS...")
 @click.option("--into", required=True, type=PATH, metavar="TARGET",
-              help="Folder or .tar.gz, new or to be added to.")  # fmt: skip
+              help="Folder, .tar.gz or .tgz, new or to be added to.")  # fmt: skip
 @click.option("--weights", is_flag=True, help="Copy weights and replay, too.")
 @click.option("--experiment", "experiments", multiple=True, metavar="NAME",
               help="Only the runs of this experiment. May be given several times.")  # fmt: skip
@@ -34,7 +34,12 @@ def merge(
     from cwbench.store.merge import merge as merge_folders
 
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
-    click.echo(f"{counted(merged.added, 'segment')} added to {into}, {merged.present} were there")
+    line = f"{counted(merged.added, 'segment')} added to {into}"
+    if merged.present:
+        line += f", {merged.present:,} were there"
+    if merged.repeated:
+        line += f", {merged.repeated:,} were in several sources"
+    click.echo(line)
     for kind, folders in (("unfinished", merged.unfinished), ("damaged", merged.damaged)):
         if folders:
             click.echo(f"{counted(len(folders), f'{kind} segment')} left out")

@@ -24,12 +24,12 @@ from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
-from cwbench.store.merge import ARCHIVE, opened
+from cwbench.store.merge import ARCHIVES, opened
 
 
 def unpacked(source: Path) -> Path:
     """A results folder; an archive is unpacked until the command ends."""
-    if source.name.endswith(ARCHIVE) and source.is_file():
+    if source.name.endswith(ARCHIVES) and source.is_file():
         return click.get_current_context().with_resource(opened(source))
     return source
 

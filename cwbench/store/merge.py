@@ -17,7 +17,8 @@ from cwbench.store.results import SegmentFolder, Store, read_experiments, read_s
 
 Experiment = dict[str, Any]  # its record
 
-ARCHIVE = ".tar.gz"
+ARCHIVES = (".tar.gz", ".tgz")
+OTHER_ARCHIVES = (".zip", ".tar", ".gz", ".bz2", ".xz", ".zst", ".tbz2", ".txz", ".7z", ".rar")
 RECORDS = ("segment.json", "status.json")
 
 
@@ -27,6 +28,7 @@ class Merged:
 
     added: int = 0
     present: int = 0  # segments that the target already had
+    repeated: int = 0  # that an earlier source has, too
     unfinished: list[str] = field(default_factory=list)  # left out
     damaged: list[str] = field(default_factory=list)  # left out
     problems: list[str] = field(default_factory=list)
@@ -55,11 +57,23 @@ def merge(
                 asked = _named(asked, experiments)
                 found = {source: _part(found[source], asked[source]) for source in folders}
             _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
+            seen: set[str] = set()
             for source, segments in found.items():
                 for segment in segments:
-                    _add_segment(segment, folder / "segments" / segment.name, weights, merged)
+                    copy = folder / "segments" / segment.name
+                    if copy.exists() and not _lacks(copy, segment, weights):
+                        merged.repeated += segment.name in seen
+                        merged.present += segment.name not in seen
+                    else:
+                        _add_segment(segment, copy, weights, merged)
+                    seen.add(segment.name)
                 _add_experiments(source, asked[source], folder, merged)
     return merged
+
+
+def archive_stem(path: Path) -> str:
+    """Name of a folder, or of an archive without its ending."""
+    return path.name.removesuffix(".tar.gz").removesuffix(".tgz")
 
 
 @contextmanager
@@ -68,7 +82,7 @@ def opened(path: Path) -> Iterator[Path]:
     if path.is_dir():
         _readable(path)
         yield path
-    elif path.name.endswith(ARCHIVE) and path.is_file():
+    elif path.name.endswith(ARCHIVES) and path.is_file():
         with tempfile.TemporaryDirectory() as temporary:
             yield _unpacked(path, Path(temporary))
     else:
@@ -97,13 +111,15 @@ def _readable(folder: Path, shown: Path | None = None) -> None:
 @contextmanager
 def _written(target: Path) -> Iterator[Path]:
     """The folder to add to. An archive is unpacked first and packed again afterwards."""
-    if not target.name.endswith(ARCHIVE):
+    if target.name.endswith(OTHER_ARCHIVES) and not target.name.endswith(ARCHIVES):
+        raise UserError(f"--into {target}: not a kind of archive that is written", "use .tar.gz")
+    if not target.name.endswith(ARCHIVES):
         if target.exists() and not target.is_dir():
             raise UserError(f"--into {target}: a file, not a folder")
         yield target
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / target.name.removesuffix(ARCHIVE)
+        folder = Path(temporary) / archive_stem(target)
         if target.exists():
             with opened(target) as earlier:
                 shutil.copytree(earlier, folder)
@@ -159,9 +175,6 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
 
 def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
     """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
-    if target.exists() and not _lacks(target, source, weights):
-        merged.present += 1
-        return
     if claims.owner(SegmentFolder(target)) is not None:
         merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
         return

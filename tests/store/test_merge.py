@@ -34,17 +34,36 @@ def evaluations(root: Path) -> set[tuple[object, ...]]:
 def test_a_merged_folder_has_the_runs_of_all(tmp_path: Path) -> None:
     a, b = made(tmp_path / "a", "ewc", [0, 1]), made(tmp_path / "b", "ewc", [1, 2])
     done = merge([a, b], tmp_path / "c")
-    assert (done.added, done.present) == (9, 3)  # three tasks of seeds 0, 1, 2; seed 1 is in both
+    # Three tasks of seeds 0, 1, 2; seed 1 is in both sources.
+    assert (done.added, done.present, done.repeated) == (9, 0, 3)
     assert evaluations(tmp_path / "c") == evaluations(a) | evaluations(b)
     assert not load_runs(tmp_path / "c").problems
     for record in a.glob("segments/*/segment.json"):  # provenance stays
         assert (tmp_path / "c" / record.relative_to(a)).read_bytes() == record.read_bytes()
-    assert merge([a, b], tmp_path / "c").added == 0
+    again = merge([a, b], tmp_path / "c")
+    assert (again.added, again.present, again.repeated) == (0, 9, 3)
 
 
-def test_an_archive_grows_block_by_block(tmp_path: Path) -> None:
+def test_what_was_there_is_told_from_what_sources_share(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", "ewc", [0, 1]), made(tmp_path / "b", "ewc", [1])
+    merging = ["merge", str(a), str(b), "--into", str(tmp_path / "c")]
+    new, again = (CliRunner().invoke(cli, merging).output.splitlines()[0] for _ in range(2))
+    assert new.endswith("c, 3 were in several sources") and new.startswith("6 segments added")
+    assert again.endswith("c, 6 were there, 3 were in several sources")
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar", "x.tar.bz2", "x.tar.xz"])
+def test_other_archives_are_refused(tmp_path: Path, name: str) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    with pytest.raises(UserError, match=f"{name}: not a kind of archive that is written; use"):
+        merge([source], tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["study.tar.gz", "study.tgz"])
+def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
     blocks = [made(tmp_path / str(seed), "ewc", [seed]) for seed in range(2)]
-    study = tmp_path / "study.tar.gz"
+    study = tmp_path / name
     for block in blocks:
         merge([block], study)
     merge([study], tmp_path / "unpacked")
