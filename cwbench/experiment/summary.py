@@ -27,9 +27,9 @@ def describe(
 
     total, missing = len(plan.segments), plan.missing
     lines = [
-        f"{counted(len(plan.runs), 'run')} = {counted(total, 'segment')}, {total - missing} done, "
-        f"{missing} to train in {counted(len(plan.fleets), 'fleet')} on {device}, "
-        f"{workers}"
+        f"{counted(len(plan.runs), 'run')} = {counted(total, 'segment')}, "
+        f"{total - missing:,} done, {missing:,} to train in "
+        f"{counted(len(plan.fleets), 'fleet')} on {device}, {workers}"
     ]
     if missing:
         lines += _resumed(plan, resumed)

@@ -79,7 +79,11 @@ class Costs:
 
     def own_steps(self, fleet: Sequence[Segment]) -> int:
         """Of each run, without those that an expert made before."""
-        return self._bare_method(fleet).expert_steps or fleet[0].steps
+        return self.expert_steps(fleet) or fleet[0].steps
+
+    def expert_steps(self, fleet: Sequence[Segment]) -> int | None:
+        """Of each run, if an expert has learned the task before."""
+        return self._bare_method(fleet).expert_steps
 
     def _bare_method(self, fleet: Sequence[Segment]) -> Method[Any]:
         method_class, dims = self.method(fleet[0])

@@ -21,7 +21,7 @@ from cwbench.planning.fleet_time import (
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group, shape_key
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
-from cwbench.spec.schedule import count_evaluations, count_updates
+from cwbench.spec.schedule import count_evaluations, count_updates, milestones
 from cwbench.spec.segment import Segment
 
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
@@ -36,7 +36,7 @@ STARTING_SECONDS = 5.0  # of a process that a launcher starts, before it trains
 
 @dataclass(frozen=True)
 class Estimate:
-    steps: int  # environment steps of training
+    steps: int  # environment steps of training that are left; likewise the next two
     eval_steps: int
     updates: int
     host_bytes: int  # largest at any time
@@ -58,8 +58,7 @@ def estimate(
 ) -> Estimate:
     """What a plan needs; time only if asked to measure, since that takes seconds.
 
-    `workers` are those of each process. `resumed`: steps that segments with a snapshot have left;
-    only time depends on them.
+    `workers` are those of each process. `resumed`: steps that segments with a snapshot have left.
     """
     parallel = parallel or Parallelism(cores=workers)
     compiling = COMPILING_SECONDS if costs.compiled else 0.0
@@ -73,10 +72,11 @@ def estimate(
         for fleet in plan.fleets
     ]
     left = steps_left(plan.fleets, needs, resumed or {})
+    done = [_done(fleet, costs, resumed or {}) for fleet in plan.fleets]
     total = Estimate(
-        steps=sum(one.steps for one in needs),
-        eval_steps=sum(one.eval_steps for one in needs),
-        updates=sum(one.updates for one in needs),
+        steps=sum(left.values()),
+        eval_steps=sum(one.eval_steps for one in needs) - sum(steps for steps, _ in done),
+        updates=sum(one.updates for one in needs) - sum(updates for _, updates in done),
         host_bytes=0,
         device_bytes=_bytes_together(plan.fleets, needs, parallel.fleets_per_device),
         disk_bytes=sum(one.disk_bytes for one in needs),
@@ -91,6 +91,23 @@ def estimate(
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
+
+
+def _done(fleet: Sequence[Segment], costs: Costs, resumed: Left) -> tuple[int, int]:
+    """Evaluation steps and updates before the snapshot of a fleet, whose runs share a step."""
+    first = fleet[0]
+    if first.id not in resumed:
+        return 0, 0
+    every = milestones(first.setup.schedule, first.steps, costs.expert_steps(fleet))
+    made = [one for one in every if one.step <= first.steps - resumed[first.id]]
+    evaluations, updates = sum(one.evaluate for one in made), sum(one.updates for one in made)
+    return len(fleet) * evaluations * _evaluation_steps(first), len(fleet) * updates
+
+
+def _evaluation_steps(segment: Segment) -> int:
+    """Of one evaluation, if no episode ends early."""
+    horizons = (segment.setup.env.only(task).horizon for task in segment.tasks)
+    return segment.setup.schedule.eval_episodes * sum(horizons)
 
 
 def _process_bytes(plan: Plan, workers: int) -> int:
@@ -117,14 +134,13 @@ def _fleet_needs(
 ) -> FleetNeeds:
     """`workers` that have a core of their own."""
     first, runs = fleet[0], len(fleet)
-    schedule, horizon = first.setup.schedule, first.setup.env.horizon
+    schedule, horizon = first.setup.schedule, first.setup.env.only(first.tasks[-1]).horizon
     method_class, dims = costs.method(first)
     trainer = bare_trainer(fleet, dims, method_class)
     method = method_class(first.setup.options, trainer)
     own_steps, when = method.expert_steps or first.steps, (first.steps, method.expert_steps)
     updates = count_updates(schedule, *when)
-    episodes = count_evaluations(schedule, *when) * schedule.eval_episodes
-    evals = episodes * horizon * len(first.tasks)
+    evals = count_evaluations(schedule, *when) * _evaluation_steps(first)
     groups = grouping(fleet)
     collect_seconds = pool_seconds = 0.0
     times = costs.times(fleet) if measure else Times(0.0, 0.0, costs.retraining(fleet), 0.0)

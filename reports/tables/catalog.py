@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
@@ -307,10 +308,18 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     }
 
 
+def _horizon(env: Mapping[str, Any]) -> str:
+    """Steps of an episode; tasks of a gymnasium sequence may have their own."""
+    own = [task["horizon"] for task in env.get("tasks", ()) if task.get("horizon")]
+    if len({*own}) > 1:
+        return f"horizons {min(own)} to {max(own)}"
+    return f"horizon {env.get('horizon', '?')}"
+
+
 def _environment(scores: Scores, versions: Mapping[str, str]) -> str:
     """Environment, simulator and how success is counted: by a test, or by the tasks' own rules."""
     env = scores.protocol.env
-    suite, horizon = env.get("suite", "metaworld"), f"horizon {env.get('horizon', '?')}"
+    suite, horizon = env.get("suite", "metaworld"), _horizon(env)
     packages = [f"{name} {versions[name]}" for name in (suite, "mujoco") if name in versions]
     if suite != "metaworld":
         used = packages if suite in versions else []  # the point mass has no package

@@ -116,7 +116,13 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     resumed = one.estimate(one.plan(runs))
     assert whole.seconds == 3 * 1250  # updates of a second each, after 250 steps
     assert resumed.seconds == 2.5 * 1250
-    assert resumed.steps == whole.steps
+    assert (whole.steps, resumed.steps) == (3 * 1500, 2.5 * 1500)
+    # Of the first task's updates, those after steps 251, 276, ..., 726 are made: 20 rounds of 25.
+    assert whole.updates - resumed.updates == 500
+    schedule = first.setup.schedule
+    assert (schedule.update_after, schedule.update_every, schedule.eval_every) == (250, 25, 250)
+    # Three of its evaluations, of one task.
+    assert whole.eval_steps - resumed.eval_steps == 3 * schedule.eval_episodes * 25
     assert "1 segment goes on at step 750 of 1,500" in one.describe(one.plan(runs), resumed)
 
 

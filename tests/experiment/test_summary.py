@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from cwbench.experiment.listener import Silent
-from cwbench.experiment.summary import disk_shortage, tell_outcome, tell_states
+from cwbench.experiment.summary import describe, disk_shortage, tell_outcome, tell_states
 from cwbench.fleet.sharing import Outcome
+from cwbench.planning.estimate import Estimate
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import (
     MetaWorldConfig,
@@ -33,6 +34,13 @@ class Lines(Silent):
 SETUP = Setup(
     "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), MetaWorldConfig(), ScheduleConfig()
 )
+
+
+def test_numbers_of_a_large_plan_have_separators() -> None:
+    fleet = tuple(Segment(SETUP, seed, ("push",)) for seed in range(1100))
+    needs = Estimate(1, 1, 1, 1, 0, 1, None)
+    [first, *_] = describe(Plan((), fleet, frozenset(), (fleet,)), needs, {}, "cpu", "2 workers")
+    assert "1,100 segments, 0 done, 1,100 to train in 1 fleet" in first
 
 
 def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from planned_fleet import ROWS, fleet_of
 from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
 from cwbench.planning.plan import Plan, groups_on_cuda
+from cwbench.spec.config import GymnasiumConfig, ScheduleConfig
+from cwbench.spec.segment import Segment
+from cwbench.spec.tasks import Task
 
 
 def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
@@ -30,6 +33,23 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     assert fits(2, both, 0) and not fits(2, both - 1, both)
     assert fits(1, tensors, replay)
     assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
+
+
+def test_tasks_with_horizons_of_their_own_are_evaluated_for_as_long() -> None:
+    """Two tasks of 20 steps and one of 200, one evaluation of 3 episodes at each task's end."""
+    fleet, kind = fleet_of("finetuning")
+    tasks = tuple(
+        Task(name, "Pendulum-v1", horizon=steps, obs_size=3, action_size=1)
+        for name, steps in (("a", 20), ("b", 200), ("c", 20))
+    )
+    env = GymnasiumConfig(horizon=200, obs_size=3, action_size=1, tasks=tasks)
+    schedule = ScheduleConfig(steps_per_task=1000, eval_every=1000, eval_episodes=3)
+    setup = replace(fleet[0].setup, env=env, schedule=schedule)
+    segments = [Segment(setup, 0, ("a", "b", "c")[:length]) for length in (1, 2, 3)]
+    plan = Plan((), tuple(segments), frozenset(), tuple((segment,) for segment in segments))
+    costs = Costs({"finetuning": kind}, torch.device("cpu"))
+    found = estimate.estimate(plan, costs, 1, measure=False)
+    assert found.eval_steps == 3 * (20 + 220 + 240)
 
 
 def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:

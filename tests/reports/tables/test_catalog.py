@@ -48,3 +48,10 @@ def test_published_numbers_are_next_to_runs_counted_as_they_were(counted: Path):
     file = next(counted.glob("segments/*/evals.csv"))
     pd.read_csv(file).drop(columns="v1_any").to_csv(file, index=False)
     assert table()[0] == v3[0]
+
+
+def test_captions_name_the_range_where_tasks_differ_in_horizon():
+    tasks = [{"name": name, "horizon": steps} for name, steps in (("a", 20), ("b", 200))]
+    assert catalog._horizon({"horizon": 200, "tasks": tasks}) == "horizons 20 to 200"
+    assert catalog._horizon({"horizon": 200, "tasks": tasks[1:]}) == "horizon 200"
+    assert catalog._horizon({"horizon": 500}) == "horizon 500"
