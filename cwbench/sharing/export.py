@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -78,7 +79,8 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
             policy = load_policy(run, position)
-            name = f"{run.label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
+            label = re.sub(r"[^\w.+-]+", "-", run.label).strip("-")
+            name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
             folder = out / checked_name(name, "run")
             folder.mkdir(parents=True, exist_ok=True)
             stem = checked_name(f"{position + 1}-{task}", "task")

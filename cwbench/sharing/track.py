@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from cwbench.experiment.results_folder import check_writable
 from cwbench.experiment.runs import Run, Runs, load_runs
 from cwbench.sharing.services import asking
+from cwbench.spec.errors import located
 from cwbench.spec.extras import extra
 from cwbench.spec.statistics import STATISTICS
 from cwbench.store.files import checked_name, read_json, write_json
@@ -109,6 +111,8 @@ def _config(run: Run) -> dict[str, Any]:
 def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple[Run, int]]:
     """Send what has not been sent yet; each run that had something new, and how many rows."""
     notes = results / "tracking" / f"{to}.json"
+    with located(f"what is sent is noted in {notes.parent}"):
+        check_writable(notes.parent)
     noted: dict[str, dict[str, int]] = read_json(notes) if notes.exists() else {}
     sent = noted.setdefault(project, {})
     tracker = TRACKERS[to](notes.parent, project)

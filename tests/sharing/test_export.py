@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +31,12 @@ def test_exported_policies_act_like_those_of_the_folder(
     assert (original.task, original.segment) == (loaded.task, loaded.segment)
     one, other = (cwbench.evaluate(policy, episodes=2) for policy in (original, loaded))
     assert (one.returns == other.returns).all()
+
+
+def test_folders_of_policies_have_names_for_a_shell(shared_results: Path, tmp_path: Path) -> None:
+    run = replace(cwbench.load_runs(shared_results)[0], label="recall (lambda=5.0)")
+    [folder] = {card.parent.name for card in FORMATS["weights"](cast("Runs", [run]), tmp_path)}
+    assert folder == f"recall-lambda-5.0-{run.sequence}-s{run.seed}-{run.segments[-1]}"
 
 
 def test_the_documented_actor_in_plain_torch_acts_alike(

@@ -55,6 +55,14 @@ def test_every_evaluation_is_sent_once(memory: tuple[Memory, Path]) -> None:
         assert tracker.rows[one["run"]][one["step"]]["train/q"] == one["q"]
 
 
+def test_nothing_is_sent_where_it_cannot_be_noted(memory: tuple[Memory, Path]) -> None:
+    tracker, results = memory
+    (results / "tracking").write_text("not a folder")
+    with pytest.raises(UserError, match=r"is noted in .*tracking is a file, not a folder$"):
+        rows_sent(results, "memory")
+    assert not tracker.rows
+
+
 def test_a_later_call_sends_only_what_is_new(memory: tuple[Memory, Path]) -> None:
     tracker, results = memory
     notes = results / "tracking" / "memory.json"
