@@ -71,8 +71,12 @@ def table(file: Path, results: Path) -> None:
 
 
 if __name__ == "__main__":
-    command, first, second = sys.argv[1:]
-    if command == "train":
-        train(int(first), Path(second))
-    else:
-        table(Path(first), Path(second))
+    match sys.argv[1:]:
+        case ["train", seed, file]:
+            train(int(seed), Path(file))
+        case ["table", file, results]:
+            table(Path(file), Path(results))
+        case ["-h" | "--help"]:
+            print(__doc__)
+        case _:
+            sys.exit(__doc__)

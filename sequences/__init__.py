@@ -76,7 +76,7 @@ def get(text: str) -> Sequence:
         "sequence",
         text,
         [*NAMED, *known, *(f"single-{task}" for task in known)],
-        "A sequence is one of `cwbench sequences`, pair-I-J, single-TASK, tasks joined by commas, "
+        "a sequence is one of `cwbench sequences`, pair-I-J, single-TASK, tasks joined by commas, "
         "or a .toml file",
     )
 

@@ -24,6 +24,9 @@ def read(path: Path) -> Sequence:
 
 
 def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
+    if isinstance(content.get("task"), list) and "suite" not in content:
+        hint = 'write suite = "gymnasium" above the first of them'
+        raise UserError("tables [[task]] are for the gymnasium suite", hint)
     suite = content.get("suite", "metaworld")
     if suite not in KEYS:
         raise UserError(f"unknown suite {suite!r}; known: {', '.join(KEYS)}")

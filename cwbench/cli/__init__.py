@@ -43,6 +43,10 @@ COMMANDS = {
 }
 
 
+# What click raises for a group without a command; before version 8.2 it shows the help itself.
+NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 class Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -86,7 +90,10 @@ def _unknown_option(error: click.NoSuchOption) -> UserError:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Bad input ends with exit code 2 and one line, without click's usage block."""
+    """Bad input ends with exit code 2 and one line, without click's usage block.
+
+    No input at all gets the help.
+    """
     try:
         code = cli.main(args, prog_name="cwbench", standalone_mode=False)
         if code:
@@ -98,6 +105,9 @@ def main(args: list[str] | None = None) -> None:
         click.echo(f"cwbench: {_unknown_option(error)}", err=True)
         sys.exit(2)
     except click.ClickException as error:
+        if isinstance(error, NO_ARGUMENTS):
+            error.show()
+            sys.exit(error.exit_code)
         click.echo(f"cwbench: {' '.join(error.format_message().split())}", err=True)
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
     except OSError as error:

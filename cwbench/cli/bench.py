@@ -9,7 +9,9 @@ import click
 
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import Number, methods_option
+from cwbench.cli.options import Number, help_of, methods_option
+from cwbench.experiment.execution import Execution
+from cwbench.spec.config import SACConfig, ScheduleConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 
@@ -19,9 +21,12 @@ COUNT = Number(int, minimum=1, maximum=10_000)
 WORKERS = Number(int, minimum=1, maximum=1024)
 
 device_option = click.option(
-    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"])
+    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"]),
+    help=help_of(Execution, "device"),
+)  # fmt: skip
+tf32_option = click.option(
+    "--tf32/--no-tf32", default=True, show_default=True, help=help_of(Execution, "tf32")
 )
-tf32_option = click.option("--tf32/--no-tf32", default=True)
 length_option = click.option(
     "--length", default=1, show_default=True, type=LENGTH, help="Number of tasks."
 )
@@ -141,10 +146,9 @@ def bench_update(
     relative to the first. `--method all` measures every method, fine-tuning first.
     """
     from cwbench.bench.updates import compare_methods, compare_updates
-    from cwbench.experiment.execution import Execution, pick_device, set_up_torch
+    from cwbench.experiment.execution import pick_device, set_up_torch
     from cwbench.methods import BASES
     from cwbench.planning.machine import cores
-    from cwbench.spec.config import SACConfig
 
     set_up_torch(Execution(tf32=tf32))
     torch_device, sizes = pick_device(device), _numbers(runs)
@@ -225,17 +229,28 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     type=COUNT,
     help="Steps between evaluations. The defaults have the compact protocol's share of evaluation.",
 )
-@click.option("--eval-episodes", default=2, show_default=True, type=COUNT)
+@click.option(
+    "--eval-episodes", default=2, show_default=True, type=COUNT,
+    help=help_of(ScheduleConfig, "eval_episodes"),
+)  # fmt: skip
 @device_option
-@click.option("--workers", type=WORKERS)
+@click.option(
+    "--workers", type=WORKERS, help=f"{help_of(Execution, 'workers')}  [default: one per core]"
+)
 @click.option(
     "--groups",
     type=COUNT,
     help="Groups of a fleet: one updates while workers collect for the others.  [default: by runs]",
 )
-@click.option("--compile/--no-compile", "compiled", default=False)
+@click.option(
+    "--compile/--no-compile", "compiled", default=False, show_default=True,
+    help=help_of(Execution, "compile"),
+)  # fmt: skip
 @tf32_option
-@click.option("--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1))
+@click.option(
+    "--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1),
+    help=help_of(ScheduleConfig, "lag"),
+)  # fmt: skip
 @click.option(
     "--diagnostics/--no-diagnostics",
     "diagnose",
@@ -271,7 +286,7 @@ def bench_fleet(
     """
     from cwbench.bench.fleets import WARM_STEPS, Bench, fleet_speed, process_seconds
     from cwbench.bench.timeline_figure import draw
-    from cwbench.experiment.execution import Execution, pick_device, set_up_torch
+    from cwbench.experiment.execution import pick_device, set_up_torch
     from cwbench.planning.machine import cores
 
     _check_picture(timeline)

@@ -72,7 +72,9 @@ def test_contract() -> None:
 def new_method(name: str, folder: Path) -> None:
     """Write NAME.py, a small commented method that works, and test_NAME.py."""
     stem = name.replace("-", "_").lower()
-    if not stem.isidentifier() or iskeyword(stem):
+    if iskeyword(stem):
+        raise UserError(f"{name!r} is a Python keyword", "choose another name")
+    if not stem.isidentifier():
         raise UserError(f"{name!r} is not a name for a method", "use letters, digits and hyphens")
     if not folder.is_dir():
         raise UserError(f"--folder {folder}: no such folder")

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
@@ -61,7 +62,16 @@ def flags_of(params: Iterable[click.Parameter]) -> list[str]:
 def unknown_option(flag: str, known: Collection[str], command: str) -> UserError:
     """The closest option; one that begins with the given text is closer than others."""
     longer = [name for name in known if name.startswith(flag)]
-    return unknown("option", flag, longer or known, f"`{command} --help` lists all")
+    # Dashes, which all have, would make any two short options look alike.
+    words = {name.lstrip("-"): name for name in known}
+    close = [words[word] for word in get_close_matches(flag.lstrip("-"), words, n=1)]
+    return unknown("option", flag, longer or close, f"`{command} --help` lists all")
+
+
+def help_of(cls: type, name: str) -> str:
+    """The help of an option for a command with another default."""
+    text: str = options.field_of(cls, name).metadata["help"]
+    return text.partition("  [default:")[0]
 
 
 def seeds_and_protocol(command: Any) -> Any:

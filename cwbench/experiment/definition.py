@@ -203,6 +203,8 @@ def _choices(given: Any, name: str, entry: Entry) -> dict[str, list[Any]]:
 def _several(value: Any) -> list[Any]:
     """A list is a sweep; it must not be empty or hold a value twice."""
     values = value if isinstance(value, list) else [value]
-    if not values or any(one in values[:index] for index, one in enumerate(values)):
-        raise UserError(f"{value!r} is empty or names a value twice")
+    if not values:
+        raise UserError("the list of values is empty")
+    if twice := [one for index, one in enumerate(values) if one in values[:index]]:
+        raise UserError(f"{values!r} names {twice[0]!r} twice")
     return values

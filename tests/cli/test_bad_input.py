@@ -34,6 +34,7 @@ FILES = {
     "bad.toml": "tasks = = 3",
     "deep.toml": f"tasks = {DEEP}",
     "empty.toml": "",
+    "suite.toml": GYM.format(id="Pendulum-v1", score='"success"', more="").partition("\n")[2],
     "keys.toml": 'tasks = ["push"]\nseed = 3\n',
     "name.toml": 'name = "../x"\ntasks = ["push"]\n',
     "sweep.toml": SWEEP,
@@ -66,7 +67,7 @@ WORDS = [
     ([*RUN[:2], "other.py:Thing", *RUN[3:]], "'Thing' is not a class derived from Method"),
     ([*RUN[:2], "other.py:Absent", *RUN[3:]], "'Absent' is not a class derived from Method"),
     ([*RUN[:-1], "cw3-11"], "unknown sequence 'cw3-11'; did you mean"),
-    ([*RUN[:-1], "zzz"], "unknown sequence 'zzz'; A sequence is one of"),
+    ([*RUN[:-1], "zzz"], "unknown sequence 'zzz'; a sequence is one of"),
     ([*RUN[:-1], ""], "unknown sequence ''"),
     ([*RUN[:-1], "push,hamer"], "unknown task 'hamer'; did you mean 'hammer'?"),
     ([*RUN[:-1], "push,"], "unknown task ''"),
@@ -78,6 +79,7 @@ WORDS = [
     ([*RUN[:-1], "deep.toml"], "deep.toml: nested too deeply"),
     ([*RUN[:-1], "empty.toml"], "sequence file empty.toml"),
     ([*RUN[:-1], "keys.toml"], "unknown key"),
+    ([*RUN[:-1], "suite.toml"], 'are for the gymnasium suite; write suite = "gymnasium" above'),
     ([*RUN[:-1], "name.toml"], "sequence file name.toml"),
     ([*RUN[:-1], "binary.toml"], "binary.toml: not a text file"),
     ([*RUN[:-1], "pipe.toml"], "pipe.toml: not a file"),
@@ -231,6 +233,7 @@ WORDS = [
     (["tune", "ewc"], "Missing option '--on'"),
     (["tune", "ewc", "--on", "cw3-1", "--option", "coef"], "--option coef: no values; write NAME="),
     (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1,x"], "'x' is not a number"),
+    (["tune", "ewc", "--on", "cw3-1", "--option", "coef=1,2,1"], "[1.0, 2.0, 1.0] names 1.0 twice"),
     (
         ["tune", "ewc", "--on", "cw3-1", "--option", "coef=1", "--option", "coef=2"],
         "--option coef is given twice",
@@ -282,6 +285,7 @@ WORDS = [
     (["check", "finetunning"], "unknown method 'finetunning'; did you mean 'finetuning"),
     (["check", "other.py"], "write other.py:ClassName"),
     (["new-method", "3d"], "'3d' is not a name for a method; use letters"),
+    (["new-method", "class"], "'class' is a Python keyword; choose another name"),
     (["new-method", "x", "--folder", "nowhere"], "--folder nowhere: no such folder"),
     (["new-method", "torch"], "torch is a Python package, which torch.py would hide"),
     (["new-method", "other"], "other.py exists; choose another name or --folder"),
@@ -304,6 +308,8 @@ WORDS = [
     (["doctor", "folder.toml"], "folder.toml: not a results folder"),
     (["repair", "nowhere"], "nowhere: no such folder"),
     (["methods", "--all"], "unknown option"),
+    ([*RUN, "--foo"], "unknown option '--foo'; `cwbench run --method finetuning --help` lists all"),
+    ([*RUN, "--widht", "9"], "unknown option '--widht'; did you mean '--width'?"),
 ]  # fmt: skip
 
 

@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
-from cwbench.cli import COMMANDS, cli
+from cwbench.cli import COMMANDS, cli, main
+from cwbench.cli.bench import bench
 from cwbench.spec.errors import UserError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,6 +58,31 @@ def test_an_option_of_other_methods_names_them() -> None:
     answer = CliRunner().invoke(cli, ["run", "--method", "pm", "--seq", "cw3-1", "--lambda=3"])
     assert isinstance(answer.exception, UserError)
     assert str(answer.exception).startswith("pm has no option --lambda, which is one of recall;")
+
+
+@pytest.mark.parametrize("group", [[], ["bench"]])
+def test_without_arguments_the_help_is_shown(
+    group: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        main(group)
+    shown = capsys.readouterr()
+    main([*group, "--help"])
+    assert shown.out + shown.err == capsys.readouterr().out
+
+
+def test_every_option_of_every_command_says_what_it_is() -> None:
+    context = click.Context(cli)
+    commands = [cli.get_command(context, name) for name in COMMANDS]
+    commands += [*bench.commands.values()]
+    silent = [
+        f"{command.name} {param.opts[0]}"
+        for command in commands
+        if command is not None
+        for param in command.params
+        if isinstance(param, click.Option) and not param.help
+    ]
+    assert silent == []
 
 
 def test_every_command_is_where_the_table_says() -> None:

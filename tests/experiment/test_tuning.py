@@ -46,7 +46,7 @@ def test_every_combination_is_a_candidate_and_differs_within_a_fleet() -> None:
         ("coef", "no values"),
         ("coef=", "no values"),
         ("coef=x", "is not a number"),
-        ("coef=1,1", "names a value twice"),
+        ("coef=1,1", "names 1.0 twice"),
         ("coeff=1,2", "no option 'coeff'"),
     ],
 )
