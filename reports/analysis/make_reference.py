@@ -82,4 +82,10 @@ def _extended(
 
 
 if __name__ == "__main__":
-    print(write_reference(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+    match sys.argv[1:]:
+        case [results, name, folder]:
+            print(write_reference(Path(results), name, Path(folder)))
+        case ["-h" | "--help"]:
+            print(__doc__)
+        case _:
+            sys.exit(__doc__)
