@@ -210,8 +210,9 @@ def _always(scores: Scores, family: str) -> Details:
             partial(details.stability_gap, scores, family),
         ),
         "aggregates": (
-            f"Aggregates of average performance over all runs on {title}, and mean ranks of the "
-            "methods on the seeds they share; seeds are resampled.",
+            f"Aggregates of average performance on {title} over the seeds that a method has on "
+            "all sequences, and mean ranks of the methods on the seeds they share; seeds are "
+            "resampled.",
             partial(standings.aggregate_table, scores, family),
         ),
     }
