@@ -12,6 +12,7 @@ from cwbench.spec.text import counted
 from cwbench.store.runs import Runs
 
 LOSSES = ("actor_loss", "critic_loss", "q")
+RUNAWAY = 0.99e6  # a scale of values that is at its limit in `methods/_popart.py`
 
 
 def find(study: Study, loaded: Runs) -> list[str]:
@@ -24,6 +25,7 @@ def find(study: Study, loaded: Runs) -> list[str]:
         *wrong_tasks(loaded),
         *uneven_references(study),
         *unstable_simulations(study),
+        *runaway_values(study, loaded),
         *orphans(study),
     ]
 
@@ -144,6 +146,20 @@ def unstable_simulations(study: Study) -> Iterator[str]:
         yield (
             f"the simulation blew up in {episodes} of {_first(found, 8)}; `--unstable hold` keeps "
             "what follows out of training"
+        )
+
+
+def runaway_values(study: Study, loaded: Runs) -> Iterator[str]:
+    """Segments that normalise values by the largest scale allowed, where rewards hardly count."""
+    if not len(loaded.train):
+        return
+    used = loaded.train[loaded.train["segment"].isin(study.segments)]
+    lost = used[used["value_std"] > RUNAWAY]["segment"].unique()
+    if len(lost):
+        folders = _folders(loaded)
+        yield (
+            f"values ran away in {counted(len(lost), 'segment')}: their scale (`value_std`) "
+            f"reached its limit in {_first([folders[str(key)] for key in lost], 8)}"
         )
 
 

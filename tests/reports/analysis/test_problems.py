@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_results import small, write_results
 
+from cwbench.methods._popart import VARIANCE_MAX
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
@@ -115,6 +117,14 @@ def test_a_failed_run_is_named_with_its_message(folder: Path):
         "diverged", message="Q is inf"
     )
     only(build.read(folder).problems, "cw3-1, EWC, seed 1", "diverged (Q is inf)", "in no mean")
+
+
+def test_a_segment_whose_values_ran_away_is_named(folder: Path):
+    file = segment(folder, "ewc-3-hammer-s1") / "train.csv"
+    train = pd.read_csv(file)
+    train["value_std"] = np.linspace(1, VARIANCE_MAX**0.5, len(train))
+    train.to_csv(file, index=False)
+    only(build.read(folder).problems, "values ran away in 1 segment", "ewc-3-hammer-s1")
 
 
 @pytest.mark.parametrize("env", [MetaWorldConfig(), MetaWorldConfig(unstable="hold")])
