@@ -7,13 +7,14 @@ terminal states (`spec/transition.py`); a time limit is not terminal.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from cwbench.learner import host_memory
 from cwbench.learner.heads import TaskIndex
-from cwbench.learner.rng import Streams
+from cwbench.learner.rng import LARGE, Streams
 from cwbench.spec.transition import Dims
 
 KEYS = 2**24  # different random keys; rows in the order of theirs are in random order
@@ -78,6 +79,8 @@ class Replay:
             offsets.append([starts[slot] for slot in task.slot])
             sizes.append(len(task.shards[0]))
             self.old_rows = top = top + sum(map(len, task.shards))
+        most = len(self.live) * capacity + sum(len(task.shards[0]) for task in old.values())
+        self.large = most >= LARGE  # of one run
         device = streams.device
         self.rows = host_memory.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
@@ -151,7 +154,7 @@ class Replay:
         return self.gather(*self._draw(size, name))
 
     def _draw(self, size: int, name: str) -> tuple[Tensor, TaskIndex]:
-        index = self.streams.index(name, size, self.sizes[-1])
+        index = self.streams.index(name, size, self.sizes[-1], large=self.large)
         tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.offset[:, -1:] + index, tasks
 
@@ -179,7 +182,8 @@ class Replay:
         old = self.positions[:-1]
         per_task = -(-size // len(old))
         sizes = self.sizes[:-1].repeat_interleave(per_task)
-        index = (draw or self.streams.index)(name, len(old) * per_task, sizes)
+        draw = draw or partial(self.streams.index, large=self.large)
+        index = draw(name, len(old) * per_task, sizes)
         rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
         device = self.rows.device
         blocks = [TaskIndex.single(position, self.runs, per_task, device) for position in old]
@@ -199,7 +203,7 @@ class Replay:
     def sample_all(self, size: int) -> Batch:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""
         ends = self.sizes.cumsum(0)
-        index = self.streams.index("replay-all", size, ends[-1])
+        index = self.streams.index("replay-all", size, ends[-1], large=self.large)
         task = torch.searchsorted(ends, index, right=True)  # [R, B]
         rows = self.offset.gather(1, task) + index - (ends - self.sizes)[task]
         return self.gather(rows, TaskIndex(task + self.positions[0]))

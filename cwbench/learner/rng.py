@@ -71,17 +71,21 @@ def many_normals(keys: Tensor, number: Tensor, count: int) -> Tensor:
     return to_normal_pairs(hash_bits(keys, counters))[:, :count]
 
 
+LARGE = 2**26  # from here on, 38 bits times a size do not fit 64
+
+
 def to_index_bits(bits: Tensor) -> Tensor:
     """38 bits, for `to_index`."""
     return _shift(bits, 26)
 
 
-def to_index(bits: Tensor, size: Tensor) -> Tensor:
+def to_index(bits: Tensor, size: Tensor, *, large: bool) -> Tensor:
     """bits * size / 2**38, rounded down: uniform in 0..size-1.
 
-    The two halves of the bits are multiplied one by one, since a product of all 38 with a size of
-    2**26 or more would not fit an int64.
+    If sizes may be LARGE, the two halves of the bits are multiplied one by one.
     """
+    if not large:
+        return _shift(bits * size, 38)
     high, low = bits >> 19, bits & (2**19 - 1)
     return (high * size + (low * size >> 19)) >> 19
 
@@ -165,16 +169,16 @@ class Streams:
         made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
         return made
 
-    def index(self, name: str, count: int, size: Tensor) -> Tensor:
+    def index(self, name: str, count: int, size: Tensor, *, large: bool = False) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
-        return to_index(self._take(name, (count,), to_index_bits), size)
+        return to_index(self._take(name, (count,), to_index_bits), size, large=large)
 
     def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
         Not made in blocks: a block of fifty large draws would waste memory.
         """
-        return to_index(to_index_bits(self._once(name, count)), size)
+        return to_index(to_index_bits(self._once(name, count)), size, large=True)
 
     def normal_once(self, name: str, count: int) -> Tensor:
         """[R, count], standard normal, outside updates."""

@@ -79,7 +79,7 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
             policy = load_policy(run, position)
-            label = re.sub(r"[^\w.+-]+", "-", run.label).strip("-")
+            label = re.sub(r"[^\w.+-]+", "-", checked_name(run.label, "run")).strip("-")
             name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
             folder = out / checked_name(name, "run")
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """What the memory holds, and how often each part is drawn."""
 
+import pytest
 import torch
 from scipy import stats
 
@@ -103,3 +104,16 @@ def test_what_was_added_since_can_be_put_back() -> None:
         copy.put_back(0, run, first, part)
     copy.set_added(0, source.added[0])
     assert torch.equal(source.rows, copy.rows) and torch.equal(source.sizes, copy.sizes)
+
+
+def test_large_memories_draw_the_rows_that_small_ones_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = make(2, 8, old_tasks(), live=2)
+    monkeypatch.setattr("cwbench.learner.replay.LARGE", 16)  # two old tasks of 4, and 8 new ones
+    large = make(2, 8, old_tasks(), live=2)
+    assert (small.large, large.large) == (False, True)
+    for replay in (small, large):
+        replay.add(2, torch.stack([rows([30, 31]), rows([40, 41])]))
+    for draw in (lambda replay: replay.sample_all(50), lambda replay: replay.sample_both(50)):
+        assert torch.equal(draw(small).rows, draw(large).rows)

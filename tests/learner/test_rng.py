@@ -44,7 +44,7 @@ def test_indices_are_uniform_over_a_size_that_is_no_power_of_two() -> None:
 @pytest.mark.parametrize("size", [20_000_000, 2**26 + 1, 80_000_000, 10**9])
 def test_large_sizes_do_not_overflow(size: int) -> None:
     streams = Streams([3], 0, CPU)
-    index = streams.index("i", 100_000, torch.tensor(size)).flatten()
+    index = streams.index("i", 100_000, torch.tensor(size), large=size >= rng.LARGE).flatten()
     assert int(index.min()) >= 0 and int(index.max()) < size
     assert abs(float(index.double().mean()) / size - 0.5) < 0.01
 
@@ -53,7 +53,11 @@ def test_large_sizes_do_not_overflow(size: int) -> None:
 def test_an_index_is_the_product_of_bits_and_size_without_its_last_38_bits(size: int) -> None:
     bits = [0, 1, 2**19 - 1, 2**19, 2**37 + 12_345, 2**38 - 1]
     expected = [number * size >> 38 for number in bits]  # Python's integers have no limit
-    assert rng.to_index(torch.tensor(bits), torch.tensor(size)).tolist() == expected
+    assert rng.to_index(torch.tensor(bits), torch.tensor(size), large=True).tolist() == expected
+    if size < rng.LARGE:
+        assert (
+            rng.to_index(torch.tensor(bits), torch.tensor(size), large=False).tolist() == expected
+        )
 
 
 def test_a_draw_depends_on_seed_position_name_and_update_only() -> None:
