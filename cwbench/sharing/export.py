@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.segment import digest
+from cwbench.spec.text import file_name
 from cwbench.store.files import checked_name, read_json
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
         joint = len(run.segments) < len(run.tasks)
         for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
             policy = load_policy(run, position)
-            label = re.sub(r"[^\w.+-]+", "-", checked_name(run.label, "run")).strip("-")
+            label = file_name(checked_name(run.label, "run"))
             name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
             folder = out / checked_name(name, "run")
             folder.mkdir(parents=True, exist_ok=True)

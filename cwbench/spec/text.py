@@ -1,5 +1,6 @@
 """Text for people."""
 
+import re
 from collections.abc import Sequence
 
 
@@ -12,6 +13,11 @@ def listed(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def file_name(text: str) -> str:
+    """Any name as part of a file's: `recall (lambda_=1.0)` -> `recall-lambda_-1.0`."""
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-.")
 
 
 def at_task_end(updates: Sequence[int]) -> str:

@@ -101,11 +101,6 @@ def sequence_title(sequence: str) -> str:
     return re.sub(r"^(cw\d+)", lambda match: match[1].upper(), sequence)
 
 
-def file_name(text: str) -> str:
-    """Any name as part of a file's: `recall (lambda_=1.0)` -> `recall-lambda_-1.0`."""
-    return re.sub(r"[^\w.+-]+", "-", text).strip("-.")
-
-
 def natural(text: str) -> list[tuple[int, str]]:
     """Sort key with numbers in order: cw3-2 before cw3-10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]

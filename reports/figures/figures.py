@@ -42,6 +42,7 @@ from cwbench.reports.tables import orders as order_table
 from cwbench.reports.tables import tuning as tuning_table
 from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
+from cwbench.spec.text import file_name
 
 Array = NDArray[np.float64]
 SUFFIXES = (".pdf", ".png")
@@ -286,7 +287,7 @@ def _figures(scores: Scores) -> Plan:
     if order_table.present(scores):
         yield "orders", partial(orders, scores)
     for number, record in enumerate(tuning_table.records(scores), start=1):
-        yield f"tuning-{names.file_name(record['method'])}-{number}", partial(tuning, record)
+        yield f"tuning-{file_name(record['method'])}-{number}", partial(tuning, record)
 
 
 def _pair_figures(scores: Scores) -> Plan:
@@ -295,7 +296,7 @@ def _pair_figures(scores: Scores) -> Plan:
 
     for groups in by_matrix(scores.study.of(scores.protocol, "pairs")).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
-        yield f"pairs-{names.file_name(label)}", partial(figure, groups)
+        yield f"pairs-{file_name(label)}", partial(figure, groups)
 
 
 def _curve_figures(groups: Sequence[Group], options: Options) -> Plan:
@@ -321,7 +322,7 @@ def _ablation_figures(groups: Sequence[Group], options: Options) -> Plan:
         settings = by_setup([group for group in groups if group.method == method])
         if len(settings) > 1:
             figure = partial(curves, settings, average_runs, "average success", options=options)
-            yield f"ablation-{names.file_name(method)}", figure
+            yield f"ablation-{file_name(method)}", figure
 
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:

@@ -25,7 +25,7 @@ from cwbench.reports.page.videos import videos_section
 from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, file_name
 
 Tables = Sequence[tuple[str, Scores, Table]]
 SCRIPTS = ("charts.js", "tables.js", "page.js")
@@ -41,7 +41,7 @@ class Part:
 
     @property
     def anchor(self) -> str:
-        return names.file_name(f"{self.title} {self.protocol}").lower()
+        return file_name(f"{self.title} {self.protocol}").lower()
 
     @property
     def html(self) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cwbench.spec.text import counted, duration, listed
+from cwbench.spec.text import counted, duration, file_name, listed
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_the_last_of_a_list_follows_an_and() -> None:
 )
 def test_a_length_of_time_has_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_file_names_have_no_separators() -> None:
+    assert file_name("recall (lambda_=1.0)") == "recall-lambda_-1.0"
+    assert file_name("../up") == "up"

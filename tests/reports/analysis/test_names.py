@@ -43,8 +43,3 @@ def test_unregistered_methods_come_last() -> None:
 
 def test_numbers_are_sorted_by_value() -> None:
     assert sorted(["cw3-10", "cw3-2", "cw10"], key=names.natural) == ["cw3-2", "cw3-10", "cw10"]
-
-
-def test_file_names_have_no_separators() -> None:
-    assert names.file_name("recall (lambda_=1.0)") == "recall-lambda_-1.0"
-    assert names.file_name("../up") == "up"

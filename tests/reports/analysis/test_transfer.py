@@ -1,5 +1,6 @@
 """Measures of transfer against the reference's numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Group
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -20,18 +22,26 @@ def read(results: Path) -> Scores:
     return Scores(study, study.protocols[0])
 
 
-def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
-    """Fine-tuning's first task is the single-task run: no transfer, and no doubt about it."""
-    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
+def with_reference(
+    results: Path, methods: Sequence[str], *, seeds: int, reference: int
+) -> tuple[Scores, list[Group]]:
+    """Runs on CW3-1 and single-task runs, of which fine-tuning's first task is one."""
+    settings = [small(method) for method in methods]
+    write_results(results, sequence_names=["cw3-1"], settings=settings, seeds=range(seeds))
     write_results(
-        tmp_path,
+        results,
         sequence_names=singles(TASKS),
         settings=[small("finetuning")],
         name="reference",
-        seeds=range(5),
+        seeds=range(reference),
     )
-    scores = read(tmp_path)
-    [group] = scores.study.of(scores.protocol, "cw3")
+    scores = read(results)
+    return scores, scores.study.of(scores.protocol, "cw3")
+
+
+def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
+    """Fine-tuning's first task is the single-task run: no transfer, and no doubt about it."""
+    scores, [group] = with_reference(tmp_path, ["finetuning"], seeds=2, reference=5)
     first = scores.task_score([(group, 0)], "forward_transfer").estimate
     assert (first.value, *first.ends()) == pytest.approx((0, 0, 0))
     later = scores.task_score([(group, 1)], "forward_transfer").estimate
@@ -40,34 +50,14 @@ def test_a_segment_that_serves_both_sides_is_paired(tmp_path: Path):
 
 def test_single_runs_average_to_the_score(tmp_path: Path):
     """Where a segment serves both sides, single runs gain nothing there, as the score does."""
-    settings = [small("finetuning"), small("ewc")]
-    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(4))
-    write_results(
-        tmp_path,
-        sequence_names=singles(TASKS),
-        settings=[small("finetuning")],
-        name="reference",
-        seeds=range(2),
-    )
-    scores = read(tmp_path)
-    for group in scores.study.of(scores.protocol, "cw3"):
+    scores, groups = with_reference(tmp_path, ["finetuning", "ewc"], seeds=4, reference=2)
+    for group in groups:
         runs = scores.per_run(group, "forward_transfer")
         assert runs.mean() == pytest.approx(scores.score([group], "forward_transfer").value)
 
 
 def test_pairing_takes_no_seeds_from_a_method_and_gives_none_to_the_reference(tmp_path: Path):
-    write_results(
-        tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=range(5)
-    )
-    write_results(
-        tmp_path,
-        sequence_names=singles(TASKS),
-        settings=[small("finetuning")],
-        name="reference",
-        seeds=range(2),
-    )
-    scores = read(tmp_path)
-    [group] = scores.study.of(scores.protocol, "cw3")
+    scores, [group] = with_reference(tmp_path, ["finetuning"], seeds=5, reference=2)
     score = scores.score([group], "forward_transfer")
     assert score.seeds == 5  # all have ended
     assert score.estimate.freedom == pytest.approx(1)  # two reference seeds

@@ -1,6 +1,5 @@
 """Videos of a results folder are on its page."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,8 @@ def test_videos_are_shown_by_name_with_a_quoted_address(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_film_of_a_policy_plays_on_the_page(toy_run: Any, tmp_path: Path):
-    playwright = pytest.importorskip("playwright.sync_api")
+def test_a_film_of_a_policy_plays_on_the_page(browser: Any, toy_run: Any, tmp_path: Path):
     pytest.importorskip("imageio_ffmpeg")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if not chromium:
-        pytest.skip("no chromium is installed")
     toy_run(tmp_path, "finetuning", seeds=(0,), tasks=("reach-0-1",))
     [film] = video.make_films(tmp_path)
     [segment] = (tmp_path / "segments").iterdir()
@@ -44,19 +39,16 @@ def test_a_film_of_a_policy_plays_on_the_page(toy_run: Any, tmp_path: Path):
     folder.mkdir(parents=True)
     video.write(folder / film.task, film.frames)
     page_file = build.write_page(tmp_path, tmp_path / "report")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_default_timeout(60_000)
-        page.goto(page_file.as_uri())
-        shown = page.locator("#videos video")
-        # Not wait_for_function: after its first look it needs eval, which the page forbids.
-        shown.evaluate(
-            "video => new Promise((done, failed) => {"
-            " video.ontimeupdate = () => video.currentTime > 0 && done();"
-            " setTimeout(failed, 60000); video.play(); })"
-        )
-        assert shown.evaluate("video => [video.videoWidth, video.error]") == [video.SIZE[0], None]
-        page.locator("#videos a").click()
-        playwright.expect(page.locator("dialog")).to_be_visible()
-        browser.close()
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(page_file.as_uri())
+    shown = page.locator("#videos video")
+    # Not wait_for_function: after its first look it needs eval, which the page forbids.
+    shown.evaluate(
+        "video => new Promise((done, failed) => {"
+        " video.ontimeupdate = () => video.currentTime > 0 && done();"
+        " setTimeout(failed, 60000); video.play(); })"
+    )
+    assert shown.evaluate("video => [video.videoWidth, video.error]") == [video.SIZE[0], None]
+    page.locator("#videos a").click()
+    page.locator("dialog").wait_for(state="visible")
