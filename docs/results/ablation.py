@@ -1,0 +1,83 @@
+"""Tables of ablation.md, from the runs in ablation.tar.gz and cw3.tar.gz."""
+
+from pathlib import Path
+
+import pandas as pd
+from cw3 import AFTER, BUDGETS, NAMES
+from pairs import compared
+
+import cwbench
+from cwbench.reports.tables.formats import number
+from cwbench.store.merge import opened
+
+FOLDER = Path(__file__).parent
+SEQUENCES = ("cw3-1", "cw3-2", "cw3-7")
+RELEASE, DISTILLED = "recall (popart-stats=normalized)", "recall-pd"
+VARIANTS = {"recall": NAMES["recall"], RELEASE: "release's statistics", DISTILLED: "unnormalised"}
+LABELS = [*VARIANTS, "clonex"]
+COMPARED = [(RELEASE, "recall"), (DISTILLED, "recall"), (RELEASE, DISTILLED)]
+RUN = ["sequence", "seed"]
+LOSSES = ["penalty", "actor_loss", "value_std"]
+
+
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Evaluations and training statistics of the variants and ClonEx on the three triplets."""
+    loaded = []
+    for archive in ("cw3", "ablation"):
+        with opened(FOLDER / f"{archive}.tar.gz") as results:
+            loaded.append(cwbench.load_runs(results))
+    return of_study([runs.evaluations for runs in loaded]), of_study([r.training for r in loaded])
+
+
+def of_study(found: list[pd.DataFrame]) -> pd.DataFrame:
+    table = pd.concat(found, ignore_index=True)
+    return table[table["sequence"].isin(SEQUENCES) & table["label"].isin(LABELS)]
+
+
+def at_the_end(found: pd.DataFrame) -> pd.DataFrame:
+    """Average performance of each run: all tasks while the last one ends, as in reports."""
+    last = found[(found["training_position"] == 2) & (found["segment_step"] > AFTER)]
+    return last.groupby(["label", *RUN])["success_rate"].mean().unstack("label")
+
+
+def print_row(heading: str, rates: pd.DataFrame) -> None:
+    """What each seed has, in columns of variants."""
+    cells = (", ".join(map(number, rates[label].dropna())) for label in LABELS)
+    print(f"| {heading} | {' | '.join(cells)} |")
+
+
+def print_comparisons(table: pd.DataFrame) -> None:
+    """Variants over nine runs; those with the same sequence and seed make a pair."""
+    for first, second in COMPARED:
+        numbers = compared(table[first], table[second])
+        print(f"| {VARIANTS[first]}, {VARIANTS[second]} | {numbers} |")
+
+
+def main() -> None:
+    found, training = tables()
+    ends = at_the_end(found)
+    for sequence in SEQUENCES:
+        print_row(sequence.upper(), ends.loc[sequence])
+    print_row("mean", ends.mean().to_frame().T)
+    own = found[found["training_position"] == found["position"]]
+    rates = own[own["segment_step"] > AFTER].groupby(["position", "task", *RUN, "label"])
+    learned = rates["success_rate"].mean().unstack("label")
+    for (sequence, position, task), rows in learned.groupby(["sequence", "position", "task"]):
+        print_row(f"{sequence.upper()} | {position + 1} | {task}", rows)
+    print_comparisons(ends)
+    later = own[own["position"] > 0]
+    fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
+    on_the_way = later.groupby([fifth, *RUN, "label"], observed=True)["success_rate"].mean()
+    for steps, rows in on_the_way.unstack("label").groupby(level=0, observed=True):
+        means = " | ".join(number(rows[label].mean()) for label in LABELS)
+        numbers = compared(rows[RELEASE], rows[DISTILLED]).split(" | ", 2)[2]
+        print(f"| {steps - BUDGETS.step:,} to {steps:,} | {means} | {numbers} |")
+    late = training[(training["position"] > 0) & (training["segment_step"] > AFTER)]
+    medians = late.groupby("label")[LOSSES].median()
+    for label, name in VARIANTS.items():
+        penalty, loss, scale = medians.loc[label]
+        print(f"| {name} | {penalty:.2g} | {abs(loss):.2g} | {scale:.2g} |")
+
+
+if __name__ == "__main__":
+    main()
