@@ -1,5 +1,6 @@
 """Tables of ablation.md, from the runs in ablation.tar.gz and cw3.tar.gz."""
 
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -37,7 +38,7 @@ def of_study(found: list[pd.DataFrame]) -> pd.DataFrame:
 def at_the_end(found: pd.DataFrame) -> pd.DataFrame:
     """Average performance of each run: all tasks while the last one ends, as in reports."""
     last = found[(found["training_position"] == 2) & (found["segment_step"] > AFTER)]
-    return last.groupby(["label", *RUN])["success_rate"].mean().unstack("label")
+    return last.groupby([*RUN, "label"])["success_rate"].mean().unstack("label").reset_index()
 
 
 def print_row(heading: str, rates: pd.DataFrame) -> None:
@@ -57,26 +58,29 @@ def main() -> None:
     found, training = tables()
     ends = at_the_end(found)
     for sequence in SEQUENCES:
-        print_row(sequence.upper(), ends.loc[sequence])
-    print_row("mean", ends.mean().to_frame().T)
+        print_row(sequence.upper(), ends[ends["sequence"] == sequence])
+    print_row("mean", ends[LABELS].mean().to_frame().T)
     own = found[found["training_position"] == found["position"]]
     rates = own[own["segment_step"] > AFTER].groupby(["position", "task", *RUN, "label"])
-    learned = rates["success_rate"].mean().unstack("label")
-    for (sequence, position, task), rows in learned.groupby(["sequence", "position", "task"]):
-        print_row(f"{sequence.upper()} | {position + 1} | {task}", rows)
+    learned = rates["success_rate"].mean().unstack("label").reset_index()
+    for sequence, position in product(SEQUENCES, range(3)):
+        rows = learned[(learned["sequence"] == sequence) & (learned["position"] == position)]
+        print_row(f"{sequence.upper()} | {position + 1} | {rows['task'].iloc[0]}", rows)
     print_comparisons(ends)
     later = own[own["position"] > 0]
     fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
     on_the_way = later.groupby([fifth, *RUN, "label"], observed=True)["success_rate"].mean()
-    for steps, rows in on_the_way.unstack("label").groupby(level=0, observed=True):
+    table = on_the_way.unstack("label").reset_index()
+    for steps in BUDGETS:
+        rows = table[table["segment_step"] == steps]
         means = " | ".join(number(rows[label].mean()) for label in LABELS)
         numbers = compared(rows[RELEASE], rows[DISTILLED]).split(" | ", 2)[2]
         print(f"| {steps - BUDGETS.step:,} to {steps:,} | {means} | {numbers} |")
     late = training[(training["position"] > 0) & (training["segment_step"] > AFTER)]
     medians = late.groupby("label")[LOSSES].median()
     for label, name in VARIANTS.items():
-        penalty, loss, scale = medians.loc[label]
-        print(f"| {name} | {penalty:.2g} | {abs(loss):.2g} | {scale:.2g} |")
+        cells = " | ".join(f"{medians[loss].abs()[label]:.2g}" for loss in LOSSES)
+        print(f"| {name} | {cells} |")
 
 
 if __name__ == "__main__":
