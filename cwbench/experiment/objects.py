@@ -66,8 +66,6 @@ def _defined(tasks: Sequence[str], definitions: Sequence[Task]) -> sequences.Seq
     for task in definitions:
         if distinct[task.name] != task:
             raise UserError(f"two tasks are called {task.name!r}", "give each a name of its own")
-        if isinstance(task.env, FunctionType) and task.env.__module__ == "__main__":
-            list(Source("__main__").collect(task.env))  # UserError if there is no source to hash
     made = tuple(distinct.values())
     return sequences.Sequence("-".join(tasks), tuple(tasks), "gymnasium", made)
 

@@ -3,7 +3,6 @@
 import importlib.util
 import itertools
 import linecache
-import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,18 +122,6 @@ def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
     [made] = find_sequences([heavy, light, heavy])
     assert (made.tasks, made.suite) == (("heavy", "light", "heavy"), "gymnasium")
     assert made.definitions == (heavy, light)
-
-
-def test_environments_of_a_script_go_to_workers_by_value() -> None:
-    """Workers do not import the script; the same function arrives as the same object."""
-    scope: dict[str, Any] = {"__name__": "__main__"}
-    exec("def make():\n    return 42\n", scope)
-    task = Task("mine", scope["make"])
-    content = pickle.dumps(task)
-    first, second = pickle.loads(content), pickle.loads(content)
-    assert first.env() == 42 and first == second and hash(first) == hash(second)
-    named = Task("named", "Pendulum-v1")
-    assert pickle.loads(pickle.dumps(named)) == named
 
 
 @pytest.mark.parametrize(
