@@ -74,13 +74,10 @@ def _checked(entry: Mapping[str, Any]) -> Task:
             '`score` is missing: write "success", { threshold = X } '
             "or { return_from = X, return_to = Y }"
         )
-    kwargs = entry.get("kwargs", {})
-    if not isinstance(kwargs, dict):
-        raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
     return Task(
         entry.get("name", env.rpartition(":")[2].replace("/", "-")),
         env,
-        kwargs,
+        entry.get("kwargs", {}),
         tuple(_wrapper(one) for one in _list(entry.get("wrappers", []))),
         Score.parse(entry["score"]),
         entry.get("horizon"),

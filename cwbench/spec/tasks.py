@@ -4,6 +4,7 @@ import ast
 import hashlib
 import importlib
 import inspect
+import json
 import math
 import re
 import textwrap
@@ -44,6 +45,8 @@ METAWORLD_TASKS = (
 
 # Of the point mass: eight goals with rewards as they are (`cwbench.envs.pointmass`).
 POINT_TASKS = tuple(f"reach-{goal}-1" for goal in range(8))
+
+LONGEST_EPISODE = 10**6  # steps
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,11 @@ class Task:
         valid_name(self.name, "a task's `name`")
         if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
             raise UserError(f"`horizon` must be a number of steps, found {self.horizon!r}")
+        if (self.horizon or 0) > LONGEST_EPISODE:
+            raise UserError(
+                f"`horizon` is at most {LONGEST_EPISODE:,} steps, found {self.horizon!r}"
+            )
+        _check_plain(self.kwargs, self.wrappers)
         if not isinstance(self.env, str):
             named_source(self.env)  # UserError if results could not be told apart by it
         if not isinstance(self.score, Score):
@@ -154,6 +162,20 @@ def valid_name(value: Any, what: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[\w.+-]+", value):
         raise UserError(f"{what} may hold letters, digits and . + - _ only, found {value!r}")
     return value
+
+
+def _check_plain(kwargs: Any, wrappers: Any) -> None:
+    """UserError if they cannot be recorded."""
+    if not isinstance(kwargs, Mapping):
+        raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
+    for name, value in (("kwargs", dict(kwargs)), ("wrappers", wrappers)):
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"`{name}` must be plain numbers, text, lists and tables: {error}",
+                "convert them in the function or class that takes them",
+            ) from None
 
 
 def named_source(function: Any) -> dict[str, str]:

@@ -62,6 +62,8 @@ class Odd(Countdown):
     def step(self, action: Any) -> Any:
         obs, reward, terminated, truncated, info = super().step(action)
         made = {"obs": obs, "reward": reward, "info": info} | self.odd
+        if isinstance(made["reward"], list):
+            made["reward"] = np.array(made["reward"])
         if "exit" in made:
             sys.exit(3)
         if "old" in made:

@@ -1,6 +1,7 @@
 """Environments that cannot be trained on are refused."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def odd(**kwargs: Any) -> Task:
 
 
 def test_a_reward_may_be_an_array_of_one_number() -> None:
-    env = envs.make("x", configured(odd(reward=np.array([2.5]))))
+    env = envs.make("x", configured(odd(reward=[2.5])))
     env.reset(np.random.default_rng(0))
     assert env.step(np.zeros(2, np.float32))[1] == 2.5
 
@@ -49,6 +50,11 @@ def test_a_task_takes_the_scores_of_files() -> None:
         ({"score": "often"}, "score 'often' is not a rule"),
         ({"horizon": -3}, "`horizon` must be a number of steps, found -3"),
         ({"horizon": 3.5}, "`horizon` must be a number of steps, found 3.5"),
+        ({"horizon": 10**11}, "`horizon` is at most 1,000,000 steps, found 100000000000"),
+        ({"kwargs": [3]}, "`kwargs` must be a table"),
+        ({"kwargs": {"at": date(2026, 1, 1)}}, "`kwargs` must be plain .* type date is not JSON"),
+        ({"kwargs": {"at": np.zeros(2)}}, "`kwargs` must be plain .* type ndarray is not JSON"),
+        ({"wrappers": ({"wrapper": "a:B", "kwargs": {"f": max}},)}, "`wrappers` must be plain"),
         ({"name": "a b"}, "letters, digits and . . - _ only, found 'a b'"),
     ],
 )
