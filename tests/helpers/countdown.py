@@ -71,6 +71,40 @@ class Odd(Countdown):
         return made["obs"], made["reward"], terminated, truncated, made["info"]
 
 
+class Bounds(Countdown):
+    """With one action of these bounds and this type."""
+
+    def __init__(self, low: float, high: float, dtype: str) -> None:
+        super().__init__()
+        self.action_space = gymnasium.spaces.Box(low, high, (1,), np.dtype(dtype).type)
+
+
+class Chance(Countdown):
+    """Draws from its seeded generator, or from one that no seed reaches."""
+
+    def __init__(self, *, seeded: bool) -> None:
+        super().__init__()
+        self.seeded = seeded
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        _, info = super().reset(seed=seed)
+        rng = self.np_random if self.seeded else np.random.default_rng()
+        return rng.normal(size=1), info
+
+
+class Bare:
+    """An environment by its methods alone."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        return np.zeros(1), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1), 1.0, False, False, {"success": True}
+
+
 class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
     def __init__(self, env: Any) -> None:
         raise RuntimeError("needs a licence")
