@@ -115,6 +115,10 @@ def test_sequences_are_names_tasks_or_objects() -> None:
     assert find_sequences(["push", "hammer"]) == sequences.expand("push,hammer")
     own = sequences.Sequence("mine", ("push", "hammer"))
     assert find_sequences(own) == [own]
+    pair = sequences.get("pair-5-0")
+    assert find_sequences(pair) == [pair]
+    points = sequences.Sequence("points", ("reach-0-1", "reach-2-1"))
+    assert [one.suite for one in find_sequences(points)] == ["pointmass"]
 
 
 def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
@@ -134,6 +138,16 @@ def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
         ([3], r"\[3\] is not a sequence; give a name"),
         (sequences.Sequence("cw3-1", ("push",)), "'cw3-1' is the name of a published sequence"),
         (sequences.Sequence("mine", ("foo",)), "unknown task 'foo'"),
+        (sequences.Sequence("pair-0-1", ("push", "reach")), "'pair-0-1' is the name of another"),
+        (sequences.Sequence("../esc/x y", ("push",)), "`name` may hold letters, .*'../esc/x y'"),
+        (sequences.Sequence("x", ()), "`tasks` must be a list of one or more task names"),
+        (sequences.Sequence("x", "push"), "`tasks` must be a list"),  # type: ignore[arg-type]
+        (sequences.Sequence("x", ("push",), "pointmass"), "are of the suite metaworld, not point"),
+        (sequences.Sequence("x", ("a", "b"), definitions=(Task("a", "X-v1"),)), "'b' has no defi"),
+        (
+            sequences.Sequence("x", ("a",), "pointmass", (Task("a", "X-v1"),)),
+            "suite gymnasium, no",
+        ),
     ],
 )
 def test_what_is_no_sequence(wanted: Any, message: str) -> None:
