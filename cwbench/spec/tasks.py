@@ -191,7 +191,7 @@ def named_source(function: Any) -> dict[str, str]:
     if captured := _captured(function):
         raise UserError(f"{name} uses {captured[0]!r} of the function around it", advice)
     try:
-        text = inspect.getsource(function)
+        text = _text(function)
     except (OSError, TypeError):
         raise UserError(
             f"the source of {name} is not available",
@@ -203,6 +203,26 @@ def named_source(function: Any) -> dict[str, str]:
             raise UserError(f"the default arguments of {name} cannot be part of an id", advice)
         text += defaults
     return {"callable": name, "source": hashlib.sha256(text.encode()).hexdigest()[:12]}
+
+
+def _text(function: Any) -> str:
+    """OSError or TypeError where there is none to read."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        if isinstance(function, FunctionType):
+            raise
+    # Python finds the methods of a notebook's class, but not the class.
+    methods, others = [], []
+    for name, value in vars(function).items():
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, FunctionType):
+            methods.append(inspect.getsource(value))
+        elif not name.startswith("__") and " at 0x" not in repr(value):
+            others.append(f"{name} = {value!r}")
+    if not methods:
+        raise OSError
+    return "\n".join(methods + others)
 
 
 def _captured(function: Any) -> list[str]:

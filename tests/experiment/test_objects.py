@@ -110,6 +110,30 @@ def test_a_class_without_source_is_refused(run_cell: Any) -> None:
         find_method(dict)  # type: ignore[arg-type]
 
 
+ENV_CELL = """
+class Mine:
+    goal = 3
+
+    def __init__(self, size=1):
+        self.size = size
+
+    @staticmethod
+    def reward():
+        return 1.0
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("goal = 3", "goal = 4"), ("1.0", "2.0"), ("=1", "=2")])
+def test_the_source_of_a_notebooks_environment_tells_its_results_apart(
+    run_cell: Any, old: str, new: str
+) -> None:
+    cells = ENV_CELL, "\n# moved\n" + ENV_CELL, ENV_CELL.replace(old, new)
+    first, same, other = (Task("x", run_cell(cell).Mine).record()["source"] for cell in cells)
+    assert first == same != other
+    with pytest.raises(UserError, match=r"the source of .*:Mine is not available; define it in a"):
+        Task("x", run_cell(ENV_CELL, known=False).Mine)
+
+
 def test_sequences_are_names_tasks_or_objects() -> None:
     assert [one.name for one in find_sequences("cw3-*")] == [f"cw3-{n}" for n in range(1, 9)]
     assert find_sequences(["push", "hammer"]) == sequences.expand("push,hammer")
