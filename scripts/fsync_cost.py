@@ -19,7 +19,7 @@ from unittest.mock import patch
 import cwbench
 from cwbench.fleet import snapshot
 from cwbench.fleet.fleet import Fleet
-from cwbench.spec.config import PROTOCOLS
+from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.store import checkpoint, files
 
 COMPACT = PROTOCOLS["compact"]
@@ -73,6 +73,7 @@ def measure(options: argparse.Namespace, results: str) -> str:
     plan = cwbench.plan(
         options.method, options.sequence, seeds=range(options.runs), protocol="compact",
         results=results, device=options.device, steps_per_task=steps, eval_every=every,
+        start_steps=min(ScheduleConfig().start_steps, steps // 4),
         snapshot_minutes=options.snapshot_minutes,
     )  # fmt: skip
     watch = Stopwatch()

@@ -8,9 +8,9 @@ from pathlib import Path
 from cwbench.sequences import cw, files, gymnasium, metaworld, pointmass
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.errors import UserError, located, unknown
-from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS, Task, valid_name
 
-__all__ = ["CW_TASKS", "Sequence", "expand", "get", "names", "of_tasks", "pair"]
+__all__ = ["CW_TASKS", "Sequence", "checked", "expand", "get", "names", "of_tasks", "pair"]
 
 NAMED: dict[str, Sequence] = {
     sequence.name: sequence
@@ -105,11 +105,46 @@ def _suite(task: str) -> str:
 def _from_file(path: Path) -> Sequence:
     """What a file describes, under a name that no other sequence has."""
     with located(f"sequence file {path}"):
-        found = files.read(path)
-        if NAMED.get(found.name, found) != found:
-            raise UserError(f"{found.name!r} is the name of a published sequence")
-        if found.name not in NAMED and re.fullmatch(FAMILIES, found.name):
-            raise UserError(
-                f"{found.name!r} is the name of another kind of sequence", "choose another `name`"
-            )
-        return found if found.definitions else of_tasks(found.name, found.tasks)
+        return checked(files.read(path))
+
+
+def checked(sequence: Sequence) -> Sequence:
+    """A sequence of one's own, with the suite and the definitions of its tasks, if it can be one.
+
+    An empty suite stands for that of the tasks.
+    """
+    tasks = sequence.tasks
+    if not isinstance(tasks, tuple | list) or not tasks or set(map(type, tasks)) != {str}:
+        raise UserError("`tasks` must be a list of one or more task names")
+    name = valid_name(sequence.name, "a sequence's `name`")
+    made = _defined(sequence) if sequence.definitions else of_tasks(name, tuple(tasks))
+    if sequence.suite not in ("", made.suite):
+        raise UserError(f"its tasks are of the suite {made.suite}, not {sequence.suite}")
+    if NAMED.get(name, made) != made:
+        raise UserError(f"{name!r} is the name of a published sequence", "choose another `name`")
+    if name not in NAMED and re.fullmatch(FAMILIES, name) and not _is_found(made):
+        raise UserError(
+            f"{name!r} is the name of another kind of sequence", "choose another `name`"
+        )
+    return made
+
+
+def _defined(sequence: Sequence) -> Sequence:
+    """A sequence whose tasks have definitions: each one of its own."""
+    found: dict[str, Task] = {}
+    for task in sequence.definitions:
+        if not isinstance(task, Task):
+            raise UserError(f"{task!r} is not a definition", "give objects of cwbench.Task")
+        if found.setdefault(task.name, task) != task:
+            raise UserError(f"two tasks are called {task.name!r}", "give each a name of its own")
+    if missing := [task for task in sequence.tasks if task not in found]:
+        raise UserError(f"the task {missing[0]!r} has no definition", "add it to `definitions`")
+    return Sequence(sequence.name, tuple(sequence.tasks), "gymnasium", tuple(found.values()))
+
+
+def _is_found(sequence: Sequence) -> bool:
+    """Whether its name leads to this very sequence."""
+    try:
+        return get(sequence.name) == sequence
+    except UserError:
+        return False

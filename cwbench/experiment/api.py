@@ -96,7 +96,7 @@ def plan(
     `method` is a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`; `sequence` a name
     as on the command line, a list of task names or a `cwbench.Sequence`. `options` are those of
     `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
-    `steps_per_task=10_000`) and those that control execution (`device="cpu"`, `workers=4`).
+    `steps_per_task=50_000`) and those that control execution (`device="cpu"`, `workers=4`).
     """
     parse_protocol(protocol)
     name, recorded, entry = find_method(method)

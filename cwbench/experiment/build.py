@@ -155,7 +155,7 @@ def make_setup(
     groups["network"] = fit_heads(groups["network"], given, usual)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden already sets --width and --layers", "leave those out")
-    check_together(groups["network"], groups["sac"], groups["schedule"])
+    check_together(**groups)
     if sequence is not None:
         groups["env"] = make_env(sequence, order)
     return Setup(method, options.resolve(own, *order), source=entry.source, **groups)
@@ -191,7 +191,9 @@ def fit_heads(
     return replace(network, **fitted)
 
 
-def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig) -> None:
+def check_together(
+    network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig, env: MetaWorldConfig
+) -> None:
     """What single options cannot know."""
     for name in HEAD_LAYERS:
         if (depth := getattr(network, name)) > network.layers:
@@ -207,6 +209,17 @@ def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleCon
             f"--update-after {schedule.update_after} leaves no update in a task of "
             f"{schedule.steps_per_task} steps", "give a smaller number"
         )  # fmt: skip
+    if schedule.start_steps >= schedule.steps_per_task:
+        raise UserError(
+            f"--start-steps {schedule.start_steps} makes all actions random in a task of "
+            f"{schedule.steps_per_task} steps", "give fewer, or more --steps-per-task"
+        )  # fmt: skip
+    if env.push_back_shaping and env.reward != "cw_v1":
+        raise UserError(f"--push-back-shaping has no effect with --reward {env.reward}",
+                        "leave it out or give --reward cw_v1")  # fmt: skip
+    if not env.hammer_nail and env.obs != "cw12":
+        raise UserError(f"--no-hammer-nail has no effect with --obs {env.obs}",
+                        "leave it out or give --obs cw12")  # fmt: skip
 
 
 def make_runs(

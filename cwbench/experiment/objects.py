@@ -46,39 +46,19 @@ def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
     if isinstance(wanted, str):
         return sequences.expand(wanted)
     if isinstance(wanted, sequences.Sequence):
-        return [_checked(wanted)]
+        # Meta-World is what a sequence says that names no suite.
+        unnamed = wanted.suite == "metaworld"
+        return [sequences.checked(dataclasses.replace(wanted, suite="") if unnamed else wanted)]
     if not isinstance(wanted, Iterable):
         raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
     definitions = [task for task in wanted if isinstance(task, Task)]
     tasks = [task.name if isinstance(task, Task) else task for task in wanted]
     if not tasks or not all(isinstance(task, str) for task in tasks):
         raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
-    if not definitions:
-        return [_checked(sequences.Sequence("-".join(tasks), tuple(tasks)))]
-    if len(definitions) < len(tasks):
+    if definitions and len(definitions) < len(tasks):
         raise UserError("a sequence has tasks by name and tasks as objects", "use only one kind")
-    return [_checked(_defined(tasks, definitions))]
-
-
-def _defined(tasks: Sequence[str], definitions: Sequence[Task]) -> sequences.Sequence:
-    """A sequence of tasks with environments of their own."""
-    distinct = {task.name: task for task in definitions}
-    for task in definitions:
-        if distinct[task.name] != task:
-            raise UserError(f"two tasks are called {task.name!r}", "give each a name of its own")
-        if isinstance(task.env, FunctionType) and task.env.__module__ == "__main__":
-            list(Source("__main__").collect(task.env))  # UserError if there is no source to hash
-    made = tuple(distinct.values())
-    return sequences.Sequence("-".join(tasks), tuple(tasks), "gymnasium", made)
-
-
-def _checked(sequence: sequences.Sequence) -> sequences.Sequence:
-    """The sequence with the suite of its tasks, if there are such tasks."""
-    if sequences.NAMED.get(sequence.name, sequence) != sequence:
-        raise UserError(f"{sequence.name!r} is the name of a published sequence", "use another")
-    if sequence.definitions:
-        return sequence
-    return sequences.of_tasks(sequence.name, sequence.tasks)
+    made = sequences.Sequence("-".join(tasks), tuple(tasks), "", tuple(definitions))
+    return [sequences.checked(made)]
 
 
 def source_hash(cls: type) -> str:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import flag_name, from_record, option, to_record
-from cwbench.spec.tasks import Task
+from cwbench.spec.tasks import LONGEST_EPISODE, Task
 
 N = TypeVar("N", int, float)
 
@@ -161,7 +161,7 @@ class EnvConfig:
 
     suite: ClassVar[str]
 
-    horizon: int = option(200, "Steps per episode.", minimum=1, maximum=10**6)
+    horizon: int = option(200, "Steps per episode.", minimum=1, maximum=LONGEST_EPISODE)
 
     def record(self) -> dict[str, Any]:
         """What decides numbers. Meta-World's records name no suite: ids are older than suites."""
@@ -206,7 +206,7 @@ class MetaWorldConfig(EnvConfig):
 class PointMassConfig(EnvConfig):
     suite = "pointmass"
 
-    horizon: int = option(25, "Steps per episode.", minimum=1, maximum=10**6)
+    horizon: int = option(25, "Steps per episode.", minimum=1, maximum=LONGEST_EPISODE)
 
 
 @dataclass(frozen=True)

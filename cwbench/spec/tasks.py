@@ -1,13 +1,17 @@
 """Meta-World's tasks by name, and what defines a task of the gymnasium suite."""
 
+import ast
 import hashlib
 import importlib
 import inspect
+import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, reduce
+from types import FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
@@ -41,6 +45,8 @@ METAWORLD_TASKS = (
 
 # Of the point mass: eight goals with rewards as they are (`cwbench.envs.pointmass`).
 POINT_TASKS = tuple(f"reach-{goal}-1" for goal in range(8))
+
+LONGEST_EPISODE = 10**6  # steps
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,8 @@ class Task:
     """A task of the gymnasium suite: how its environment is made, and what its scores mean."""
 
     name: str
-    env: str | Callable[..., Any]  # a registered id, "module:ID", or a function that makes it
+    # A registered id, "module:ID", or a function or class that makes it: these have a text to hash.
+    env: str | Callable[..., Any]
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     # Each a name "module:Class" or {"wrapper": name, "kwargs": {...}}, innermost first.
     wrappers: tuple[Any, ...] = field(default=(), hash=False)
@@ -106,6 +113,13 @@ class Task:
         valid_name(self.name, "a task's `name`")
         if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
             raise UserError(f"`horizon` must be a number of steps, found {self.horizon!r}")
+        if (self.horizon or 0) > LONGEST_EPISODE:
+            raise UserError(
+                f"`horizon` is at most {LONGEST_EPISODE:,} steps, found {self.horizon!r}"
+            )
+        _check_plain(self.kwargs, self.wrappers)
+        if not isinstance(self.env, str):
+            named_source(self.env)  # UserError if results could not be told apart by it
         if not isinstance(self.score, Score):
             object.__setattr__(self, "score", Score.parse(self.score))
 
@@ -150,14 +164,87 @@ def valid_name(value: Any, what: str) -> str:
     return value
 
 
-def named_source(function: Callable[..., Any]) -> dict[str, str]:
-    """A function's name, "module:name", and a hash of its text, for records."""
+def _check_plain(kwargs: Any, wrappers: Any) -> None:
+    """UserError if they cannot be recorded."""
+    if not isinstance(kwargs, Mapping):
+        raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
+    for name, value in (("kwargs", dict(kwargs)), ("wrappers", wrappers)):
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"`{name}` must be plain numbers, text, lists and tables: {error}",
+                "convert them in the function or class that takes them",
+            ) from None
+
+
+def named_source(function: Any) -> dict[str, str]:
+    """A function's or class's name, "module:name", and a hash of its text, for records.
+
+    UserError if the text does not say all: results of others would be taken for its own.
+    """
+    advice = "give a function or class, and its arguments as `kwargs`"
+    if not isinstance(function, type | FunctionType):
+        kind = type(function).__name__
+        raise UserError(f"`env` is of type {kind}: records cannot tell what it holds", advice)
+    name = f"{function.__module__}:{function.__qualname__}"
+    if captured := _captured(function):
+        raise UserError(f"{name} uses {captured[0]!r} of the function around it", advice)
     try:
-        text = inspect.getsource(function)
+        text = _text(function)
     except (OSError, TypeError):
-        text = ""
-    name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}"
+        raise UserError(
+            f"the source of {name} is not available",
+            "define it in a file or a notebook, so that its results can be told apart",
+        ) from None
+    if isinstance(function, FunctionType) and not _has_plain_defaults(function, text):
+        defaults = repr((function.__defaults__, function.__kwdefaults__))
+        if " at 0x" in defaults:
+            raise UserError(f"the default arguments of {name} cannot be part of an id", advice)
+        text += defaults
     return {"callable": name, "source": hashlib.sha256(text.encode()).hexdigest()[:12]}
+
+
+def _text(function: Any) -> str:
+    """OSError or TypeError where there is none to read."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        if isinstance(function, FunctionType):
+            raise
+    # Python finds the methods of a notebook's class, but not the class.
+    methods, others = [], []
+    for name, value in vars(function).items():
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, FunctionType):
+            methods.append(inspect.getsource(value))
+        elif not name.startswith("__") and " at 0x" not in repr(value):
+            others.append(f"{name} = {value!r}")
+    if not methods:
+        raise OSError
+    return "\n".join(methods + others)
+
+
+def _captured(function: Any) -> list[str]:
+    """Variables of surrounding functions that a function, or a method of a class, uses."""
+    parts = [function] if isinstance(function, FunctionType) else vars(function).values()
+    codes = [part.__code__ for part in parts if isinstance(part, FunctionType)]
+    return [name for code in codes for name in code.co_freevars if name != "__class__"]  # super()
+
+
+def _has_plain_defaults(function: FunctionType, text: str) -> bool:
+    """Whether the text holds the values of the default arguments, not only expressions."""
+    if not function.__defaults__ and not function.__kwdefaults__:
+        return True
+    try:
+        [made] = ast.parse(textwrap.dedent(text)).body
+        if not isinstance(made, ast.FunctionDef):  # a lambda
+            return False
+        for default in (*made.args.defaults, *filter(None, made.args.kw_defaults)):
+            ast.literal_eval(default)
+    except (SyntaxError, ValueError):  # the line of a lambda, or an expression
+        return False
+    return True
 
 
 @cache

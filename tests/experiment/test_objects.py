@@ -3,7 +3,6 @@
 import importlib.util
 import itertools
 import linecache
-import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,11 +110,39 @@ def test_a_class_without_source_is_refused(run_cell: Any) -> None:
         find_method(dict)  # type: ignore[arg-type]
 
 
+ENV_CELL = """
+class Mine:
+    goal = 3
+
+    def __init__(self, size=1):
+        self.size = size
+
+    @staticmethod
+    def reward():
+        return 1.0
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("goal = 3", "goal = 4"), ("1.0", "2.0"), ("=1", "=2")])
+def test_the_source_of_a_notebooks_environment_tells_its_results_apart(
+    run_cell: Any, old: str, new: str
+) -> None:
+    cells = ENV_CELL, "\n# moved\n" + ENV_CELL, ENV_CELL.replace(old, new)
+    first, same, other = (Task("x", run_cell(cell).Mine).record()["source"] for cell in cells)
+    assert first == same != other
+    with pytest.raises(UserError, match=r"the source of .*:Mine is not available; define it in a"):
+        Task("x", run_cell(ENV_CELL, known=False).Mine)
+
+
 def test_sequences_are_names_tasks_or_objects() -> None:
     assert [one.name for one in find_sequences("cw3-*")] == [f"cw3-{n}" for n in range(1, 9)]
     assert find_sequences(["push", "hammer"]) == sequences.expand("push,hammer")
     own = sequences.Sequence("mine", ("push", "hammer"))
     assert find_sequences(own) == [own]
+    pair = sequences.get("pair-5-0")
+    assert find_sequences(pair) == [pair]
+    points = sequences.Sequence("points", ("reach-0-1", "reach-2-1"))
+    assert [one.suite for one in find_sequences(points)] == ["pointmass"]
 
 
 def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
@@ -123,18 +150,6 @@ def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
     [made] = find_sequences([heavy, light, heavy])
     assert (made.tasks, made.suite) == (("heavy", "light", "heavy"), "gymnasium")
     assert made.definitions == (heavy, light)
-
-
-def test_environments_of_a_script_go_to_workers_by_value() -> None:
-    """Workers do not import the script; the same function arrives as the same object."""
-    scope: dict[str, Any] = {"__name__": "__main__"}
-    exec("def make():\n    return 42\n", scope)
-    task = Task("mine", scope["make"])
-    content = pickle.dumps(task)
-    first, second = pickle.loads(content), pickle.loads(content)
-    assert first.env() == 42 and first == second and hash(first) == hash(second)
-    named = Task("named", "Pendulum-v1")
-    assert pickle.loads(pickle.dumps(named)) == named
 
 
 @pytest.mark.parametrize(
@@ -147,6 +162,16 @@ def test_environments_of_a_script_go_to_workers_by_value() -> None:
         ([3], r"\[3\] is not a sequence; give a name"),
         (sequences.Sequence("cw3-1", ("push",)), "'cw3-1' is the name of a published sequence"),
         (sequences.Sequence("mine", ("foo",)), "unknown task 'foo'"),
+        (sequences.Sequence("pair-0-1", ("push", "reach")), "'pair-0-1' is the name of another"),
+        (sequences.Sequence("../esc/x y", ("push",)), "`name` may hold letters, .*'../esc/x y'"),
+        (sequences.Sequence("x", ()), "`tasks` must be a list of one or more task names"),
+        (sequences.Sequence("x", "push"), "`tasks` must be a list"),  # type: ignore[arg-type]
+        (sequences.Sequence("x", ("push",), "pointmass"), "are of the suite metaworld, not point"),
+        (sequences.Sequence("x", ("a", "b"), definitions=(Task("a", "X-v1"),)), "'b' has no defi"),
+        (
+            sequences.Sequence("x", ("a",), "pointmass", (Task("a", "X-v1"),)),
+            "suite gymnasium, no",
+        ),
     ],
 )
 def test_what_is_no_sequence(wanted: Any, message: str) -> None:

@@ -62,11 +62,47 @@ class Odd(Countdown):
     def step(self, action: Any) -> Any:
         obs, reward, terminated, truncated, info = super().step(action)
         made = {"obs": obs, "reward": reward, "info": info} | self.odd
+        if isinstance(made["reward"], list):
+            made["reward"] = np.array(made["reward"])
         if "exit" in made:
             sys.exit(3)
         if "old" in made:
             return obs, reward, terminated, info
         return made["obs"], made["reward"], terminated, truncated, made["info"]
+
+
+class Bounds(Countdown):
+    """With one action of these bounds and this type."""
+
+    def __init__(self, low: float, high: float, dtype: str) -> None:
+        super().__init__()
+        self.action_space = gymnasium.spaces.Box(low, high, (1,), np.dtype(dtype).type)
+
+
+class Chance(Countdown):
+    """Draws from its seeded generator, or from one that no seed reaches."""
+
+    def __init__(self, *, seeded: bool) -> None:
+        super().__init__()
+        self.seeded = seeded
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        _, info = super().reset(seed=seed)
+        rng = self.np_random if self.seeded else np.random.default_rng()
+        return rng.normal(size=1), info
+
+
+class Bare:
+    """An environment by its methods alone."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        return np.zeros(1), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1), 1.0, False, False, {"success": True}
 
 
 class Refusing(gymnasium.Wrapper):  # type: ignore[misc]

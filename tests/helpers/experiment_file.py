@@ -8,6 +8,7 @@ sequences = ["push,window-close"]
 options.steps-per-task = 400
 options.eval_every = 200
 options.update-after = 100
+options.start-steps = 100
 
 [[methods]]
 name = "recall"

@@ -19,7 +19,8 @@ def stock_env(task: str, version: str) -> Any:
     return env
 
 
-def noisy_expert(task: str, rng: np.random.Generator) -> Callable[[Any], Any]:
+def expert(task: str) -> Callable[[Any], Any]:
+    """Meta-World's scripted policy."""
     from metaworld.policies import ENV_POLICY_MAP
 
     policy = ENV_POLICY_MAP[f"{task}-v3"]()
@@ -27,10 +28,14 @@ def noisy_expert(task: str, rng: np.random.Generator) -> Callable[[Any], Any]:
     def act(obs: Any) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Constant\(s\) may be too high", UserWarning)
-            action = np.clip(policy.get_action(obs), -1, 1)
-        return (action + rng.normal(0, 0.2, ACTION_DIM)).astype(np.float32)
+            return np.clip(policy.get_action(obs), -1, 1)
 
     return act
+
+
+def noisy_expert(task: str, rng: np.random.Generator) -> Callable[[Any], Any]:
+    act = expert(task)
+    return lambda obs: (act(obs) + rng.normal(0, 0.2, ACTION_DIM)).astype(np.float32)
 
 
 def episodes(

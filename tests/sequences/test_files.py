@@ -29,6 +29,13 @@ def test_lists_and_files(tmp_path: Path) -> None:
         ('tasks = ["push", "reach"]\nname = "pair-0-1"', "another kind of sequence"),
         ('tasks = ["push", "reach"]\nname = "single-mine"', "another kind of sequence"),
         ('tasks = ["push"]\nname = "orders-cw10-1"', "another kind of sequence"),
+        (
+            'tasks = ["push"]\nsuite = "pointmass"',
+            "of the suite metaworld, not pointmass",
+        ),
+        ('tasks = ["reach-0-1"]\nsuite = "metaworld"', "of the suite pointmass, not metaworld"),
+        ('suite = "pointmass"', "one or more task names"),
+        ('suite = ["pointmass"]', "unknown suite"),
         ("tasks = [", "file"),
     ],
 )
@@ -77,7 +84,7 @@ def test_a_file_defines_gymnasium_tasks(tmp_path: Path) -> None:
         ("horizon = 100", "horizon = 0", "task heavy: `horizon`"),
         ("horizon = 100", "steps = 100", r"unknown keys \['steps'\]"),
         ('"mine:Scale"', '"Scale"', "wrapper 'Scale'"),
-        ('name = "heavy"', 'name = "Pendulum-v1"', "two different tasks"),
+        ('name = "heavy"', 'name = "Pendulum-v1"', "two tasks are called 'Pendulum-v1'"),
         ('suite = "gymnasium"', 'suite = "gym"', "unknown suite 'gym'"),
     ],
 )

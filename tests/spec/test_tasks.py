@@ -1,7 +1,10 @@
 """Scores of episodes, and tasks that survive records and pipes."""
 
+import functools
+import hashlib
 import math
 import pickle
+from typing import Any
 
 import pytest
 
@@ -43,19 +46,84 @@ def make_env(size: int = 1) -> int:
 
 
 def test_a_function_is_recorded_by_name_and_text() -> None:
-    task = Task("mine", math.sqrt, {"size": 2}, score=Score(threshold=1.0), horizon=9)
+    task = Task("mine", make_env, {"size": 2}, score=Score(threshold=1.0), horizon=9)
     record = task.record()
-    assert record["callable"] == "math:sqrt" and Task.from_record(record) == task
-    assert Task("mine", make_env).record()["source"] != record["source"]
+    text = "def make_env(size: int = 1) -> int:\n    return size\n"
+    assert record["callable"] == f"{__name__}:make_env"
+    assert record["source"] == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert Task.from_record(record) == task
+    assert Task("mine", Holder).record()["source"] != record["source"]
 
 
-def test_a_function_of_a_script_goes_to_workers_by_value() -> None:
+class Holder:
+    def __init__(self, size: int = 1) -> None:
+        super().__init__()
+        self.size = size
+
+    def make(self) -> int:
+        return self.size
+
+    def __call__(self) -> int:
+        return self.size
+
+
+THING = object()
+
+
+def closed_over(size: int) -> Any:
+    return lambda: size
+
+
+def local_class(size: int) -> Any:
+    class Local:
+        def make(self) -> int:
+            return size
+
+    return Local
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (
+            functools.partial(make_env, 2),
+            "`env` is of type partial: .*; give a function or",
+        ),
+        (Holder(2), "`env` is of type Holder: records cannot tell what it holds"),
+        (Holder(2).make, "`env` is of type method"),
+        (closed_over(2), "closed_over.<locals>.<lambda> uses 'size' of the function around it"),
+        (local_class(2), "local_class.<locals>.Local uses 'size' of the function around it"),
+        (int, "the source of builtins:int is not available; define it in a file"),
+        (3, "`env` is of type int"),
+        (lambda size=THING: size, "the default arguments of .* cannot be part of an id"),
+    ],
+)
+def test_what_a_record_could_not_tell_apart_is_refused(env: Any, message: str) -> None:
+    """Otherwise `train` would return the results of other arguments."""
+    with pytest.raises(UserError, match=message):
+        Task("mine", env)
+
+
+def test_default_arguments_that_the_text_does_not_show_are_recorded() -> None:
+    made = []
+    for size in (1, 2):
+
+        def make(size: int = size) -> int:
+            return size
+
+        made += [Task("mine", make), Task("mine", lambda size=size: size)]
+    assert len({str(task.record()) for task in made}) == 4
+
+
+def test_a_function_of_a_script_goes_to_workers_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers do not import `__main__`."""
-    space: dict[str, object] = {"__name__": "__main__"}
-    exec("def own(size):\n    return size + 1", space)
-    sent = pickle.dumps(Task("mine", space["own"]))  # type: ignore[arg-type]
+    monkeypatch.setattr(make_env, "__module__", "__main__")
+    sent = pickle.dumps(Task("mine", make_env))
     received = pickle.loads(sent)
-    assert received.env(2) == 3 and pickle.loads(sent) == received
+    assert received.env is not make_env and received.env(3) == 3
+    assert pickle.loads(sent) == received and hash(pickle.loads(sent)) == hash(received)
+    named = Task("named", "Pendulum-v1")
+    assert pickle.loads(pickle.dumps(named)) == named
 
 
 @pytest.mark.parametrize("name", ["math", "math:", "math:nothing", "no_such_module:f"])

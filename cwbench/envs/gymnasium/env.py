@@ -15,6 +15,7 @@ from cwbench.spec.failure import describe, located
 from cwbench.spec.tasks import Task, imported
 from cwbench.spec.text import counted
 
+LARGEST = float(np.finfo(np.float32).max)  # transitions are stored with 32 bits
 STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
@@ -47,12 +48,13 @@ class GymnasiumEnv:
         self.obs_size = sizes[0]
         space = self.env.action_space
         self._actions = space.shape[0]
+        self._bounds = space.low, space.high
         self._low = np.asarray(space.low, np.float64)
         self._scale = (np.asarray(space.high, np.float64) - self._low) / 2
         self._dtype = space.dtype
         self._steps = self.horizon  # no episode yet: `step` refuses
         self._total, self._success = 0.0, False
-        self.told_success = False  # whether a step of this episode did
+        self.told_success = False  # whether a step ever did
 
     def reset(self, rng: np.random.Generator) -> Observation:
         seed = int(rng.integers(2**31))
@@ -61,7 +63,6 @@ class GymnasiumEnv:
         except (Exception, SystemExit) as error:
             raise self._failed(error) from error
         self._steps, self._total, self._success = 0, 0.0, False
-        self.told_success = False
         obs, _ = self._tuple("reset", made, ("observation", "info"))
         return self._padded(obs)
 
@@ -70,6 +71,7 @@ class GymnasiumEnv:
             raise RuntimeError(f"no episode of {self.task.name} is running: reset it first")
         own = np.clip(action[: self._actions].astype(np.float64), -1, 1)
         scaled = (self._low + (own + 1) * self._scale).astype(self._dtype)
+        scaled = scaled.clip(*self._bounds)  # rounding may pass them in the last digit
         try:
             made = self.env.step(scaled)
         except (Exception, SystemExit) as error:
@@ -114,12 +116,18 @@ class GymnasiumEnv:
                 f"task {self.task.name}: its {name} is {number} after {steps}",
                 "correct it in a wrapper",
             )
+        if abs(number) > LARGEST:
+            raise UserError(
+                f"task {self.task.name}: its {name} is {number:g} after "
+                f"{counted(self._steps, 'step')}, too large for 32 bits",
+                "scale it in a wrapper",
+            )
         return number
 
     @property
     def unstable(self) -> bool:
         """Whether MuJoCo, if it simulates this task, has reset the simulation in this episode."""
-        bare = self.env.unwrapped
+        bare: Any = getattr(self.env, "unwrapped", None)
         return state.is_mujoco(bare) and was_reset(bare.data)
 
     def _padded(self, obs: Any) -> Observation:

@@ -33,6 +33,9 @@ class Physics(gymnasium.Wrapper):  # type: ignore[misc]
         for name, factor in (geoms or {}).items():
             _scale(model, model.geom(name).id, factor)
         if geoms:
+            # The middle phase of collision detection tests boxes from when the model was compiled:
+            # it would miss contacts of larger geoms.
+            model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
             mujoco.mj_setConst(model, data)  # subtree masses and constraint weights follow
         self._factors = None if actions is None else np.array(actions, np.float32)
         self._hidden = list(hidden)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cwbench.envs.gymnasium.env import GymnasiumEnv, build
 from cwbench.envs.suite import State
@@ -14,6 +15,8 @@ from cwbench.spec.tasks import Score, Task
 
 SAVED_AT = (3, 50)  # steps after which a state is saved, to see whether it continues
 PROBE_STEPS = 50  # compared after it
+USED_STEPS = 100  # before an episode that must begin as in a new instance
+COMPARED_STEPS = 10  # of that episode
 WRAPPING = {
     "observation": "wrap it, for instance with gymnasium's FlattenObservation",
     "action": "choose an environment with continuous actions, or wrap it",
@@ -32,6 +35,7 @@ def inspected(task: Task) -> Task:
     if limit is None:
         raise UserError(f"task {task.name} has no time limit", "give it a `horizon`")
     known = replace(task, obs_size=obs, action_size=action, horizon=limit, resume="exact")
+    _begins_afresh(known)
     exact = all(_resumes(known, steps) for steps in SAVED_AT)
     return replace(known, resume="exact" if exact else "episode")
 
@@ -56,17 +60,22 @@ def _size(task: Task, env: Any, kind: str) -> int:
             f"task {task.name}: its {kind} space is {type(space).__name__}, not Box",
             WRAPPING[kind],
         )
+    if kind == "action" and not np.issubdtype(space.dtype, np.floating):
+        raise UserError(
+            f"task {task.name}: its actions are of type {space.dtype}, not float", WRAPPING[kind]
+        )
     bounded = len(space.shape) == 1 and bool(np.isfinite([space.low, space.high]).all())
     if kind == "action" and not bounded:
         raise UserError(
             f"task {task.name}: its actions are not a vector with finite bounds",
-            "wrap it, for instance with gymnasium's RescaleAction",
+            "wrap it, for instance with gymnasium's TransformAction",
         )
     return int(np.prod(space.shape))
 
 
 def _time_limit(env: Any) -> int | None:
-    return None if env.spec is None else _positive(_registered_limit(env.spec))
+    spec = getattr(env, "spec", None)
+    return None if spec is None else _positive(_registered_limit(spec))
 
 
 def _registered_limit(spec: Any) -> int | None:
@@ -82,12 +91,59 @@ def _positive(limit: int | None) -> int | None:
     return limit if limit is not None and limit > 0 else None
 
 
+def _begins_afresh(task: Task) -> None:
+    """UserError if an episode depends on those before it; a warning if none tells success.
+
+    Workers reuse environments, so what one remembers would depend on the number of workers.
+    """
+    used = _instance(task)
+    used.reset(np.random.default_rng(0))
+    for action in _random_actions(task, USED_STEPS):
+        _step(used, action)
+    if task.score == Score() and not used.told_success:
+        warnings.warn(
+            f'task {task.name}: {USED_STEPS} steps have no info["success"], and an episode without '
+            "it counts as not solved; `score` gives other rules",
+            stacklevel=1,  # one place, so that Python shows it once
+        )
+    first = _beginning(_instance(task))
+    if _close(first, _beginning(used)):
+        return
+    if _close(first, _beginning(_instance(task))):  # else it is random whatever the seed
+        raise UserError(
+            f"task {task.name} keeps state between episodes: the same seed begins another episode "
+            "after a first one",
+            "`reset` must forget everything; leave out wrappers such as NormalizeObservation",
+        )
+
+
+def _instance(task: Task) -> GymnasiumEnv:
+    return GymnasiumEnv(task, (task.obs_size, task.action_size))
+
+
+def _random_actions(task: Task, steps: int) -> NDArray[np.float32]:
+    return np.random.default_rng(0).uniform(-1, 1, (steps, task.action_size)).astype(np.float32)
+
+
+def _beginning(env: GymnasiumEnv) -> NDArray[Any]:
+    """The numbers of an episode's first steps, with the same seed and actions each time."""
+    shown = [env.reset(np.random.default_rng(2))]
+    for action in _random_actions(env.task, COMPARED_STEPS):
+        obs, *others = _step(env, action)
+        shown.append(np.append(obs, others))
+    return np.concatenate(shown)
+
+
+def _close(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Up to rounding: a simulator may add in another order after its first episode."""
+    return np.allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def _resumes(task: Task, steps: int) -> bool:
     """Whether a state saved after some steps continues bit for bit in another instance."""
-    first, second = (GymnasiumEnv(task, (task.obs_size, task.action_size)) for _ in range(2))
-    rng = np.random.default_rng(0)
-    actions = rng.uniform(-1, 1, (steps + PROBE_STEPS, task.action_size)).astype(np.float32)
-    first.reset(rng)
+    first, second = _instance(task), _instance(task)
+    actions = _random_actions(task, steps + PROBE_STEPS)
+    first.reset(np.random.default_rng(0))
     for action in actions[:steps]:
         _step(first, action)
     saved: State = {}
@@ -107,11 +163,5 @@ def _step(env: GymnasiumEnv, action: Any) -> tuple[Any, ...]:
     """One step; a new episode when one has ended."""
     made = env.step(action)
     if made[3] or made[4]:
-        if env.task.score == Score() and not env.told_success:
-            warnings.warn(
-                f'task {env.task.name}: no step of an episode has info["success"], so it counts as '
-                "not solved; `score` gives other rules",
-                stacklevel=1,  # one place, so that Python shows it once
-            )
         made = (env.reset(np.random.default_rng(1)), *made[1:])
     return made

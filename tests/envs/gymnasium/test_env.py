@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from countdown import COUNTDOWN, PENDULUM, configured, lane, rows
+from countdown import COUNTDOWN, PENDULUM, Bounds, configured, lane, rows
 from numpy.testing import assert_array_equal
 
 from cwbench import envs
@@ -23,6 +23,17 @@ def test_sizes_are_padded_and_actions_scaled() -> None:
     for action in ([-1, 1], [0, 0], [1, -1]):
         env.step(np.array(action, np.float32))
     assert np.array(env.env.seen) == pytest.approx(np.array([[0, 4], [5, 0], [10, -4]]))
+
+
+def test_the_largest_action_is_the_upper_bound() -> None:
+    """In 64 bits -1.9 + 2 * (-0.4 + 1.9) / 2 is larger than -0.4."""
+    low, high = -1.9, -0.4
+    assert low + 2 * ((high - low) / 2) > high
+    kwargs = {"low": low, "high": high, "dtype": "float64"}
+    env: Any = envs.make("x", configured(Task("x", Bounds, kwargs, horizon=9)))
+    env.reset(np.random.default_rng(0))
+    env.step(np.ones(1, np.float32))
+    assert env.env.seen[-1].tolist() == [high]
 
 
 def test_terminal_states_scores_and_limits() -> None:

@@ -1,5 +1,6 @@
 """Factors of gravity, friction and masses, and masks."""
 
+import mujoco
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -26,6 +27,29 @@ def test_factors_of_the_scenarios_reach_the_model(robot: str) -> None:
     geoms = np.flatnonzero(huge.geom_size[:, 0] != plain.geom_size[:, 0])
     assert_array_equal(huge.geom_bodyid[geoms], changed)
     assert huge.geom_rbound[geoms] == pytest.approx(huge.geom_size[geoms, :2].sum(1))
+
+
+def test_a_larger_torso_touches_the_floor_wherever_it_reaches_it() -> None:
+    """In random poses, lying and standing: contacts as those of a model compiled at this size."""
+    found = {task.name: task for task in sequences.get("cheetah-forgetting").definitions}
+    scaled = build(found["cheetah-carry_stuff"]).unwrapped
+    spec = mujoco.MjSpec.from_file(scaled.fullpath)
+    [torso] = [geom for geom in spec.worldbody.find_all("geom") if geom.name == "torso"]
+    torso.size = [4 * torso.size[0], *torso.size[1:]]
+    models = scaled.model, spec.compile()
+    low, high = scaled.model.jnt_range[3:].T
+    rng, touching = np.random.default_rng(0), 0
+    for _ in range(300):
+        pose = [0, rng.uniform(-0.5, 0.5), rng.uniform(-np.pi, np.pi), *rng.uniform(low, high)]
+        contacts = []
+        for model in models:
+            data = mujoco.MjData(model)
+            data.qpos[:] = pose
+            mujoco.mj_forward(model, data)
+            contacts.append(sorted(map(tuple, data.contact.geom.tolist())))
+        assert contacts[0] == contacts[1]
+        touching += (0, scaled.model.geom("torso").id) in contacts[0]
+    assert 50 < touching < 250
 
 
 def test_masks_of_actions_and_observations() -> None:

@@ -1,13 +1,15 @@
 """Environments that cannot be trained on are refused."""
 
+import math
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pytest
-from countdown import PENDULUM, Burning, Countdown, Odd, Seen, configured
+from countdown import PENDULUM, Bare, Bounds, Burning, Chance, Countdown, Odd, Seen, configured
 
-from cwbench import envs
+from cwbench import envs, sequences
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Score, Task
@@ -26,14 +28,16 @@ def odd(**kwargs: Any) -> Task:
 
 
 def test_a_reward_may_be_an_array_of_one_number() -> None:
-    env = envs.make("x", configured(odd(reward=np.array([2.5]))))
+    env = envs.make("x", configured(odd(reward=[2.5])))
     env.reset(np.random.default_rng(0))
     assert env.step(np.zeros(2, np.float32))[1] == 2.5
 
 
 def test_an_episode_that_never_tells_success_is_told() -> None:
-    with pytest.warns(UserWarning, match=r'task x: no step of an episode has info\["success"\]'):
-        configured(odd(info={"is_success": True}))
+    for horizon in (9, 1000):  # also where no episode ends in the steps that are tried
+        task = Task("x", "Pendulum-v1", horizon=horizon)
+        with pytest.warns(UserWarning, match=r'task x: 100 steps have no info\["success"\], and'):
+            configured(task)
     configured(replace(odd(info={}), score=Score(threshold=0.0)))  # another rule
 
 
@@ -43,12 +47,50 @@ def test_a_task_takes_the_scores_of_files() -> None:
     assert made == [Score(), Score(threshold=3.0), Score(0.0, 8.0)]
 
 
+@pytest.mark.parametrize("name", ["Observation", "Reward"])
+def test_an_episode_must_not_depend_on_those_before(name: str) -> None:
+    wrapper = f"gymnasium.wrappers:Normalize{name}"
+    with pytest.raises(UserError, match=r"task pendulum keeps state between episodes: .*; `reset`"):
+        configured(replace(PENDULUM, wrappers=(wrapper,)))
+
+
+@pytest.mark.parametrize(
+    "name", ["pendulum3", "cheetah-compositionality", "cheetah-transfer", "ant-forgetting"]
+)
+def test_shipped_tasks_keep_nothing_between_episodes(name: str) -> None:
+    configured(*sequences.get(name).definitions)
+
+
+@pytest.mark.parametrize("env", ["MountainCarContinuous-v0", "Reacher-v5", "Humanoid-v5"])
+def test_environments_that_begin_at_random_are_accepted(env: str) -> None:
+    configured(Task("x", env, score=Score(threshold=0.0)))
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_chance_is_no_memory(seeded: bool) -> None:
+    configured(Task("x", Chance, {"seeded": seeded}, horizon=9))
+
+
+def test_an_environment_may_lack_what_is_not_needed() -> None:
+    config = configured(Task("x", Bare, horizon=9))
+    env: Any = envs.make("x", config)
+    env.reset(np.random.default_rng(0))
+    assert env.step(np.zeros(1, np.float32))[1] == 1 and not env.unstable
+    with pytest.raises(UserError, match="task x has no time limit"):
+        configured(Task("x", Bare))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"score": "often"}, "score 'often' is not a rule"),
         ({"horizon": -3}, "`horizon` must be a number of steps, found -3"),
         ({"horizon": 3.5}, "`horizon` must be a number of steps, found 3.5"),
+        ({"horizon": 10**11}, "`horizon` is at most 1,000,000 steps, found 100000000000"),
+        ({"kwargs": [3]}, "`kwargs` must be a table"),
+        ({"kwargs": {"at": date(2026, 1, 1)}}, "`kwargs` must be plain .* type date is not JSON"),
+        ({"kwargs": {"at": np.zeros(2)}}, "`kwargs` must be plain .* type ndarray is not JSON"),
+        ({"wrappers": ({"wrapper": "a:B", "kwargs": {"f": max}},)}, "`wrappers` must be plain"),
         ({"name": "a b"}, "letters, digits and . . - _ only, found 'a b'"),
     ],
 )
@@ -66,6 +108,12 @@ def test_a_task_is_checked_where_it_is_made(wrong: Any, message: str) -> None:
         (Task("x", "Pendulum-v1", {"mass": 2}), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:sqrt",)), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:nothing",)), "cannot import 'math:nothing'"),
+        (Task("x", Bounds, {"low": 0, "high": 9, "dtype": "int64"}), "actions are of type int64"),
+        (
+            Task("x", Bounds, {"low": -math.inf, "high": 9, "dtype": "float32"}),
+            "x: its actions are not a vector with finite bounds; wrap it, .* TransformAction",
+        ),
+        (odd(reward=-1e39), "its reward is -1e.39 after 1 step, too large for 32 bits; scale it"),
         (Task("x", Seen, horizon=9), "task x: its observation space is Dict, not Box; wrap it"),
         (Task("x", "Pendulum-v1", wrappers=("countdown:Refusing",)), "x: RuntimeError: needs a"),
         (Task("x", Countdown), "task x has no time limit"),

@@ -1,9 +1,8 @@
 """What callers of an environment rely on: names, vectors, horizon, observations, solvability."""
 
-import warnings
-
 import numpy as np
 import pytest
+from metaworld_pairs import expert
 
 from cwbench.envs.metaworld import make, sizes
 from cwbench.envs.metaworld.env import ACTION_DIM
@@ -19,19 +18,6 @@ ALWAYS_SOLVED = set(CW_TASKS) - {"push-back", "stick-pull", "shelf-place"}
 
 def random_actions(rng, count):
     return rng.uniform(-1, 1, (count, ACTION_DIM)).astype(np.float32)
-
-
-def expert(task):
-    from metaworld.policies import ENV_POLICY_MAP
-
-    policy = ENV_POLICY_MAP[f"{task}-v3"]()
-
-    def act(obs):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Constant\(s\) may be too high", UserWarning)
-            return np.clip(policy.get_action(obs), -1, 1).astype(np.float32)
-
-    return act
 
 
 @pytest.mark.parametrize("config", [CW12, FULL39], ids=["cw12", "full39"])
