@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.store import checkpoint, claims
+from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import check_inside
 from cwbench.store.integrity import needed_segments, snapshot_parts
-from cwbench.store.results import SegmentFolder, read_experiments, read_segments
+from cwbench.store.results import CLAIM, SegmentFolder, read_experiments, read_segments
 
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
 
@@ -28,9 +28,11 @@ class Leftover:
     bytes: int
 
     def remove(self) -> None:
-        """A link goes, not what it points to."""
+        """A link goes, not what it points to. A folder goes at once, not file by file."""
         if self.path.is_dir() and not self.path.is_symlink():
-            shutil.rmtree(self.path)
+            aside = files.hidden(self.path)
+            self.path.rename(aside)
+            shutil.rmtree(aside)
         else:
             self.path.unlink(missing_ok=True)
 
@@ -66,7 +68,10 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
 
 def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[Leftover]:
     yield from _temporary(folder.path)
-    if (claim := folder.path / "claim.json").exists():
+    for path in sorted(folder.path.glob(".*")):
+        if path.is_dir() and not path.is_symlink():
+            yield _leftover(path, "rest of a removed folder")
+    if (claim := folder.path / CLAIM).exists():
         yield _leftover(claim, "claim of a process that is gone")
     if done and not needed and folder.replay.is_dir() and not folder.replay.is_symlink():
         yield _leftover(folder.replay, "replay memory")
@@ -96,5 +101,5 @@ def _temporary(folder: Path) -> Iterator[Leftover]:
 
 
 def _leftover(path: Path, kind: str) -> Leftover:
-    files = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
-    return Leftover(path, kind, sum(file.stat().st_size for file in files if file.is_file()))
+    inside = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
+    return Leftover(path, kind, sum(file.stat().st_size for file in inside if file.is_file()))

@@ -81,12 +81,14 @@ def check_end(folder: SegmentFolder) -> None:
 def check_files(folder: SegmentFolder) -> None:
     """Damaged if a file is not what it was when its segment was done.
 
-    Its replay may be gone: `cwbench clean` removes it when no recorded run needs it.
+    Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
     """
-    for name, checksum in checksums_of(folder).items():
-        file = folder.path / name
-        if file.exists() or not name.startswith("replay/"):
-            files.check(file, checksum)
+    checksums = checksums_of(folder)
+    replay = {name for name in checksums if name.startswith("replay/")}
+    cleaned = not any((folder.path / name).exists() for name in replay)
+    for name, checksum in checksums.items():
+        if not (cleaned and name in replay):
+            files.check(folder.path / name, checksum)
 
 
 def checksums_of(folder: SegmentFolder) -> dict[str, str]:

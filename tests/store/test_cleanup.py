@@ -13,6 +13,7 @@ import torch
 from cwbench.cli import main
 from cwbench.store import checkpoint
 from cwbench.store.cleanup import leftovers
+from cwbench.store.integrity import check_end
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -69,3 +70,25 @@ def test_clean_leaves_a_working_process_alone(toy_run: Any, tmp_path: Path) -> N
         json.dumps({"token": "x", "host": "elsewhere", "pid": 1})
     )
     assert leftovers(tmp_path) == ([], [])
+
+
+def test_a_killed_clean_leaves_no_half_of_a_replay(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one removes what the first did not come to."""
+    store, plan, _ = toy_run(tmp_path, "recall", tasks=TASKS[:1])
+    folder = store.folder(plan.segments[0])
+
+    def killed(path: Path) -> None:
+        min(path.iterdir()).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(shutil, "rmtree", killed)
+        main(["clean", str(tmp_path), "--yes"])
+    assert not folder.replay.exists()
+    check_end(folder)
+    [rest], _ = leftovers(tmp_path)
+    assert rest.path.parent == folder.path and rest.bytes > 0
+    main(["clean", str(tmp_path), "--yes"])
+    assert leftovers(tmp_path) == ([], []) and not rest.path.exists()
