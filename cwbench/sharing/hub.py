@@ -11,7 +11,7 @@ from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.store.integrity import TABLES
-from cwbench.store.results import PROBE
+from cwbench.store.results import PROBE, SEGMENTS
 
 WEIGHTS = ("end.safetensors", PROBE)
 # Not shared: snapshots, replay, claims, reports.
@@ -19,7 +19,7 @@ SHARED = (
     "experiments/*.json",
     "sources/*.py",
     "tuning/*.json",
-    *(f"segments/*/{name}" for name in ("segment.json", "status.json", *TABLES, *WEIGHTS)),
+    *(f"{SEGMENTS}/{name}" for name in ("segment.json", "status.json", *TABLES, *WEIGHTS)),
 )
 HINT = "the Hub needs a network, and `hf auth login` to write"
 

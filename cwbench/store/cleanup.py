@@ -59,6 +59,7 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
     if problems:
         return [], problems
     found = list(_temporary(check_inside(root, root / "experiments")))
+    found += _half_merged(check_inside(root, root / "segments"))
     for key, (name, state) in sorted(states.items(), key=lambda item: item[1]):
         folder = SegmentFolder(root / "segments" / name)
         if claims.owner(folder) is None:  # else someone is at work in it
@@ -89,14 +90,22 @@ def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[
             yield from _temporary(snapshot)
 
 
+def _half_merged(segments: Path) -> Iterator[Leftover]:
+    """Folders that a merge was copying, or replacing, when it was killed."""
+    for folder in sorted(segments.glob(".*")):
+        ours = folder.is_dir() and not folder.is_symlink()
+        if ours and _is_old(folder, *folder.rglob("*")):  # copies keep their times, folders do not
+            yield _leftover(folder, "rest of a merge")
+
+
+def _is_old(*paths: Path) -> bool:
+    return all(time.time() - path.lstat().st_mtime > OLD_SECONDS for path in paths)
+
+
 def _temporary(folder: Path) -> Iterator[Leftover]:
     """Files that a process was writing, or putting aside, when it was killed."""
     for file in sorted(folder.glob(".*")):
-        if (
-            file.is_file()
-            and not file.is_symlink()
-            and time.time() - file.stat().st_mtime > OLD_SECONDS
-        ):
+        if file.is_file() and not file.is_symlink() and _is_old(file):
             yield _leftover(file, "temporary file")
 
 

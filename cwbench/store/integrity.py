@@ -13,6 +13,7 @@ from cwbench.store.records import listing
 from cwbench.store.results import (
     DIAGNOSTICS,
     FINAL_FILES,
+    SEGMENTS,
     SegmentFolder,
     experiment_name,
     read_experiments,
@@ -139,9 +140,9 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
     experiments = list(read_experiments(root, problems))
     for line in problems:
         yield Damage(*_parts(line), "")
-    done = {path.name[-12:] for path in root.glob("segments/*") if SegmentFolder(path).done}
+    done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
-    for path in sorted(root.glob("segments/*")):
+    for path in sorted(root.glob(SEGMENTS)):
         yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 

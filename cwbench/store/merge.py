@@ -12,7 +12,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.store import claims, tuning
-from cwbench.store.files import read_json
+from cwbench.store.files import hidden, read_json
 from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
 
 Experiment = dict[str, Any]  # its record
@@ -178,8 +178,7 @@ def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> N
     if claims.owner(SegmentFolder(target)) is not None:
         merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
         return
-    half = target.with_name(f".{target.name}.half")
-    shutil.rmtree(half, ignore_errors=True)
+    half = hidden(target)
     half.mkdir(parents=True)
     for file in sorted(source.iterdir()):
         if file.is_symlink():
@@ -191,9 +190,9 @@ def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> N
     if not weights:
         _mark(half)
     if target.exists():
-        aside = target.with_name(f".{target.name}.old")
+        aside = hidden(target)
         target.rename(aside)
-        shutil.rmtree(aside)
+        shutil.rmtree(aside, ignore_errors=True)
     half.rename(target)
     merged.added += 1
 

@@ -50,6 +50,8 @@ FINAL_FILES = (
     "end.safetensors",
 )
 CLAIM = "claim.json"
+# Folders of segments, whose names end in their ids. Hidden ones and copies such as X.bak are none.
+SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
 
 
 class ClaimLost(UserError):
@@ -242,7 +244,7 @@ class Store:
         """A file written by a later version of cwbench, if there is one."""
         for file in [
             *self.root.glob("experiments/*.json"),
-            *self.root.glob("segments/*/segment.json"),
+            *self.root.glob(f"{SEGMENTS}/segment.json"),
         ]:
             with contextlib.suppress(Damaged, TypeError, OSError):
                 if read_json(file).get("schema", 0) > SCHEMA:
@@ -252,7 +254,7 @@ class Store:
 
 def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Records of the segments on disk, with their folder and status; what is damaged is listed."""
-    for file in sorted(root.glob("segments/*/segment.json")):
+    for file in sorted(root.glob(f"{SEGMENTS}/segment.json")):
         with listing(root, problems):
             record = segment_record(root, file)
             yield record | {

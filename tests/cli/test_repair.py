@@ -10,6 +10,7 @@ from cwbench.cli import main
 from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
+NAME = "ewc-1-hammer-s0-0123456789ab"  # of a segment's folder
 
 
 def flip(file: Path) -> None:
@@ -71,7 +72,7 @@ def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
 def test_results_of_a_newer_version_are_not_called_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    record = tmp_path / "segments" / "x" / "segment.json"
+    record = tmp_path / "segments" / NAME / "segment.json"
     record.parent.mkdir(parents=True)
     record.write_text('{"schema": 99}')
     with pytest.raises(SystemExit) as ended:
@@ -98,6 +99,6 @@ def test_a_linked_segment_is_set_aside_as_a_link(tmp_path: Path) -> None:
     (results / "segments").mkdir(parents=True)
     home.mkdir()
     (home / ".precious").write_text("x")
-    (results / "segments" / "linked").symlink_to(home)
+    (results / "segments" / NAME).symlink_to(home)
     main(["repair", str(results)])
-    assert (results / "damaged" / "linked").is_symlink() and (home / ".precious").exists()
+    assert (results / "damaged" / NAME).is_symlink() and (home / ".precious").exists()

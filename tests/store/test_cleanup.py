@@ -14,6 +14,7 @@ from cwbench.cli import main
 from cwbench.store import checkpoint
 from cwbench.store.cleanup import leftovers
 from cwbench.store.integrity import check_end
+from cwbench.store.results import SegmentFolder
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -60,6 +61,26 @@ def test_an_unfinished_run_continues_after_clean(name: str, toy_run: Any, tmp_pa
     # Now that nothing is left to train, the memories may go.
     found, _ = leftovers(tmp_path / "parts")
     assert {item.path.name for item in found} == {"replay"} and len(found) == 3
+
+
+def test_what_a_killed_merge_left_is_no_segment_and_goes(toy_run: Any, tmp_path: Path) -> None:
+    """Nor is a copy made by hand, which stays."""
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", stop_after=14)
+    before = states(tmp_path)
+    last = store.folder(plan.segments[1])
+    assert before == ["done", "stopped", "waiting"]
+    rest, copy = (last.path.with_name(name.format(last.path.name)) for name in (".{}.x", "{}.bak"))
+    for other in (rest, copy):
+        shutil.copytree(last.path, other)
+        SegmentFolder(other).set_status("done")
+    assert states(tmp_path) == before
+    assert leftovers(tmp_path) == ([], [])  # a merge may be at work
+    moment = time.time() - 2 * 86_400
+    for path in (rest, *rest.rglob("*")):
+        os.utime(path, (moment, moment))
+    assert [item.path for item in leftovers(tmp_path)[0]] == [rest]
+    main(["clean", str(tmp_path), "--yes"])
+    assert not rest.exists() and copy.exists() and last.snapshot.exists()
 
 
 def test_clean_leaves_a_working_process_alone(toy_run: Any, tmp_path: Path) -> None:
