@@ -12,7 +12,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.store import claims, tuning
-from cwbench.store.files import hidden, read_json
+from cwbench.store.files import hidden, read_json, replacing, sync
 from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
 
 Experiment = dict[str, Any]  # its record
@@ -119,20 +119,26 @@ def _written(target: Path) -> Iterator[Path]:
         yield target
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / archive_stem(target)
-        if target.exists():
+        folder, before = Path(temporary) / archive_stem(target), _version(target)
+        if before:
             with opened(target) as earlier:
                 shutil.copytree(earlier, folder)
         yield folder
-        _pack(folder, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as half:
+            with tarfile.open(half, "w:gz") as packed:
+                packed.add(folder, folder.name, filter=_plain)
+            if _version(target) != before:
+                raise UserError(f"--into {target}: changed meanwhile", "run the command again")
+        sync(target.parent)
 
 
-def _pack(folder: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    half = target.with_name(f".{target.name}")
-    with tarfile.open(half, "w:gz") as packed:
-        packed.add(folder, folder.name, filter=_plain)
-    half.replace(target)
+def _version(archive: Path) -> tuple[int, int, int] | None:
+    """Differs once the archive has been replaced; None where there is none."""
+    if not archive.exists():
+        return None
+    found = archive.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

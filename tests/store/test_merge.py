@@ -1,6 +1,7 @@
 """Results folders put together."""
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cwbench.store import tuning
 from cwbench.store.claims import Claims
 from cwbench.store.files import checksum
 from cwbench.store.integrity import damages, full_check
-from cwbench.store.merge import merge
+from cwbench.store.merge import _written, merge, opened
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
 
@@ -70,6 +71,19 @@ def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
     assert evaluations(tmp_path / "unpacked") == evaluations(blocks[0]) | evaluations(blocks[1])
     with tarfile.open(study) as packed:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
+
+
+def test_two_merges_into_one_archive_do_not_undo_each_other(tmp_path: Path) -> None:
+    """The second one reads the archive before the first has replaced it."""
+    first, second, third = (made(tmp_path / str(seed), "ewc", [seed]) for seed in range(3))
+    study = tmp_path / "study.tar.gz"
+    for other in (first, second):  # to a new archive, and to one that was there
+        with pytest.raises(UserError, match="gz: changed meanwhile"), _written(study) as folder:
+            shutil.copytree(third, folder, dirs_exist_ok=True)
+            merge([other], study)
+    with opened(study) as unpacked:
+        assert evaluations(unpacked) == evaluations(first) | evaluations(second)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_an_experiment_is_taken_out_of_a_folder_of_several(tmp_path: Path) -> None:
