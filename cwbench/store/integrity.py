@@ -12,7 +12,6 @@ from cwbench.store.files import Damaged, check_inside
 from cwbench.store.records import listing
 from cwbench.store.results import (
     DIAGNOSTICS,
-    FINAL_FILES,
     SEGMENTS,
     SegmentFolder,
     experiment_name,
@@ -22,7 +21,6 @@ from cwbench.store.results import (
 
 TABLES = ("evals.csv", "train.csv", DIAGNOSTICS)
 PART = re.compile(r"replay-\d{1,9}-\d{1,12}\.npy")
-REPLAY = re.compile(r"replay/[\w-]+\.npy")
 
 
 def snapshot_parts(record: Mapping[str, Any], state: Path) -> dict[str, str | None]:
@@ -74,30 +72,9 @@ def check_snapshot(folder: SegmentFolder) -> None:
 
 def check_end(folder: SegmentFolder) -> None:
     """Damaged if children cannot start from what a finished segment left."""
-    check_files(folder)
+    folder.check_files()
     if not files.is_file(folder.end):
         raise Damaged(folder.end, "missing")
-
-
-def check_files(folder: SegmentFolder) -> None:
-    """Damaged if a file is not what it was when its segment was done.
-
-    Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
-    """
-    checksums = checksums_of(folder)
-    replay = {name for name in checksums if name.startswith("replay/")}
-    cleaned = not any((folder.path / name).exists() for name in replay)
-    for name, checksum in checksums.items():
-        if not (cleaned and name in replay):
-            files.check(folder.path / name, checksum)
-
-
-def checksums_of(folder: SegmentFolder) -> dict[str, str]:
-    """Recorded when the segment was done; none in results of version 0.2 and before."""
-    found: dict[str, str] = folder.intact_status().get("checksums", {})
-    if not all(name in FINAL_FILES or REPLAY.fullmatch(name) for name in found):
-        raise Damaged(folder.path / "status.json", f"checksums is {found!r:.60}")
-    return found
 
 
 # A whole folder
@@ -127,7 +104,7 @@ def full_check(folder: SegmentFolder) -> None:
     """Every byte that a checksum was recorded for."""
     quick_check(folder)
     if folder.done:
-        check_files(folder)
+        folder.check_files()
         if files.is_file(folder.end):
             checkpoint.load(folder.end)
     else:

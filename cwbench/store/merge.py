@@ -13,13 +13,20 @@ from typing import Any
 from cwbench.spec.errors import UserError
 from cwbench.store import claims, tuning
 from cwbench.store.files import hidden, read_json, replacing, sync
-from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
+from cwbench.store.records import listing
+from cwbench.store.results import (
+    FINAL_FILES,
+    SegmentFolder,
+    Store,
+    is_weights,
+    read_experiments,
+    read_segments,
+)
 
 Experiment = dict[str, Any]  # its record
 
 ARCHIVES = (".tar.gz", ".tgz")
 OTHER_ARCHIVES = (".zip", ".tar", ".gz", ".bz2", ".xz", ".zst", ".tbz2", ".txz", ".7z", ".rar")
-RECORDS = ("segment.json", "status.json")
 
 
 @dataclass
@@ -56,6 +63,10 @@ def merge(
             if experiments:
                 asked = _named(asked, experiments)
                 found = {source: _part(found[source], asked[source]) for source in folders}
+            found = {
+                source: [one for one in segments if _intact(one, source, weights, merged)]
+                for source, segments in found.items()
+            }
             _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
             seen: set[str] = set()
             for source, segments in found.items():
@@ -161,6 +172,15 @@ def _finished(root: Path, merged: Merged) -> list[Path]:
     return found
 
 
+def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
+    """Whether what is to be copied is what was written; a damaged segment is noted."""
+    with listing(root, merged.problems):
+        SegmentFolder(segment).check_files(weights=weights)
+        return True
+    merged.damaged.append(segment.name)
+    return False
+
+
 def _check(segments: Sequence[Path]) -> None:
     """No two of one name may have different numbers."""
     known: dict[str, Path] = {}
@@ -186,13 +206,12 @@ def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> N
         return
     half = hidden(target)
     half.mkdir(parents=True)
-    for file in sorted(source.iterdir()):
-        if file.is_symlink():
-            continue
-        if file.is_file() and (weights or file.name in RECORDS or file.suffix == ".csv"):
+    for file in (source / name for name in ("status.json", *FINAL_FILES)):
+        if file.is_file() and not file.is_symlink() and (weights or not is_weights(file.name)):
             shutil.copy2(file, half)
-        elif weights and file.name == "replay":
-            shutil.copytree(file, half / file.name)
+    replay = SegmentFolder(source).replay
+    if weights and replay.is_dir() and not replay.is_symlink():
+        shutil.copytree(replay, half / replay.name)
     if not weights:
         _mark(half)
     if target.exists():
@@ -212,11 +231,11 @@ def _lacks(target: Path, source: Path, weights: bool) -> bool:
 
 
 def _mark(segment: Path) -> None:
-    """Say in its status that it has no weights; checksums of files left behind go."""
+    """Say in its status that its weights were left behind; their checksums go."""
     folder = SegmentFolder(segment)
     status = folder.intact_status()
     checksums = status.get("checksums", {})
-    kept = {name: value for name, value in checksums.items() if (segment / name).exists()}
+    kept = {name: value for name, value in checksums.items() if not is_weights(name)}
     folder.set_status(**status | {"checksums": kept, "records_only": True})
 
 

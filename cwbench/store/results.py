@@ -11,6 +11,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 DIAGNOSTICS, PROBE = "diagnostics.csv", "probe.safetensors"
 DIAGNOSTICS_COLUMNS = ("step", "quantity", "part", "value")
 STATES = ("pending", "running", "done", "failed", "diverged")
+WEIGHTS = (PROBE, "end.safetensors")  # and replay/: what reports do not read
 # What a done segment keeps, and replay/.
 FINAL_FILES = (
     "segment.json",
@@ -46,12 +48,17 @@ FINAL_FILES = (
     "train.csv",
     RETRAINING,
     DIAGNOSTICS,
-    PROBE,
-    "end.safetensors",
+    *WEIGHTS,
 )
+REPLAY_FILE = re.compile(r"replay/[\w-]+\.npy")
 CLAIM = "claim.json"
 # Folders of segments, whose names end in their ids. Hidden ones and copies such as X.bak are none.
 SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
+
+
+def is_weights(name: str) -> bool:
+    """Whether a file of a done segment is there for later tasks, not for reports."""
+    return name in WEIGHTS or REPLAY_FILE.fullmatch(name) is not None
 
 
 class ClaimLost(UserError):
@@ -164,6 +171,25 @@ class SegmentFolder:
             if folder.exists():
                 files.sync(folder)
         return {str(file.relative_to(self.path)): files.checksum(file) for file in kept}
+
+    def checksums(self) -> dict[str, str]:
+        """Recorded when the segment was done; none in results of version 0.2 and before."""
+        found: dict[str, str] = self.intact_status().get("checksums", {})
+        if not all(name in FINAL_FILES or REPLAY_FILE.fullmatch(name) for name in found):
+            raise Damaged(self.path / "status.json", f"checksums is {found!r:.60}")
+        return found
+
+    def check_files(self, *, weights: bool = True) -> None:
+        """Damaged if a file, or one that reports read, is not what it was when it was sealed.
+
+        Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
+        """
+        checksums = self.checksums()
+        replay = {name for name in checksums if REPLAY_FILE.fullmatch(name)}
+        cleaned = not any((self.path / name).exists() for name in replay)
+        for name, checksum in checksums.items():
+            if (weights or not is_weights(name)) and not (cleaned and name in replay):
+                files.check(self.path / name, checksum)
 
     def create(self, segment: Segment, provenance: Mapping[str, Any]) -> None:
         """Write the record first, so that a folder without one is never a segment."""

@@ -132,6 +132,29 @@ def test_a_damaged_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
     assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
 
 
+@pytest.mark.parametrize("table", ["evals.csv", "train.csv"])
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_damaged_table_stays_behind_and_is_told(damage: str, table: str, tmp_path: Path) -> None:
+    """A folder without its weights is not damaged: reports do not read them."""
+    source = made(tmp_path / "a", "ewc", [0])
+    for folder in map(SegmentFolder, source.glob("segments/*")):
+        folder.end.write_bytes(b"weights")
+        folder.set_status("done", checksums=folder.seal())
+        folder.end.unlink()
+    [first] = source.glob("segments/ewc-1-*")
+    if damage == "missing":
+        (first / table).unlink()
+    else:
+        (first / table).write_text((first / table).read_text().replace("1", "2", 1))
+    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1
+    assert "2 segments added" in told.output and "1 damaged segment left out" in told.output
+    assert f"problem: segments/{first.name}/{table}: " in told.output
+    assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
+    with_weights = merge([source], tmp_path / "c", weights=True)
+    assert (with_weights.added, len(with_weights.damaged)) == (0, 3)
+
+
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     target = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
     whole = made(tmp_path / "b", "ewc", [0])
