@@ -201,6 +201,12 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
 
 def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
     """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
+    there = SegmentFolder(target)
+    if there.snapshot.exists() and not (weights and SegmentFolder(source).end.exists()):
+        merged.problems.append(
+            f"{target.name} is paused in {target.parents[1]}: a copy without weights is left out"
+        )
+        return
     if claims.owner(SegmentFolder(target)) is not None:
         merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
         return

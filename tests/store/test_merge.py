@@ -169,6 +169,21 @@ def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     assert not list(target.glob("segments/.*"))
 
 
+def test_a_paused_segment_is_replaced_by_nothing_less_than_weights(tmp_path: Path) -> None:
+    target, whole = made(tmp_path / "a", "ewc", [0], upto=0.5), made(tmp_path / "b", "ewc", [0])
+    [paused] = (p for p in target.glob("segments/*") if SegmentFolder(p).state != "done")
+    there, here = SegmentFolder(paused), SegmentFolder(whole / "segments" / paused.name)
+    there.snapshot.parent.mkdir()
+    there.snapshot.write_bytes(b"weights in the middle")
+    for weights in (False, True):  # the source has none
+        told = merge([whole], target, weights=weights)
+        assert there.snapshot.exists() and there.state == "running"
+        assert [line for line in told.problems if f"{paused.name} is paused in" in line]
+    here.end.write_bytes(b"weights")
+    assert merge([whole], target, weights=True).added == 1
+    assert there.done and there.end.exists() and not there.snapshot.exists()
+
+
 def test_weights_can_be_added_later(tmp_path: Path) -> None:
     source = made(tmp_path / "a", "ewc", [0])
     [first] = source.glob("segments/ewc-1-*")
