@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.store import claims, tuning
+from cwbench.store import tuning
+from cwbench.store.claims import Claims
 from cwbench.store.files import hidden, read_json, replacing, sync
 from cwbench.store.records import listing
 from cwbench.store.results import (
@@ -57,6 +58,7 @@ def merge(
     merged = Merged()
     with ExitStack() as stack:
         folders = [stack.enter_context(opened(source)) for source in sources]
+        own = stack.enter_context(Claims())
         asked = {source: list(read_experiments(source, merged.problems)) for source in folders}
         with _written(target) as folder:
             found = {source: _finished(source, merged) for source in folders}
@@ -76,7 +78,9 @@ def merge(
                         merged.repeated += segment.name in seen
                         merged.present += segment.name not in seen
                     else:
-                        _add_segment(segment, copy, weights, merged)
+                        problem = _add_segment(segment, copy, weights, own)
+                        merged.problems += [problem] if problem else []
+                        merged.added += not problem
                     seen.add(segment.name)
                 _add_experiments(source, asked[source], folder, merged)
     return merged
@@ -199,33 +203,46 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
     return read_json(segment / "segment.json")["id"], evals.read_bytes() if evals.exists() else b""
 
 
-def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
-    """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
-    there = SegmentFolder(target)
-    if there.snapshot.exists() and not (weights and SegmentFolder(source).end.exists()):
-        merged.problems.append(
-            f"{target.name} is paused in {target.parents[1]}: a copy without weights is left out"
-        )
-        return
-    if claims.owner(SegmentFolder(target)) is not None:
-        merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
-        return
+def _add_segment(source: Path, target: Path, weights: bool, own: Claims) -> str:
+    """Copy a segment, which nobody trains meanwhile; returns why not, where it is left out."""
+    name, root, there = target.name, target.parents[1], SegmentFolder(target)
+    replaces = target.exists()
+    if replaces and not there.done and not own.take(there):
+        return f"{name} is being trained in {root}: left out"
     half = hidden(target)
-    half.mkdir(parents=True)
+    try:
+        if there.snapshot.exists() and not (weights and SegmentFolder(source).end.exists()):
+            return f"{name} is paused in {root}: a copy without weights is left out"
+        _copy(source, half, weights)
+        try:
+            _put(half, target, replaces)
+        except OSError:
+            return f"{name} has changed in {root} meanwhile: left out; run the command again"
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+        own.release(there)
+    return ""
+
+
+def _copy(source: Path, target: Path, weights: bool) -> None:
+    target.mkdir(parents=True)
     for file in (source / name for name in ("status.json", *FINAL_FILES)):
         if file.is_file() and not file.is_symlink() and (weights or not is_weights(file.name)):
-            shutil.copy2(file, half)
+            shutil.copy2(file, target)
     replay = SegmentFolder(source).replay
     if weights and replay.is_dir() and not replay.is_symlink():
-        shutil.copytree(replay, half / replay.name)
+        shutil.copytree(replay, target / replay.name)
     if not weights:
-        _mark(half)
-    if target.exists():
-        aside = hidden(target)
+        _mark(target)
+
+
+def _put(half: Path, target: Path, replaces: bool) -> None:
+    """Rename a whole copy, so that a crash leaves no half; OSError for an unexpected target."""
+    aside = hidden(target)
+    if replaces:
         target.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
     half.rename(target)
-    merged.added += 1
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _lacks(target: Path, source: Path, weights: bool) -> bool:

@@ -169,6 +169,31 @@ def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     assert not list(target.glob("segments/.*"))
 
 
+def test_processes_that_come_during_a_merge_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One finds the unfinished segment taken; what another began or merged itself stays."""
+    target, whole = made(tmp_path / "a", "ewc", [0], upto=0.5), made(tmp_path / "b", "ewc", [0])
+    copy2, tried = shutil.copy2, []
+
+    def slow(file: Path, half: Path) -> None:
+        copy2(file, half)
+        segment = target / "segments" / file.parent.name
+        if file.name == "evals.csv" and segment.exists():
+            with Claims() as other:
+                tried.append(other.take(SegmentFolder(segment)))
+        elif file.name == "evals.csv":
+            shutil.copytree(file.parent, segment)
+
+    monkeypatch.setattr(shutil, "copy2", slow)
+    done = merge([whole], target)
+    assert tried == [False] and (done.added, done.present, len(done.problems)) == (1, 1, 1)
+    [last] = target.glob("segments/ewc-3-*")
+    assert done.problems[0].startswith(f"{last.name} has changed in")
+    assert not SegmentFolder(last).records_only and not list(target.glob("segments/.*"))
+    assert not list(target.glob("segments/*/claim.json"))
+
+
 def test_a_paused_segment_is_replaced_by_nothing_less_than_weights(tmp_path: Path) -> None:
     target, whole = made(tmp_path / "a", "ewc", [0], upto=0.5), made(tmp_path / "b", "ewc", [0])
     [paused] = (p for p in target.glob("segments/*") if SegmentFolder(p).state != "done")
