@@ -5,6 +5,7 @@ segment's end, evaluations and records are never touched: reports, and sequences
 use them.
 """
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cwbench.store import checkpoint, claims, files
+from cwbench.store.claims import Claims
 from cwbench.store.files import check_inside
 from cwbench.store.integrity import needed_segments, snapshot_parts
 from cwbench.store.results import CLAIM, SegmentFolder, read_experiments, read_segments
@@ -26,24 +28,39 @@ class Leftover:
     path: Path
     kind: str
     bytes: int
+    segment: SegmentFolder | None = None
 
-    def remove(self) -> None:
-        """A link goes, not what it points to. A folder goes at once, not file by file."""
-        if self.path.is_dir() and not self.path.is_symlink():
-            aside = files.hidden(self.path)
+    def hide(self) -> Path | None:
+        """Rename it, in one step; its name then, or None if a process has come to the segment."""
+        if self.segment and claims.owner(self.segment):
+            return None
+        aside = files.hidden(self.path)
+        with contextlib.suppress(FileNotFoundError):  # someone else removes it
             self.path.rename(aside)
-            shutil.rmtree(aside)
-        else:
-            self.path.unlink(missing_ok=True)
+            return aside
+        return None
 
 
 def remove(root: Path, listed: Iterable[Leftover]) -> list[Leftover]:
-    """Remove what was listed and, at a second look, still can go; returns it."""
+    """Remove what was listed and, at a second look, still can go; returns it.
+
+    All of it is hidden first: deleting takes long enough for another process to come.
+    """
     found, _ = leftovers(root)
     now = {item.path for item in found}
-    gone = [item for item in listed if item.path in now]
-    for item in gone:
-        item.remove()
+    gone, hidden = [], []
+    for item in (item for item in listed if item.path in now):
+        if item.path.name == CLAIM:
+            if Claims().clear(SegmentFolder(item.path.parent)):
+                gone.append(item)
+        elif aside := item.hide():
+            gone.append(item)
+            hidden.append(aside)
+    for path in hidden:
+        if path.is_dir() and not path.is_symlink():  # a link goes, not what it points to
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     return gone
 
 
@@ -68,26 +85,26 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
 
 
 def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[Leftover]:
-    yield from _temporary(folder.path)
+    yield from _temporary(folder.path, folder)
     for path in sorted(folder.path.glob(".*")):
         if path.is_dir() and not path.is_symlink():
-            yield _leftover(path, "rest of a removed folder")
+            yield _leftover(path, "rest of a removed folder", folder)
     if (claim := folder.path / CLAIM).exists():
-        yield _leftover(claim, "claim of a process that is gone")
+        yield _leftover(claim, "claim of a process that is gone", folder)
     if done and not needed and folder.replay.is_dir() and not folder.replay.is_symlink():
-        yield _leftover(folder.replay, "replay memory")
+        yield _leftover(folder.replay, "replay memory", folder)
     snapshot = folder.snapshot.parent
     if snapshot.is_symlink():  # someone keeps it elsewhere
         return
     if snapshot.exists():
         if done or not folder.snapshot.exists():
-            yield _leftover(snapshot, "snapshot")
+            yield _leftover(snapshot, "snapshot", folder)
         else:
             parts = snapshot_parts(checkpoint.load_record(folder.snapshot), folder.snapshot)
             for file in sorted(snapshot.glob("replay-*.npy")):
                 if file.name not in parts:
-                    yield _leftover(file, "part of a lost snapshot")
-            yield from _temporary(snapshot)
+                    yield _leftover(file, "part of a lost snapshot", folder)
+            yield from _temporary(snapshot, folder)
 
 
 def _half_merged(segments: Path) -> Iterator[Leftover]:
@@ -102,13 +119,14 @@ def _is_old(*paths: Path) -> bool:
     return all(time.time() - path.lstat().st_mtime > OLD_SECONDS for path in paths)
 
 
-def _temporary(folder: Path) -> Iterator[Leftover]:
+def _temporary(folder: Path, segment: SegmentFolder | None = None) -> Iterator[Leftover]:
     """Files that a process was writing, or putting aside, when it was killed."""
     for file in sorted(folder.glob(".*")):
         if file.is_file() and not file.is_symlink() and _is_old(file):
-            yield _leftover(file, "temporary file")
+            yield _leftover(file, "temporary file", segment)
 
 
-def _leftover(path: Path, kind: str) -> Leftover:
+def _leftover(path: Path, kind: str, segment: SegmentFolder | None = None) -> Leftover:
     inside = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
-    return Leftover(path, kind, sum(file.stat().st_size for file in inside if file.is_file()))
+    size = sum(file.stat().st_size for file in inside if file.is_file())
+    return Leftover(path, kind, size, segment)

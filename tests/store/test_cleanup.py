@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from cwbench.cli import main
-from cwbench.store import checkpoint
+from cwbench.store import checkpoint, cleanup
+from cwbench.store.claims import Claims
 from cwbench.store.cleanup import leftovers
 from cwbench.store.integrity import check_end
-from cwbench.store.results import SegmentFolder
+from cwbench.store.results import CLAIM, SegmentFolder, claim_token
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
@@ -91,6 +92,25 @@ def test_clean_leaves_a_working_process_alone(toy_run: Any, tmp_path: Path) -> N
         json.dumps({"token": "x", "host": "elsewhere", "pid": 1})
     )
     assert leftovers(tmp_path) == ([], [])
+
+
+def test_clean_takes_nothing_from_a_process_that_has_just_come(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the second look, and before anything goes."""
+    store, plan, _ = toy_run(tmp_path, stop_after=12, snapshot_seconds=0)
+    folder = store.folder(plan.segments[1])
+    old(folder.path / CLAIM, json.dumps({"token": "", "host": "gone", "pid": 1}))
+    old(folder.snapshot.parent / "replay-2-999999.npy")
+    seen = leftovers(tmp_path)
+    assert len(seen[0]) == 2
+    monkeypatch.setattr(cleanup, "leftovers", lambda root: seen)
+    with Claims() as other:
+        assert other.take(folder)
+        assert cleanup.remove(tmp_path, seen[0]) == []
+        assert claim_token(folder.path / CLAIM) == other.token
+    assert len(cleanup.remove(tmp_path, seen[0])) == 2
+    assert not list(tmp_path.rglob("replay-2-999999.npy")) and folder.snapshot.exists()
 
 
 def test_a_killed_clean_leaves_no_half_of_a_replay(
