@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cwbench.store import checkpoint, files
+from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside
 from cwbench.store.records import listing
 from cwbench.store.results import (
@@ -163,6 +163,15 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
 def _parts(problem: str) -> tuple[str, str]:
     file, _, reason = problem.partition(": ")
     return file, reason
+
+
+def is_still(root: Path, damage: Damage) -> bool:
+    """Whether a damage is there at a second look, and no process has come to its segment."""
+    if not damage.segment:
+        return os.path.lexists(root / damage.file)
+    path = root / "segments" / damage.segment
+    free = os.path.lexists(path) and claims.owner(SegmentFolder(path)) is None
+    return free and any(_of_segment(root, path, full_check, needed=True))
 
 
 def set_aside(root: Path, damage: Damage) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
+from cwbench.store import claims, integrity
 from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
@@ -66,6 +67,34 @@ def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
     with pytest.raises(SystemExit) as ended:
         main(["verify", str(tmp_path)])
     assert ended.value.code == 1 and "1 damaged file in" in capsys.readouterr().out
+
+
+def test_a_segment_that_was_trained_again_meanwhile_stays(
+    toy_run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two are damaged when repair reads them; then one is whole again, one is being trained."""
+    store, plan, _ = toy_run(tmp_path, tasks=TASKS)
+    first, second = (store.folder(segment) for segment in plan.segments)
+    flip(first.end)
+    flip(second.end)
+    damages = list(integrity.all_damages(tmp_path))
+    assert [one.segment for one in damages] == [first.path.name, second.path.name]
+
+    def found(_: Path) -> list[integrity.Damage]:
+        flip(first.end)
+        return damages
+
+    monkeypatch.setattr(integrity, "all_damages", found)
+    with monkeypatch.context() as patch:
+        looks = iter([None, {"host": "other", "pid": 1}])  # for the second: free, then taken
+        patch.setattr(claims, "owner", lambda f: next(looks) if f.path == second.path else None)
+        main(["repair", str(tmp_path)])
+    assert first.done and second.done and not (tmp_path / "damaged").exists()
+    said = capsys.readouterr().out
+    assert said.count("changed since: stays") == 2 and "0 set aside" in said
 
 
 @pytest.mark.parametrize("command", ["doctor", "verify", "repair"])
