@@ -9,7 +9,7 @@ from typing import Any
 
 from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside
-from cwbench.store.records import listing
+from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
     SEGMENTS,
@@ -113,10 +113,10 @@ def full_check(folder: SegmentFolder) -> None:
 
 def damages(root: Path, check: Check) -> Iterator[Damage]:
     """What is damaged in a results folder: records of experiments, then segments."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     experiments = list(read_experiments(root, problems))
-    for line in problems:
-        yield Damage(*_parts(line), "")
+    for problem in problems:
+        yield Damage(problem.file, problem.reason, "")
     done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
     for path in sorted(root.glob(SEGMENTS)):
@@ -144,9 +144,9 @@ def needed_segments(
 
 
 def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[Damage]:
-    problems: list[str] = []
+    problems: list[Problem] = []
     folder = SegmentFolder(path)
-    with listing(root, problems):
+    with listing(root, problems, path):
         if not path.is_dir() or path.is_symlink():
             raise Damaged(path, "not a folder")
         check_links(folder)
@@ -156,13 +156,8 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         gone = folder.done and not (folder.records_only or files.is_file(folder.end))
         if needed and gone:
             raise Damaged(folder.end, "missing")
-    for line in problems:
-        yield Damage(*_parts(line), path.name)
-
-
-def _parts(problem: str) -> tuple[str, str]:
-    file, _, reason = problem.partition(": ")
-    return file, reason
+    for problem in problems:
+        yield Damage(problem.file, problem.reason, path.name)
 
 
 def is_still(root: Path, damage: Damage) -> bool:

@@ -178,7 +178,7 @@ def _finished(root: Path, merged: Merged) -> list[Path]:
 
 def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
     """Whether what is to be copied is what was written; a damaged segment is noted."""
-    with listing(root, merged.problems):
+    with listing(root, merged.problems, segment):
         SegmentFolder(segment).check_files(weights=weights)
         return True
     merged.damaged.append(segment.name)

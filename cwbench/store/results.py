@@ -28,6 +28,7 @@ from cwbench.store.records import (
     SEGMENT_KEYS,
     STATUS_KEYS,
     STATUS_TYPES,
+    Problems,
     check_run,
     checked,
     listing,
@@ -278,10 +279,10 @@ class Store:
         return None
 
 
-def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+def read_segments(root: Path, problems: Problems) -> Iterator[dict[str, Any]]:
     """Records of the segments on disk, with their folder and status; what is damaged is listed."""
     for file in sorted(root.glob(f"{SEGMENTS}/segment.json")):
-        with listing(root, problems):
+        with listing(root, problems, file):
             record = segment_record(root, file)
             yield record | {
                 "folder": file.parent.name,
@@ -296,9 +297,9 @@ def segment_record(root: Path, file: Path) -> dict[str, Any]:
     return record
 
 
-def _listed_status(file: Path, root: Path, problems: list[str]) -> dict[str, Any]:
+def _listed_status(file: Path, root: Path, problems: Problems) -> dict[str, Any]:
     """A segment's status; `damaged` where it, or the record it belongs to, is not as written."""
-    with listing(root, problems):
+    with listing(root, problems, file):
         status = SegmentFolder(file.parent).intact_status()
         files.check(file, status.get("checksums", {}).get(file.name))
         return status
@@ -311,11 +312,11 @@ def experiment_name(record: Mapping[str, Any]) -> str:
 
 
 def read_experiments(
-    root: Path, problems: list[str], name: str = "*.json"
+    root: Path, problems: Problems, name: str = "*.json"
 ) -> Iterator[dict[str, Any]]:
     """What commands asked for."""
     for file in sorted(root.glob(f"experiments/{name}")):
-        with listing(root, problems):
+        with listing(root, problems, file):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:

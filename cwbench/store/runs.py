@@ -166,7 +166,7 @@ def _segment_table(
     """A segment's evals or train; without rows if the file is not what it was when it was done."""
     folder, status = root / "segments" / record["folder"], record["status"]
     file = folder / f"{name}.csv"
-    with listing(root, problems):
+    with listing(root, problems, file):
         files.check(file, status.get("checksums", {}).get(file.name))
         if status["state"] != "damaged":
             return _table(file, columns, REQUIRED[name], problems)

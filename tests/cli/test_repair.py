@@ -113,6 +113,18 @@ def test_results_of_a_newer_version_are_not_called_damaged(
     )
 
 
+def test_a_linked_record_is_set_aside_as_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.json"
+    outside.write_text("{}")
+    results = tmp_path / "my: results"
+    for name in ("segments", "experiments"):
+        (results / name).mkdir(parents=True)
+    (results / "experiments" / "one.json").symlink_to(outside)
+    main(["repair", str(results)])
+    assert (results / "damaged" / "one.json").is_symlink() and outside.read_text() == "{}"
+    assert not list((results / "experiments").iterdir())
+
+
 def test_damage_set_aside_twice_keeps_both(tmp_path: Path) -> None:
     (tmp_path / "segments").mkdir()
     (tmp_path / "experiments").mkdir()
