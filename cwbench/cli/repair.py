@@ -19,7 +19,7 @@ def repair(results: Path, dry_run: bool) -> None:
     each segment from its parent. Segments that a process is training stay.
     """
     from cwbench.store import claims
-    from cwbench.store.integrity import all_damages, set_aside
+    from cwbench.store.integrity import all_damages, is_still, set_aside
     from cwbench.store.results import SegmentFolder
 
     open_store(existing(results))
@@ -31,10 +31,14 @@ def repair(results: Path, dry_run: bool) -> None:
     if not found:
         click.echo(f"nothing to repair in {results}")
         return
-    moved = {name: "" if dry_run else str(set_aside(results, one)) for name, one in found.items()}
-    show([(one.file, one.reason, moved[name]) for name, one in found.items()],
-         "file", "damage", "now at")  # fmt: skip
+    rows, moved = [], 0
+    for one in found.values():
+        # Everything has been read since it was found: it may have been trained again meanwhile.
+        there = str(set_aside(results, one)) if not dry_run and is_still(results, one) else ""
+        rows.append((one.file, one.reason, there if there or dry_run else "changed since: stays"))
+        moved += bool(there)
+    show(rows, "file", "damage", "now at")
     if dry_run:
         click.echo(f"{len(found)} would be set aside; nothing is moved")
     else:
-        click.echo(f"{len(found)} set aside; the command that made the runs trains what is missing")
+        click.echo(f"{moved} set aside; the command that made the runs trains what is missing")

@@ -25,6 +25,7 @@ from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store.merge import ARCHIVES, opened
+from cwbench.store.results import SEGMENTS
 
 
 def unpacked(source: Path) -> Path:
@@ -44,7 +45,7 @@ def read_study(results: Path, options: Options) -> Study:
         raise click.UsageError(str(error)) from None
     if not study.groups:
         list_problems(study.problems[:-1])  # the last one says the same
-        if not any(results.glob("segments/*/segment.json")):
+        if not any(results.glob(f"{SEGMENTS}/segment.json")):
             raise UserError(f"{results} holds no runs", "`cwbench run` writes some")
         hint = "the command that trained its segments records them again"
         raise click.ClickException(f"{results} holds no runs: {hint}")

@@ -104,9 +104,12 @@ def _choose(results: Path, states: set[str], wanted: Sequence[str]) -> dict[str,
     from cwbench.store.status import read_status
 
     every = {s.id: s for one in read_status(results)[0] for s in one.segments}
-    if not wanted:
-        return {key: s.state for key, s in every.items() if s.state in states}
     chosen = {}
+    for segment in every.values() if not wanted else ():
+        if segment.state in states and _owner(results / "segments" / segment.folder):
+            click.echo(f"{segment.folder} belongs to a running process and is left out")
+        elif segment.state in states:
+            chosen[segment.id] = segment.state
     for text in wanted:
         found = [s for s in every.values() if text.rstrip("/").split("/")[-1] in (s.id, s.folder)]
         if not found:
@@ -114,8 +117,19 @@ def _choose(results: Path, states: set[str], wanted: Sequence[str]) -> dict[str,
         if found[0].state not in states:
             hint = "give --diverged" if found[0].state == "diverged" else ""
             raise UserError(f"segment {text} is {found[0].state}, not failed", hint)
+        if owner := _owner(results / "segments" / found[0].folder):
+            raise UserError(f"segment {text} belongs to process {owner}", "retry it after its end")
         chosen[found[0].id] = found[0].state
     return chosen
+
+
+def _owner(segment: Path) -> str:
+    """The living process that has a segment: it trains the others of its fleet on."""
+    from cwbench.store import claims
+    from cwbench.store.results import SegmentFolder
+
+    found = claims.owner(SegmentFolder(segment))
+    return f"{found['host']}:{found['pid']}" if found else ""
 
 
 def _holds(run: Mapping[str, Any], ids: Collection[str]) -> bool:
@@ -187,6 +201,8 @@ def _reset(folders: Mapping[Path, bool]) -> None:
     from cwbench.store.results import SegmentFolder
 
     for path, restart in folders.items():
+        if _owner(path):  # another process has come first
+            continue
         folder = SegmentFolder(path)
         if restart:
             snapshot.discard(folder.snapshot)

@@ -85,7 +85,10 @@ def export(results: Path, to: str, out: Path | None, trust: bool, files: tuple[s
 @click.argument("results", type=PATH)
 @click.argument("target", metavar="hf:USER/NAME|FOLDER")
 def push(results: Path, target: str) -> None:
-    """Copy records, tables and weights of a results folder to the Hugging Face Hub or a folder."""
+    """Copy records, tables and weights of a results folder to the Hugging Face Hub or a folder.
+
+    A folder must not hold results yet: `cwbench merge` adds to those.
+    """
     from cwbench.sharing.hub import push as send
 
     click.echo(f"shared at {send(existing(results), target)}")

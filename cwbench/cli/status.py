@@ -24,8 +24,8 @@ from cwbench.spec.text import at_task_end
 def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json: bool) -> None:
     """Show the experiments of a results folder: what is done, running, waiting or failed.
 
-    A segment is one task of one run. Steps and speed of a running one are as of its last
-    evaluation.
+    A segment is one task of one run. Steps and speed of a running one are at most half a minute
+    old, or one second for each run in fleets above 30.
     """
     if by_run:
         show_runs(existing(results))

@@ -301,9 +301,11 @@ class Fleet:
         if self.diagnostics:
             self.diagnostics.keep_probe()
         tensors = snapshot.tensors(self.trainer, self.method)
+        finite = checkpoint.finite(tensors)  # evaluations look at the actor only
         kept = sum(x[0].nbytes for x in self.method.state().values())
         for run, folder in enumerate(self.folders):
-            if self.state.runs[run].diverged:
+            if self.state.runs[run].diverged or not finite[run]:
+                self.records.set_status(run, "diverged")
                 continue
             folder.check_claim()
             self.state.runs[run].counts.method_bytes = kept

@@ -8,6 +8,7 @@ from cwbench.fleet.progress import Look, PlanState, Row, task_name
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
 from cwbench.store.results import Store
+from cwbench.store.status import steps_per_second
 
 LOOK_SECONDS = 2.0  # between looks at the files
 Status = dict[str, Any]
@@ -50,7 +51,7 @@ def _row(fleet: Sequence[Segment], found: Sequence[Status]) -> Row | None:
         sum(steps) // len(steps),
         first.steps,
         [s["success"] for s in found if s.get("success") is not None],
-        sum(filter(None, map(_speed, found))) or None,
+        sum(filter(None, map(steps_per_second, found))) or None,
         next((tuple(status["retraining"]) for status in found if _retrains(status)), None),
     )
 
@@ -62,15 +63,6 @@ def _retrains(status: Status) -> bool:
 def _settled(status: Status) -> bool:
     """Past its process's first updates, which compile."""
     return bool(status.get("step", 0) > status.get("started_step", 0))
-
-
-def _speed(status: Status) -> float | None:
-    """Steps per second of a run that is being trained, since its process began with it."""
-    if status["state"] != "running" or "started" not in status or _retrains(status):
-        return None
-    seconds = status["updated"] - status["started"]
-    steps = status["step"] - status["started_step"]
-    return float(steps / seconds) if steps and seconds > 0 else None
 
 
 def now_and_then(look: Look) -> Look:

@@ -10,16 +10,14 @@ from typing import Any
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
-from cwbench.store.integrity import TABLES
-from cwbench.store.results import PROBE
+from cwbench.store.results import FINAL_FILES, SEGMENTS
 
-WEIGHTS = ("end.safetensors", PROBE)
 # Not shared: snapshots, replay, claims, reports.
 SHARED = (
     "experiments/*.json",
     "sources/*.py",
     "tuning/*.json",
-    *(f"segments/*/{name}" for name in ("segment.json", "status.json", *TABLES, *WEIGHTS)),
+    *(f"{SEGMENTS}/{name}" for name in ("status.json", *FINAL_FILES)),
 )
 HINT = "the Hub needs a network, and `hf auth login` to write"
 
@@ -31,6 +29,9 @@ def push(results: Path, target: str) -> str:
     if (name := _hub_name(target)) is None:
         if Path(target).resolve() == results.resolve():
             raise UserError(f"{target} is the results folder itself", "name another folder")
+        if (Path(target) / "segments").exists():
+            hint = f"`cwbench merge {results} --into {target} --weights` adds to it"
+            raise UserError(f"{target} holds results already", hint)
         _copy(results, Path(target))
         return target
     api, patterns = _hub().HfApi(), [*SHARED]

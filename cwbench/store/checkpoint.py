@@ -92,6 +92,12 @@ def one_run(tensors: Mapping[str, Tensor], run: int) -> dict[str, Tensor]:
     return {name: x[run : run + 1] for name, x in tensors.items()}
 
 
+def finite(tensors: Mapping[str, Tensor]) -> list[bool]:
+    """Whether all numbers of each run are finite, of tensors [R, ...]."""
+    runs = [x.unsqueeze(-1).flatten(1).isfinite().all(1).cpu() for x in tensors.values()]
+    return [bool(good) for good in torch.stack(runs).all(0)]
+
+
 def stack(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The inverse: a fleet's tensors from those of its runs."""
     return {name: torch.cat([state[name] for state in states]) for name in states[0]}

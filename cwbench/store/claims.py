@@ -96,6 +96,10 @@ class Claims:
     def release(self, folder: SegmentFolder) -> None:
         self._drop(folder.path / CLAIM)
 
+    def clear(self, folder: SegmentFolder) -> bool:
+        """Remove the claim of a process that has died; whether there is none now."""
+        return self._clear(folder.path / CLAIM)
+
     def _drop(self, file: Path) -> None:
         self.held.discard(file)
         with contextlib.suppress(OSError):

@@ -5,16 +5,18 @@ segment's end, evaluations and records are never touched: reports, and sequences
 use them.
 """
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.store import checkpoint, claims
+from cwbench.store import checkpoint, claims, files
+from cwbench.store.claims import Claims
 from cwbench.store.files import check_inside
 from cwbench.store.integrity import needed_segments, snapshot_parts
-from cwbench.store.results import SegmentFolder, read_experiments, read_segments
+from cwbench.store.results import CLAIM, SegmentFolder, read_experiments, read_segments
 
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
 
@@ -26,22 +28,39 @@ class Leftover:
     path: Path
     kind: str
     bytes: int
+    segment: SegmentFolder | None = None
 
-    def remove(self) -> None:
-        """A link goes, not what it points to."""
-        if self.path.is_dir() and not self.path.is_symlink():
-            shutil.rmtree(self.path)
-        else:
-            self.path.unlink(missing_ok=True)
+    def hide(self) -> Path | None:
+        """Rename it, in one step; its name then, or None if a process has come to the segment."""
+        if self.segment and claims.owner(self.segment):
+            return None
+        aside = files.hidden(self.path)
+        with contextlib.suppress(FileNotFoundError):  # someone else removes it
+            self.path.rename(aside)
+            return aside
+        return None
 
 
 def remove(root: Path, listed: Iterable[Leftover]) -> list[Leftover]:
-    """Remove what was listed and, at a second look, still can go; returns it."""
+    """Remove what was listed and, at a second look, still can go; returns it.
+
+    All of it is hidden first: deleting takes long enough for another process to come.
+    """
     found, _ = leftovers(root)
     now = {item.path for item in found}
-    gone = [item for item in listed if item.path in now]
-    for item in gone:
-        item.remove()
+    gone, hidden = [], []
+    for item in (item for item in listed if item.path in now):
+        if item.path.name == CLAIM:
+            if Claims().clear(SegmentFolder(item.path.parent)):
+                gone.append(item)
+        elif aside := item.hide():
+            gone.append(item)
+            hidden.append(aside)
+    for path in hidden:
+        if path.is_dir() and not path.is_symlink():  # a link goes, not what it points to
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     return gone
 
 
@@ -57,6 +76,7 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
     if problems:
         return [], problems
     found = list(_temporary(check_inside(root, root / "experiments")))
+    found += _half_merged(check_inside(root, root / "segments"))
     for key, (name, state) in sorted(states.items(), key=lambda item: item[1]):
         folder = SegmentFolder(root / "segments" / name)
         if claims.owner(folder) is None:  # else someone is at work in it
@@ -65,36 +85,48 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
 
 
 def _of_segment(folder: SegmentFolder, *, done: bool, needed: bool) -> Iterator[Leftover]:
-    yield from _temporary(folder.path)
-    if (claim := folder.path / "claim.json").exists():
-        yield _leftover(claim, "claim of a process that is gone")
+    yield from _temporary(folder.path, folder)
+    for path in sorted(folder.path.glob(".*")):
+        if path.is_dir() and not path.is_symlink():
+            yield _leftover(path, "rest of a removed folder", folder)
+    if (claim := folder.path / CLAIM).exists():
+        yield _leftover(claim, "claim of a process that is gone", folder)
     if done and not needed and folder.replay.is_dir() and not folder.replay.is_symlink():
-        yield _leftover(folder.replay, "replay memory")
+        yield _leftover(folder.replay, "replay memory", folder)
     snapshot = folder.snapshot.parent
     if snapshot.is_symlink():  # someone keeps it elsewhere
         return
     if snapshot.exists():
         if done or not folder.snapshot.exists():
-            yield _leftover(snapshot, "snapshot")
+            yield _leftover(snapshot, "snapshot", folder)
         else:
             parts = snapshot_parts(checkpoint.load_record(folder.snapshot), folder.snapshot)
             for file in sorted(snapshot.glob("replay-*.npy")):
                 if file.name not in parts:
-                    yield _leftover(file, "part of a lost snapshot")
-            yield from _temporary(snapshot)
+                    yield _leftover(file, "part of a lost snapshot", folder)
+            yield from _temporary(snapshot, folder)
 
 
-def _temporary(folder: Path) -> Iterator[Leftover]:
+def _half_merged(segments: Path) -> Iterator[Leftover]:
+    """Folders that a merge was copying, or replacing, when it was killed."""
+    for folder in sorted(segments.glob(".*")):
+        ours = folder.is_dir() and not folder.is_symlink()
+        if ours and _is_old(folder, *folder.rglob("*")):  # copies keep their times, folders do not
+            yield _leftover(folder, "rest of a merge")
+
+
+def _is_old(*paths: Path) -> bool:
+    return all(time.time() - path.lstat().st_mtime > OLD_SECONDS for path in paths)
+
+
+def _temporary(folder: Path, segment: SegmentFolder | None = None) -> Iterator[Leftover]:
     """Files that a process was writing, or putting aside, when it was killed."""
     for file in sorted(folder.glob(".*")):
-        if (
-            file.is_file()
-            and not file.is_symlink()
-            and time.time() - file.stat().st_mtime > OLD_SECONDS
-        ):
-            yield _leftover(file, "temporary file")
+        if file.is_file() and not file.is_symlink() and _is_old(file):
+            yield _leftover(file, "temporary file", segment)
 
 
-def _leftover(path: Path, kind: str) -> Leftover:
-    files = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
-    return Leftover(path, kind, sum(file.stat().st_size for file in files if file.is_file()))
+def _leftover(path: Path, kind: str, segment: SegmentFolder | None = None) -> Leftover:
+    inside = [path] if path.is_file() else [] if path.is_symlink() else path.rglob("*")
+    size = sum(file.stat().st_size for file in inside if file.is_file())
+    return Leftover(path, kind, size, segment)

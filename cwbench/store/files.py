@@ -38,10 +38,15 @@ class Damaged(UserError):
 # Writing
 
 
+def hidden(path: Path) -> Path:
+    """A new name beside `path` that readers pass over and `cwbench clean` removes."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file to write; it takes the place of `path` when the block ends well."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    temporary = hidden(path)
     try:
         yield temporary
         sync(temporary)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cwbench.store import checkpoint, files
+from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside
-from cwbench.store.records import listing
+from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
-    FINAL_FILES,
+    SEGMENTS,
     SegmentFolder,
     experiment_name,
     read_experiments,
@@ -21,7 +21,6 @@ from cwbench.store.results import (
 
 TABLES = ("evals.csv", "train.csv", DIAGNOSTICS)
 PART = re.compile(r"replay-\d{1,9}-\d{1,12}\.npy")
-REPLAY = re.compile(r"replay/[\w-]+\.npy")
 
 
 def snapshot_parts(record: Mapping[str, Any], state: Path) -> dict[str, str | None]:
@@ -73,28 +72,9 @@ def check_snapshot(folder: SegmentFolder) -> None:
 
 def check_end(folder: SegmentFolder) -> None:
     """Damaged if children cannot start from what a finished segment left."""
-    check_files(folder)
+    folder.check_files()
     if not files.is_file(folder.end):
         raise Damaged(folder.end, "missing")
-
-
-def check_files(folder: SegmentFolder) -> None:
-    """Damaged if a file is not what it was when its segment was done.
-
-    Its replay may be gone: `cwbench clean` removes it when no recorded run needs it.
-    """
-    for name, checksum in checksums_of(folder).items():
-        file = folder.path / name
-        if file.exists() or not name.startswith("replay/"):
-            files.check(file, checksum)
-
-
-def checksums_of(folder: SegmentFolder) -> dict[str, str]:
-    """Recorded when the segment was done; none in results of version 0.2 and before."""
-    found: dict[str, str] = folder.intact_status().get("checksums", {})
-    if not all(name in FINAL_FILES or REPLAY.fullmatch(name) for name in found):
-        raise Damaged(folder.path / "status.json", f"checksums is {found!r:.60}")
-    return found
 
 
 # A whole folder
@@ -124,7 +104,7 @@ def full_check(folder: SegmentFolder) -> None:
     """Every byte that a checksum was recorded for."""
     quick_check(folder)
     if folder.done:
-        check_files(folder)
+        folder.check_files()
         if files.is_file(folder.end):
             checkpoint.load(folder.end)
     else:
@@ -133,13 +113,13 @@ def full_check(folder: SegmentFolder) -> None:
 
 def damages(root: Path, check: Check) -> Iterator[Damage]:
     """What is damaged in a results folder: records of experiments, then segments."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     experiments = list(read_experiments(root, problems))
-    for line in problems:
-        yield Damage(*_parts(line), "")
-    done = {path.name[-12:] for path in root.glob("segments/*") if SegmentFolder(path).done}
+    for problem in problems:
+        yield Damage(problem.file, problem.reason, "")
+    done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
-    for path in sorted(root.glob("segments/*")):
+    for path in sorted(root.glob(SEGMENTS)):
         yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
@@ -164,9 +144,9 @@ def needed_segments(
 
 
 def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[Damage]:
-    problems: list[str] = []
+    problems: list[Problem] = []
     folder = SegmentFolder(path)
-    with listing(root, problems):
+    with listing(root, problems, path):
         if not path.is_dir() or path.is_symlink():
             raise Damaged(path, "not a folder")
         check_links(folder)
@@ -176,13 +156,17 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         gone = folder.done and not (folder.records_only or files.is_file(folder.end))
         if needed and gone:
             raise Damaged(folder.end, "missing")
-    for line in problems:
-        yield Damage(*_parts(line), path.name)
+    for problem in problems:
+        yield Damage(problem.file, problem.reason, path.name)
 
 
-def _parts(problem: str) -> tuple[str, str]:
-    file, _, reason = problem.partition(": ")
-    return file, reason
+def is_still(root: Path, damage: Damage) -> bool:
+    """Whether a damage is there at a second look, and no process has come to its segment."""
+    if not damage.segment:
+        return os.path.lexists(root / damage.file)
+    path = root / "segments" / damage.segment
+    free = os.path.lexists(path) and claims.owner(SegmentFolder(path)) is None
+    return free and any(_of_segment(root, path, full_check, needed=True))
 
 
 def set_aside(root: Path, damage: Damage) -> Path:

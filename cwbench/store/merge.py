@@ -11,15 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.store import claims, tuning
-from cwbench.store.files import read_json
-from cwbench.store.results import SegmentFolder, Store, read_experiments, read_segments
+from cwbench.store import tuning
+from cwbench.store.claims import Claims
+from cwbench.store.files import hidden, read_json, replacing, sync
+from cwbench.store.records import listing
+from cwbench.store.results import (
+    FINAL_FILES,
+    SegmentFolder,
+    Store,
+    is_weights,
+    read_experiments,
+    read_segments,
+)
 
 Experiment = dict[str, Any]  # its record
 
 ARCHIVES = (".tar.gz", ".tgz")
 OTHER_ARCHIVES = (".zip", ".tar", ".gz", ".bz2", ".xz", ".zst", ".tbz2", ".txz", ".7z", ".rar")
-RECORDS = ("segment.json", "status.json")
 
 
 @dataclass
@@ -50,12 +58,17 @@ def merge(
     merged = Merged()
     with ExitStack() as stack:
         folders = [stack.enter_context(opened(source)) for source in sources]
+        own = stack.enter_context(Claims())
         asked = {source: list(read_experiments(source, merged.problems)) for source in folders}
         with _written(target) as folder:
             found = {source: _finished(source, merged) for source in folders}
             if experiments:
                 asked = _named(asked, experiments)
                 found = {source: _part(found[source], asked[source]) for source in folders}
+            found = {
+                source: [one for one in segments if _intact(one, source, weights, merged)]
+                for source, segments in found.items()
+            }
             _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
             seen: set[str] = set()
             for source, segments in found.items():
@@ -65,7 +78,9 @@ def merge(
                         merged.repeated += segment.name in seen
                         merged.present += segment.name not in seen
                     else:
-                        _add_segment(segment, copy, weights, merged)
+                        problem = _add_segment(segment, copy, weights, own)
+                        merged.problems += [problem] if problem else []
+                        merged.added += not problem
                     seen.add(segment.name)
                 _add_experiments(source, asked[source], folder, merged)
     return merged
@@ -119,20 +134,26 @@ def _written(target: Path) -> Iterator[Path]:
         yield target
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / archive_stem(target)
-        if target.exists():
+        folder, before = Path(temporary) / archive_stem(target), _version(target)
+        if before:
             with opened(target) as earlier:
                 shutil.copytree(earlier, folder)
         yield folder
-        _pack(folder, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as half:
+            with tarfile.open(half, "w:gz") as packed:
+                packed.add(folder, folder.name, filter=_plain)
+            if _version(target) != before:
+                raise UserError(f"--into {target}: changed meanwhile", "run the command again")
+        sync(target.parent)
 
 
-def _pack(folder: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    half = target.with_name(f".{target.name}")
-    with tarfile.open(half, "w:gz") as packed:
-        packed.add(folder, folder.name, filter=_plain)
-    half.replace(target)
+def _version(archive: Path) -> tuple[int, int, int] | None:
+    """Differs once the archive has been replaced; None where there is none."""
+    if not archive.exists():
+        return None
+    found = archive.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -155,6 +176,15 @@ def _finished(root: Path, merged: Merged) -> list[Path]:
     return found
 
 
+def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
+    """Whether what is to be copied is what was written; a damaged segment is noted."""
+    with listing(root, merged.problems, segment):
+        SegmentFolder(segment).check_files(weights=weights)
+        return True
+    merged.damaged.append(segment.name)
+    return False
+
+
 def _check(segments: Sequence[Path]) -> None:
     """No two of one name may have different numbers."""
     known: dict[str, Path] = {}
@@ -173,29 +203,46 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
     return read_json(segment / "segment.json")["id"], evals.read_bytes() if evals.exists() else b""
 
 
-def _add_segment(source: Path, target: Path, weights: bool, merged: Merged) -> None:
-    """Copy under a temporary name, then rename, so that a crash leaves no half of a segment."""
-    if claims.owner(SegmentFolder(target)) is not None:
-        merged.problems.append(f"{target.name} is being trained in {target.parents[1]}: left out")
-        return
-    half = target.with_name(f".{target.name}.half")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    for file in sorted(source.iterdir()):
-        if file.is_symlink():
-            continue
-        if file.is_file() and (weights or file.name in RECORDS or file.suffix == ".csv"):
-            shutil.copy2(file, half)
-        elif weights and file.name == "replay":
-            shutil.copytree(file, half / file.name)
+def _add_segment(source: Path, target: Path, weights: bool, own: Claims) -> str:
+    """Copy a segment, which nobody trains meanwhile; returns why not, where it is left out."""
+    name, root, there = target.name, target.parents[1], SegmentFolder(target)
+    replaces = target.exists()
+    if replaces and not there.done and not own.take(there):
+        return f"{name} is being trained in {root}: left out"
+    half = hidden(target)
+    try:
+        if there.snapshot.exists() and not (weights and SegmentFolder(source).end.exists()):
+            return f"{name} is paused in {root}: a copy without weights is left out"
+        _copy(source, half, weights)
+        try:
+            _put(half, target, replaces)
+        except OSError:
+            return f"{name} has changed in {root} meanwhile: left out; run the command again"
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+        own.release(there)
+    return ""
+
+
+def _copy(source: Path, target: Path, weights: bool) -> None:
+    target.mkdir(parents=True)
+    for file in (source / name for name in ("status.json", *FINAL_FILES)):
+        if file.is_file() and not file.is_symlink() and (weights or not is_weights(file.name)):
+            shutil.copy2(file, target)
+    replay = SegmentFolder(source).replay
+    if weights and replay.is_dir() and not replay.is_symlink():
+        shutil.copytree(replay, target / replay.name)
     if not weights:
-        _mark(half)
-    if target.exists():
-        aside = target.with_name(f".{target.name}.old")
+        _mark(target)
+
+
+def _put(half: Path, target: Path, replaces: bool) -> None:
+    """Rename a whole copy, so that a crash leaves no half; OSError for an unexpected target."""
+    aside = hidden(target)
+    if replaces:
         target.rename(aside)
-        shutil.rmtree(aside)
     half.rename(target)
-    merged.added += 1
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _lacks(target: Path, source: Path, weights: bool) -> bool:
@@ -207,11 +254,11 @@ def _lacks(target: Path, source: Path, weights: bool) -> bool:
 
 
 def _mark(segment: Path) -> None:
-    """Say in its status that it has no weights; checksums of files left behind go."""
+    """Say in its status that its weights were left behind; their checksums go."""
     folder = SegmentFolder(segment)
     status = folder.intact_status()
     checksums = status.get("checksums", {})
-    kept = {name: value for name, value in checksums.items() if (segment / name).exists()}
+    kept = {name: value for name, value in checksums.items() if not is_weights(name)}
     folder.set_status(**status | {"checksums": kept, "records_only": True})
 
 

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA
@@ -58,13 +58,36 @@ def check_run(run: Any, file: Path) -> None:
         raise Damaged(file, f"{len(run['segments'])} segments for {len(run['tasks'])} tasks")
 
 
+class Problem(str):
+    """A line that says what is wrong with a file of a results folder."""
+
+    file: str  # inside the folder
+    reason: str
+
+    def __new__(cls, file: str, reason: str) -> "Problem":
+        problem = super().__new__(cls, f"{file}: {reason}")
+        problem.file, problem.reason = file, reason
+        return problem
+
+
+class Problems(Protocol):
+    """A list of them, or of lines of any kind."""
+
+    def append(self, problem: Problem, /) -> None: ...
+
+
 @contextlib.contextmanager
-def listing(root: Path, problems: list[str]) -> Iterator[None]:
-    """List what cannot be read inside the block, by the name of its file, and continue after it."""
+def listing(root: Path, problems: Problems, file: Path) -> Iterator[None]:
+    """List what cannot be read inside the block, and continue after it.
+
+    `file` is what the block reads, for errors that do not say which file they are about.
+    """
     try:
         yield
-    except Damaged as error:
-        where = error.path.relative_to(root) if error.path.is_relative_to(root) else error.path
-        problems.append(f"{where}: {error.reason}")
     except (UserError, OSError) as error:
-        problems.append(str(error))
+        if isinstance(error, Damaged):
+            file, reason = error.path, error.reason
+        else:
+            reason = str(error).removeprefix(f"{file}: ").removeprefix(f"{file} ")
+        where = file.relative_to(root) if file.is_relative_to(root) else file
+        problems.append(Problem(str(where), reason))

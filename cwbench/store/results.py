@@ -11,6 +11,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from cwbench.store.records import (
     SEGMENT_KEYS,
     STATUS_KEYS,
     STATUS_TYPES,
+    Problems,
     check_run,
     checked,
     listing,
@@ -39,6 +41,7 @@ RETRAINING_COLUMNS = ("updates", *EVAL_COLUMNS[1:])
 DIAGNOSTICS, PROBE = "diagnostics.csv", "probe.safetensors"
 DIAGNOSTICS_COLUMNS = ("step", "quantity", "part", "value")
 STATES = ("pending", "running", "done", "failed", "diverged")
+WEIGHTS = (PROBE, "end.safetensors")  # and replay/: what reports do not read
 # What a done segment keeps, and replay/.
 FINAL_FILES = (
     "segment.json",
@@ -46,10 +49,17 @@ FINAL_FILES = (
     "train.csv",
     RETRAINING,
     DIAGNOSTICS,
-    PROBE,
-    "end.safetensors",
+    *WEIGHTS,
 )
+REPLAY_FILE = re.compile(r"replay/[\w-]+\.npy")
 CLAIM = "claim.json"
+# Folders of segments, whose names end in their ids. Hidden ones and copies such as X.bak are none.
+SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
+
+
+def is_weights(name: str) -> bool:
+    """Whether a file of a done segment is there for later tasks, not for reports."""
+    return name in WEIGHTS or REPLAY_FILE.fullmatch(name) is not None
 
 
 class ClaimLost(UserError):
@@ -163,6 +173,25 @@ class SegmentFolder:
                 files.sync(folder)
         return {str(file.relative_to(self.path)): files.checksum(file) for file in kept}
 
+    def checksums(self) -> dict[str, str]:
+        """Recorded when the segment was done; none in results of version 0.2 and before."""
+        found: dict[str, str] = self.intact_status().get("checksums", {})
+        if not all(name in FINAL_FILES or REPLAY_FILE.fullmatch(name) for name in found):
+            raise Damaged(self.path / "status.json", f"checksums is {found!r:.60}")
+        return found
+
+    def check_files(self, *, weights: bool = True) -> None:
+        """Damaged if a file, or one that reports read, is not what it was when it was sealed.
+
+        Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
+        """
+        checksums = self.checksums()
+        replay = {name for name in checksums if REPLAY_FILE.fullmatch(name)}
+        cleaned = not any((self.path / name).exists() for name in replay)
+        for name, checksum in checksums.items():
+            if (weights or not is_weights(name)) and not (cleaned and name in replay):
+                files.check(self.path / name, checksum)
+
     def create(self, segment: Segment, provenance: Mapping[str, Any]) -> None:
         """Write the record first, so that a folder without one is never a segment."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -242,7 +271,7 @@ class Store:
         """A file written by a later version of cwbench, if there is one."""
         for file in [
             *self.root.glob("experiments/*.json"),
-            *self.root.glob("segments/*/segment.json"),
+            *self.root.glob(f"{SEGMENTS}/segment.json"),
         ]:
             with contextlib.suppress(Damaged, TypeError, OSError):
                 if read_json(file).get("schema", 0) > SCHEMA:
@@ -250,10 +279,10 @@ class Store:
         return None
 
 
-def read_segments(root: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+def read_segments(root: Path, problems: Problems) -> Iterator[dict[str, Any]]:
     """Records of the segments on disk, with their folder and status; what is damaged is listed."""
-    for file in sorted(root.glob("segments/*/segment.json")):
-        with listing(root, problems):
+    for file in sorted(root.glob(f"{SEGMENTS}/segment.json")):
+        with listing(root, problems, file):
             record = segment_record(root, file)
             yield record | {
                 "folder": file.parent.name,
@@ -268,9 +297,9 @@ def segment_record(root: Path, file: Path) -> dict[str, Any]:
     return record
 
 
-def _listed_status(file: Path, root: Path, problems: list[str]) -> dict[str, Any]:
+def _listed_status(file: Path, root: Path, problems: Problems) -> dict[str, Any]:
     """A segment's status; `damaged` where it, or the record it belongs to, is not as written."""
-    with listing(root, problems):
+    with listing(root, problems, file):
         status = SegmentFolder(file.parent).intact_status()
         files.check(file, status.get("checksums", {}).get(file.name))
         return status
@@ -283,11 +312,11 @@ def experiment_name(record: Mapping[str, Any]) -> str:
 
 
 def read_experiments(
-    root: Path, problems: list[str], name: str = "*.json"
+    root: Path, problems: Problems, name: str = "*.json"
 ) -> Iterator[dict[str, Any]]:
     """What commands asked for."""
     for file in sorted(root.glob(f"experiments/{name}")):
-        with listing(root, problems):
+        with listing(root, problems, file):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:

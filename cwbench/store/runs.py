@@ -21,7 +21,7 @@ REQUIRED = {
     "train": ("step", "updates"),
     "diagnostics": DIAGNOSTICS_COLUMNS,
 }
-TABLES = {
+TABLE_COLUMNS = {
     "evals": (*EVAL_COLUMNS, *MORE_SUCCESSES),
     "train": TRAIN_COLUMNS,
     "diagnostics": DIAGNOSTICS_COLUMNS,
@@ -69,7 +69,7 @@ def load_runs(root: str | Path) -> Runs:
             key: _segment_table(root, record, name, columns, problems)
             for key, record in segments.items()
         }
-        for name, columns in TABLES.items()
+        for name, columns in TABLE_COLUMNS.items()
     }
     runs: dict[str, dict[str, Any]] = {}
     for experiment in read_experiments(root, problems):
@@ -78,10 +78,10 @@ def load_runs(root: str | Path) -> Runs:
             runs.setdefault(row["run"], row)
     return Runs(
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
-        evals=_assemble(runs.values(), segments, tables["evals"], TABLES["evals"]),
-        train=_assemble(runs.values(), segments, tables["train"], TABLES["train"]),
+        evals=_assemble(runs.values(), segments, tables["evals"], TABLE_COLUMNS["evals"]),
+        train=_assemble(runs.values(), segments, tables["train"], TABLE_COLUMNS["train"]),
         diagnostics=_assemble(
-            runs.values(), segments, tables["diagnostics"], TABLES["diagnostics"]
+            runs.values(), segments, tables["diagnostics"], TABLE_COLUMNS["diagnostics"]
         ),
         segments=pd.DataFrame(list(segments.values())),
         problems=problems,
@@ -166,7 +166,7 @@ def _segment_table(
     """A segment's evals or train; without rows if the file is not what it was when it was done."""
     folder, status = root / "segments" / record["folder"], record["status"]
     file = folder / f"{name}.csv"
-    with listing(root, problems):
+    with listing(root, problems, file):
         files.check(file, status.get("checksums", {}).get(file.name))
         if status["state"] != "damaged":
             return _table(file, columns, REQUIRED[name], problems)
@@ -175,7 +175,7 @@ def _segment_table(
 
 _WHOLE = {"step", "eval_position", "episodes", "updates"}
 _TEXTS = {"eval_task", "quantity", "part"}
-_NUMBERS = {name for columns in TABLES.values() for name in columns} - _TEXTS
+_NUMBERS = {name for columns in TABLE_COLUMNS.values() for name in columns} - _TEXTS
 
 
 def _table(

@@ -10,7 +10,7 @@ from cwbench.store import claims
 from cwbench.store.results import SegmentFolder, read_experiments, read_segments
 
 # `stopped` began and no process trains it now; `waiting` has not begun.
-STATES = ("done", "running", "waiting", "stopped", "failed", "diverged", "damaged")
+SHOWN_STATES = ("done", "running", "waiting", "stopped", "failed", "diverged", "damaged")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ExperimentStatus:
     @property
     def counts(self) -> dict[str, int]:
         found = Counter(segment.state for segment in self.segments)
-        return {state: found[state] for state in STATES}
+        return {state: found[state] for state in SHOWN_STATES}
 
     @property
     def step(self) -> int:
@@ -122,13 +122,18 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
         error=found.get("error"),
         owner=f"{owner['host']}:{owner['pid']}" if owner and state == "running" else "",
         since=since,
-        steps_per_second=_speed(found) if since and not retraining else None,
+        steps_per_second=steps_per_second(found) if state == "running" else None,
         retraining=retraining,
     )
 
 
-def _speed(status: Mapping[str, Any]) -> float | None:
-    """Steps per second of a segment since its owner began, as of its last evaluation."""
-    steps = status["step"] - status.get("started_step", 0)
-    seconds = status["updated"] - status["started"]
-    return steps / seconds if steps > 0 and seconds > 0 else None
+def steps_per_second(status: Mapping[str, Any]) -> float | None:
+    """Of a segment in training, from when its process began to its last record of steps.
+
+    None before its first steps, and at the task's end.
+    """
+    if status["state"] != "running" or "started" not in status or status.get("retraining"):
+        return None
+    steps = status.get("step", 0) - status.get("started_step", 0)
+    seconds = status.get("updated", 0) - status["started"]
+    return float(steps / seconds) if steps > 0 and seconds > 0 else None

@@ -14,7 +14,7 @@ from cwbench.spec.options import resolve
 from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 from cwbench.store import files
-from cwbench.store.integrity import checksums_of, damages
+from cwbench.store.integrity import damages
 from cwbench.store.results import SegmentFolder, read_segments
 
 # What a segment's id is a hash of.
@@ -52,7 +52,7 @@ def _grouped(faults: Iterable[str]) -> list[str]:
 
 def _check_tables(folder: SegmentFolder) -> None:
     """A contribution needs no weights; what is there must be what was written."""
-    for name, checksum in checksums_of(folder).items():
+    for name, checksum in folder.checksums().items():
         if (folder.path / name).exists():
             files.check(folder.path / name, checksum)
 

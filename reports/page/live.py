@@ -15,8 +15,9 @@ from cwbench.reports.tables.formats import number
 from cwbench.spec.text import at_task_end, counted, duration
 from cwbench.store.claims import owner
 from cwbench.store.results import SegmentFolder
+from cwbench.store.status import steps_per_second
 
-COLUMNS = ("Fleet", "Method", "Runs", "Task", "Step", "Steps/s", "Left", "Success", "Evaluated")
+COLUMNS = ("Fleet", "Method", "Runs", "Task", "Step", "Steps/s", "Left", "Success", "Written")
 Record = Mapping[str, Any]
 
 
@@ -55,18 +56,12 @@ def _stopped(records: Sequence[Record]) -> str:
     )
 
 
-def speed(status: Mapping[str, Any]) -> float:
-    """Steps per second of a segment since its process began, as of its last evaluation."""
-    steps = status.get("step", 0) - status.get("started_step", 0)
-    seconds = status.get("updated", 0) - status.get("started", status.get("updated", 0))
-    return steps / seconds if steps > 0 and seconds > 0 else 0.0
-
-
 def _row(name: str, records: Sequence[Record], success: Mapping[str, float]) -> str:
     states = [record["status"] for record in records]
     step, steps = (min(int(state.get(key, 0)) for state in states) for key in ("step", "steps"))
     retraining = next((state["retraining"] for state in states if state.get("retraining")), None)
-    pace = 0.0 if retraining else min(map(speed, states))
+    speeds = [steps_per_second(state) or 0.0 for state in states]
+    pace = min(speeds)
     known = [success[record["id"]] for record in records if record["id"] in success]
     latest = max(float(state.get("updated", 0)) for state in states)
     cells = (
@@ -74,7 +69,7 @@ def _row(name: str, records: Sequence[Record], success: Mapping[str, float]) -> 
         str(len(records)),
         ", ".join(sorted({record["tasks"][-1] for record in records})),
         at_task_end(retraining) if retraining else f"{step:,} of {steps:,}",
-        f"{sum(map(speed, states)):,.0f}" if pace else "–",
+        f"{sum(speeds):,.0f}" if pace else "–",
         duration((steps - step) / pace) if pace else "–",
         number(float(np.mean(known))) if known else "–",
         time.strftime("%H:%M:%S", time.localtime(latest)),

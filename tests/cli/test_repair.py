@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
+from cwbench.store import claims, integrity
 from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
+NAME = "ewc-1-hammer-s0-0123456789ab"  # of a segment's folder
 
 
 def flip(file: Path) -> None:
@@ -67,11 +69,39 @@ def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
     assert ended.value.code == 1 and "1 damaged file in" in capsys.readouterr().out
 
 
+def test_a_segment_that_was_trained_again_meanwhile_stays(
+    toy_run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two are damaged when repair reads them; then one is whole again, one is being trained."""
+    store, plan, _ = toy_run(tmp_path, tasks=TASKS)
+    first, second = (store.folder(segment) for segment in plan.segments)
+    flip(first.end)
+    flip(second.end)
+    damages = list(integrity.all_damages(tmp_path))
+    assert [one.segment for one in damages] == [first.path.name, second.path.name]
+
+    def found(_: Path) -> list[integrity.Damage]:
+        flip(first.end)
+        return damages
+
+    monkeypatch.setattr(integrity, "all_damages", found)
+    with monkeypatch.context() as patch:
+        looks = iter([None, {"host": "other", "pid": 1}])  # for the second: free, then taken
+        patch.setattr(claims, "owner", lambda f: next(looks) if f.path == second.path else None)
+        main(["repair", str(tmp_path)])
+    assert first.done and second.done and not (tmp_path / "damaged").exists()
+    said = capsys.readouterr().out
+    assert said.count("changed since: stays") == 2 and "0 set aside" in said
+
+
 @pytest.mark.parametrize("command", ["doctor", "verify", "repair"])
 def test_results_of_a_newer_version_are_not_called_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    record = tmp_path / "segments" / "x" / "segment.json"
+    record = tmp_path / "segments" / NAME / "segment.json"
     record.parent.mkdir(parents=True)
     record.write_text('{"schema": 99}')
     with pytest.raises(SystemExit) as ended:
@@ -81,6 +111,18 @@ def test_results_of_a_newer_version_are_not_called_damaged(
     assert said.err.endswith(
         f"{record} was written by a newer cwbench; upgrade, or use another folder\n"
     )
+
+
+def test_a_linked_record_is_set_aside_as_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.json"
+    outside.write_text("{}")
+    results = tmp_path / "my: results"
+    for name in ("segments", "experiments"):
+        (results / name).mkdir(parents=True)
+    (results / "experiments" / "one.json").symlink_to(outside)
+    main(["repair", str(results)])
+    assert (results / "damaged" / "one.json").is_symlink() and outside.read_text() == "{}"
+    assert not list((results / "experiments").iterdir())
 
 
 def test_damage_set_aside_twice_keeps_both(tmp_path: Path) -> None:
@@ -98,6 +140,6 @@ def test_a_linked_segment_is_set_aside_as_a_link(tmp_path: Path) -> None:
     (results / "segments").mkdir(parents=True)
     home.mkdir()
     (home / ".precious").write_text("x")
-    (results / "segments" / "linked").symlink_to(home)
+    (results / "segments" / NAME).symlink_to(home)
     main(["repair", str(results)])
-    assert (results / "damaged" / "linked").is_symlink() and (home / ".precious").exists()
+    assert (results / "damaged" / NAME).is_symlink() and (home / ".precious").exists()

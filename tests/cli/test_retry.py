@@ -1,6 +1,8 @@
 """`cwbench retry`: what failed, and what waits for it."""
 
 import json
+import os
+import platform
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +11,11 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
+from cwbench.cli.retry import _reset
 from cwbench.experiment.session import Session
 from cwbench.fleet.sharing import Outcome
 from cwbench.spec.segment import digest
+from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
@@ -81,6 +85,16 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
     with pytest.raises(SystemExit):
         main(["retry", str(tmp_path), plan.segments[1].id])
     assert "is diverged, not failed; give --diverged" in capsys.readouterr().err
+    with Claims() as other:  # that trains the rest of the fleet
+        assert other.take(folder)
+        main(["retry", str(tmp_path), "--diverged"])
+        said = capsys.readouterr().out.splitlines()
+        assert "belongs to a running process" in said[0] and "nothing to retry" in said[1]
+        with pytest.raises(SystemExit):
+            main(["retry", str(tmp_path), "--diverged", plan.segments[1].id])
+        assert f"belongs to process {platform.node()}:{os.getpid()}" in capsys.readouterr().err
+        _reset({folder.path: True})
+        assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged", "--dry-run"])
     assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged"])

@@ -20,6 +20,19 @@ def poison_weights(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
             x.data[run] = torch.inf
 
 
+def poison_critic(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
+    """As if it had become infinite in the last update, which the actor has not seen."""
+    end_task = fleet.method.end_task
+
+    def poisoned(position: int) -> None:
+        end_task(position)
+        for name, x in fleet.trainer.params.items():
+            if name.startswith("critic."):
+                x.data[run] = torch.inf
+
+    fleet.method.end_task = poisoned  # type: ignore[method-assign]
+
+
 def poison_transitions(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
     rows[run] = torch.nan
 
@@ -37,7 +50,7 @@ def outcome_files(store: Any, plan: Any) -> dict[str, bytes]:
             for f in folders for n in ("evals.csv", "end.safetensors")}  # fmt: skip
 
 
-@pytest.mark.parametrize("poison", [poison_weights, poison_transitions])
+@pytest.mark.parametrize("poison", [poison_weights, poison_critic, poison_transitions])
 def test_a_diverged_run_is_shown_and_harms_no_other(
     poison: Any,
     toy_run: Any,

@@ -62,7 +62,7 @@ def read_whole_job(file: Path) -> Any:
 
 
 def read_table(file: Path) -> Any:
-    return runs._table(file, runs.TABLES["evals"], EVAL_COLUMNS, [])
+    return runs._table(file, runs.TABLE_COLUMNS["evals"], EVAL_COLUMNS, [])
 
 
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {

@@ -1,5 +1,6 @@
 """A shared results folder gives the same runs and policies as the original."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from cwbench.cli import main
 from cwbench.sharing import hub
 from cwbench.sharing.hub import pull, push, shared_files
 from cwbench.spec.errors import UserError
+from cwbench.store.results import FINAL_FILES, SegmentFolder
 
 
 def test_a_folder_pushed_and_pulled_has_the_same_runs(shared_results: Path, tmp_path: Path) -> None:
@@ -34,6 +36,28 @@ def test_a_pulled_folder_is_not_damaged(
     for results in (shared_results, tmp_path / "back"):
         main(["verify", str(results)])
         assert f"0 damaged files in {results}" in capsys.readouterr().out
+
+
+def test_every_sealed_file_travels(shared_results: Path, tmp_path: Path) -> None:
+    """Also those that only some methods and options write."""
+    results = tmp_path / "results"
+    shutil.copytree(shared_results, results)
+    folder = SegmentFolder(min(results.glob("segments/*")))
+    for name in FINAL_FILES:
+        (folder.path / name).touch()
+    folder.set_status("done", checksums=folder.seal())
+    push(results, str(tmp_path / "there"))
+    SegmentFolder(tmp_path / "there" / "segments" / folder.path.name).check_files()
+
+
+def test_a_folder_with_results_is_not_pushed_into(shared_results: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    push(shared_results, str(there))
+    table = min(there.glob("segments/*/evals.csv"))
+    table.write_text("other numbers")
+    with pytest.raises(UserError, match=r"there holds results already; `cwbench merge .* --into"):
+        push(shared_results, str(there))
+    assert table.read_text() == "other numbers"
 
 
 def test_the_hub_gets_the_same_files(

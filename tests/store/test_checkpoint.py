@@ -78,3 +78,11 @@ def test_a_full_disk_is_an_error_of_the_disk(
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(file))
     assert failure.of_the_disk(caught.value)
     assert failure.last_line(caught.value).startswith(f"{file}: No space left on device; once")
+
+
+def test_a_run_with_one_number_that_is_not_finite_is_told_from_others() -> None:
+    tensors = {"a": torch.zeros(4, 2, 3), "b": torch.zeros(4), "none": torch.zeros(4, 0)}
+    tensors["count"] = torch.ones(4, 1, dtype=torch.int64)
+    assert checkpoint.finite(tensors) == [True] * 4
+    tensors["a"][1, 1, 2], tensors["b"][3] = torch.nan, -torch.inf
+    assert checkpoint.finite(tensors) == [True, False, True, False]

@@ -48,6 +48,18 @@ def test_every_file_of_a_done_segment_is_guarded(folders: list[SegmentFolder]) -
     check_end(done)  # as `cwbench clean` leaves it
 
 
+def test_half_of_a_replay_is_damage(toy_run: Any, tmp_path: Path) -> None:
+    """Without its annotations RECALL would clone zeros; without any file `clean` has been here."""
+    store, plan, _ = toy_run(tmp_path, "recall", tasks=("reach-0-1",))
+    done = store.folder(plan.segments[0])
+    annotations, transitions = sorted(done.replay.iterdir())
+    annotations.unlink()
+    with pytest.raises(Damaged, match=f"{annotations.name}: missing"):
+        check_end(done)
+    transitions.unlink()
+    check_end(done)
+
+
 def test_every_file_of_a_snapshot_is_guarded(folders: list[SegmentFolder]) -> None:
     paused = folders[1]
     check_snapshot(paused)

@@ -1,6 +1,7 @@
 """Results folders put together."""
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cwbench.store import tuning
 from cwbench.store.claims import Claims
 from cwbench.store.files import checksum
 from cwbench.store.integrity import damages, full_check
-from cwbench.store.merge import merge
+from cwbench.store.merge import _written, merge, opened
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
 
@@ -72,6 +73,19 @@ def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
 
 
+def test_two_merges_into_one_archive_do_not_undo_each_other(tmp_path: Path) -> None:
+    """The second one reads the archive before the first has replaced it."""
+    first, second, third = (made(tmp_path / str(seed), "ewc", [seed]) for seed in range(3))
+    study = tmp_path / "study.tar.gz"
+    for other in (first, second):  # to a new archive, and to one that was there
+        with pytest.raises(UserError, match="gz: changed meanwhile"), _written(study) as folder:
+            shutil.copytree(third, folder, dirs_exist_ok=True)
+            merge([other], study)
+    with opened(study) as unpacked:
+        assert evaluations(unpacked) == evaluations(first) | evaluations(second)
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_an_experiment_is_taken_out_of_a_folder_of_several(tmp_path: Path) -> None:
     """Both have EWC's seed 0 in common; an unknown name writes nothing."""
     both = tmp_path / "both"
@@ -118,6 +132,29 @@ def test_a_damaged_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
     assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
 
 
+@pytest.mark.parametrize("table", ["evals.csv", "train.csv"])
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_damaged_table_stays_behind_and_is_told(damage: str, table: str, tmp_path: Path) -> None:
+    """A folder without its weights is not damaged: reports do not read them."""
+    source = made(tmp_path / "a", "ewc", [0])
+    for folder in map(SegmentFolder, source.glob("segments/*")):
+        folder.end.write_bytes(b"weights")
+        folder.set_status("done", checksums=folder.seal())
+        folder.end.unlink()
+    [first] = source.glob("segments/ewc-1-*")
+    if damage == "missing":
+        (first / table).unlink()
+    else:
+        (first / table).write_text((first / table).read_text().replace("1", "2", 1))
+    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1
+    assert "2 segments added" in told.output and "1 damaged segment left out" in told.output
+    assert f"problem: segments/{first.name}/{table}: " in told.output
+    assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
+    with_weights = merge([source], tmp_path / "c", weights=True)
+    assert (with_weights.added, len(with_weights.damaged)) == (0, 3)
+
+
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     target = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
     whole = made(tmp_path / "b", "ewc", [0])
@@ -130,6 +167,46 @@ def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     assert merge([whole], target).added == 1  # nobody is at work there now
     assert evaluations(target) == evaluations(whole)
     assert not list(target.glob("segments/.*"))
+
+
+def test_processes_that_come_during_a_merge_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One finds the unfinished segment taken; what another began or merged itself stays."""
+    target, whole = made(tmp_path / "a", "ewc", [0], upto=0.5), made(tmp_path / "b", "ewc", [0])
+    copy2, tried = shutil.copy2, []
+
+    def slow(file: Path, half: Path) -> None:
+        copy2(file, half)
+        segment = target / "segments" / file.parent.name
+        if file.name == "evals.csv" and segment.exists():
+            with Claims() as other:
+                tried.append(other.take(SegmentFolder(segment)))
+        elif file.name == "evals.csv":
+            shutil.copytree(file.parent, segment)
+
+    monkeypatch.setattr(shutil, "copy2", slow)
+    done = merge([whole], target)
+    assert tried == [False] and (done.added, done.present, len(done.problems)) == (1, 1, 1)
+    [last] = target.glob("segments/ewc-3-*")
+    assert done.problems[0].startswith(f"{last.name} has changed in")
+    assert not SegmentFolder(last).records_only and not list(target.glob("segments/.*"))
+    assert not list(target.glob("segments/*/claim.json"))
+
+
+def test_a_paused_segment_is_replaced_by_nothing_less_than_weights(tmp_path: Path) -> None:
+    target, whole = made(tmp_path / "a", "ewc", [0], upto=0.5), made(tmp_path / "b", "ewc", [0])
+    [paused] = (p for p in target.glob("segments/*") if SegmentFolder(p).state != "done")
+    there, here = SegmentFolder(paused), SegmentFolder(whole / "segments" / paused.name)
+    there.snapshot.parent.mkdir()
+    there.snapshot.write_bytes(b"weights in the middle")
+    for weights in (False, True):  # the source has none
+        told = merge([whole], target, weights=weights)
+        assert there.snapshot.exists() and there.state == "running"
+        assert [line for line in told.problems if f"{paused.name} is paused in" in line]
+    here.end.write_bytes(b"weights")
+    assert merge([whole], target, weights=True).added == 1
+    assert there.done and there.end.exists() and not there.snapshot.exists()
 
 
 def test_weights_can_be_added_later(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged
-from cwbench.store.records import EXPERIMENT_KEYS, RUN_KEYS, check_run, checked, listing
+from cwbench.store.records import EXPERIMENT_KEYS, RUN_KEYS, Problem, check_run, checked, listing
 
 FILE = Path("results/experiments/a.json")
 EXPERIMENT = {"schema": SCHEMA, "name": "a", "runs": []}
@@ -50,7 +50,14 @@ def test_a_run_whose_lists_do_not_fit_is_damaged(change: dict[str, Any]) -> None
 
 
 def test_damage_is_listed_under_the_name_of_its_file() -> None:
-    problems: list[str] = []
-    with listing(Path("results"), problems):
-        raise Damaged(FILE, "not JSON")
-    assert problems == ["experiments/a.json: not JSON"]
+    """An error that names no file is about the one that was read."""
+    problems: list[Problem] = []
+    root = Path("results")
+    for error in (Damaged(FILE, "odd: not JSON"), UserError(f"{FILE} leads out"), OSError("x: y")):
+        with listing(root, problems, FILE):
+            raise error
+    reasons = ["odd: not JSON", "leads out", "x: y"]
+    assert [(one.file, one.reason) for one in problems] == [
+        ("experiments/a.json", r) for r in reasons
+    ]
+    assert problems == [f"experiments/a.json: {reason}" for reason in reasons]

@@ -5,7 +5,7 @@ from typing import Any
 
 from sample_results import small, write_results
 
-from cwbench.store.status import read_status
+from cwbench.store.status import read_status, steps_per_second
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
 
@@ -26,6 +26,15 @@ def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:
     assert 60 < experiment.step / 2 < 120
     toy_run(tmp_path, seeds=(0, 1))
     assert states(tmp_path) == ["done"] * 6
+
+
+def test_speed_is_known_after_the_first_steps_and_before_the_end() -> None:
+    began = {"state": "running", "started": 10.0, "started_step": 10}
+    assert steps_per_second(began | {"step": 10, "updated": 10.0}) is None
+    under_way = began | {"step": 60, "updated": 15.0}
+    assert steps_per_second(under_way) == (60 - 10) / (15 - 10)
+    for change in ({"retraining": [1, 2]}, {"state": "pending"}, {"step": 5}, {"updated": 10.0}):
+        assert steps_per_second(under_way | change) is None
 
 
 def test_a_damaged_segment_is_counted(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import json
 import os
 import platform
+import time
 from pathlib import Path
 
 from sample_results import small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.page.live import live_section, speed
+from cwbench.reports.page.live import live_section
 from cwbench.store.results import SegmentFolder
 
 
@@ -31,6 +32,8 @@ def test_a_fleet_has_a_row_with_step_speed_and_time_left(tmp_path: Path):
     assert f"{platform.node()}:{os.getpid()}" in text
     for cell in ("ewc", "2", "window-close", "5,000 of 10,000", "100", "1 min 40 s"):
         assert f"<td>{cell}</td>" in text, cell
+    written = time.strftime("%H:%M:%S", time.localtime(1100.0))
+    assert "<th scope=col>Written</th></tr>" in text and f"<td>{written}</td></tr>" in text
     assert "problems" not in text
     for folder in folders:
         SegmentFolder(folder).set_status("running", retraining=[2500, 10_000])
@@ -42,11 +45,6 @@ def test_a_dead_process_is_named_as_such(tmp_path: Path):
     folders = unfinished(tmp_path)
     text = live_section(build.read(tmp_path), tmp_path)
     assert "2 segments began" in text and folders[0].name in text and "<table" not in text
-
-
-def test_speed_is_unknown_before_the_first_evaluation():
-    assert speed({"step": 0, "started": 10.0, "updated": 10.0}) == 0
-    assert speed({"step": 60, "started_step": 10, "started": 0.0, "updated": 5.0}) == 10
 
 
 def test_nothing_trains_on_in_a_published_page(tmp_path: Path):
