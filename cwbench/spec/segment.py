@@ -73,12 +73,6 @@ class Setup:
         return record | {"method_options": own | zero}
 
 
-def setup_digest(record: Mapping[str, Any]) -> str:
-    """The name of the setup in a segment's record."""
-    own = [field.name for field in fields(Setup) if field.name != "options"]
-    return digest({key: record[key] for key in (*own, "method_options")})
-
-
 @dataclass(frozen=True)
 class Segment:
     """One task of one run. `tasks` is the sequence up to and including the task trained here."""
@@ -160,6 +154,21 @@ class Segment:
     def folder(self) -> str:
         name = self.setup.method.replace("/", "_").replace(":", "_")
         return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
+
+
+SETUP_KEYS = (*(one.name for one in fields(Setup) if one.name != "options"), "method_options")
+RECORD_KEYS = ("schema", *SETUP_KEYS, "seed", "tasks", "length", "joint")  # of every segment
+
+
+def setup_digest(record: Mapping[str, Any]) -> str:
+    """The name of the setup in a segment's record."""
+    return digest({key: record[key] for key in SETUP_KEYS})
+
+
+def recorded_id(record: Mapping[str, Any]) -> str:
+    """The id of the segment that a record describes; further keys are ignored."""
+    keys = (*RECORD_KEYS, *(["experts"] if record.get("experts") else []))
+    return digest({key: record[key] for key in keys})
 
 
 def segments_of_run(
