@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.networks import Network
-from cwbench.learner.replay import Batch
 from cwbench.learner.runaxis import global_norm, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
 
@@ -33,7 +31,7 @@ class Probe:
 def measure(trainer: Trainer, draw: str) -> Values:
     """Of the current task; `draw` names the transitions."""
     batch = trainer.replay.sample_once(ROWS, f"diagnose-{draw}")
-    grads = _gradients(trainer, batch, draw)
+    grads = trainer.sac_gradients_once(batch, f"diagnose-{draw}").grads
     values: Values = {}
     for name, network in trainer.networks.items():
         inputs = [batch.obs] if name == "actor" else [batch.obs, batch.action]
@@ -55,33 +53,12 @@ def measure(trainer: Trainer, draw: str) -> Values:
     return values | _cosines(trainer, grads, draw)
 
 
-def _gradients(trainer: Trainer, batch: Batch, draw: str) -> dict[str, Tensor]:
-    """SAC's gradients on a batch, from random numbers that no update uses."""
-    shape = batch.action.shape
-    noise, next_noise = (
-        trainer.streams.normal_once(f"diagnose-{draw}-{name}", shape[1:].numel()).view(shape)
-        for name in ("now", "next")
-    )
-    return sac_gradients(
-        trainer.policy,
-        trainer.critic,
-        trainer.params,
-        trainer.target,
-        trainer.value,
-        batch,
-        noise,
-        next_noise,
-        trainer.sac.gamma,
-        trainer.target_entropy,
-    ).grads
-
-
 def _cosines(trainer: Trainer, grads: Params, draw: str) -> Values:
     """Between gradients of old tasks and of the current one, in shared weights, if both are had."""
     if len(trainer.replay.positions) == 1 or len(trainer.replay.live) > 1:
         return {}
-    old_batch = trainer.replay.sample_old_once(ROWS, f"diagnose-{draw}-old")
-    old = _gradients(trainer, old_batch, f"{draw}-old")
+    name = f"diagnose-{draw}-old"
+    old = trainer.sac_gradients_once(trainer.replay.sample_old_once(ROWS, name), name).grads
     return {
         ("gradient_cosine", name): cosine([old[k] for k in trunk], [grads[k] for k in trunk])
         for name in trainer.networks

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -71,7 +71,8 @@ class Trainer(Parameters):
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
         manual = gradients == "manual"
-        self._sac_gradients = self.fast(sac_gradients) if manual else autograd_gradients
+        self._sac_gradients = sac_gradients if manual else autograd_gradients
+        self._fast_gradients = self.fast(sac_gradients) if manual else autograd_gradients
         self.updates = 0  # of this segment, retraining included
         self.moving: Collection[str] = GROUPS  # what the current update moves
         self.retrain_updates = 0
@@ -284,18 +285,23 @@ class Trainer(Parameters):
 
         `draw` names the random numbers: a method's further batches need names of their own.
         """
-        tables = (self.params, self.target, self.value)
         noise, next_noise = (self.noise(f"{draw}{name}", batch) for name in ("now", "next"))
-        return self._sac_gradients(
-            self.policy,
-            self.critic,
-            *tables,
-            batch,
-            noise,
-            next_noise,
-            self.sac.gamma,
-            self.target_entropy,
+        return self._fast_gradients(*self._sac_arguments(batch, noise, next_noise))
+
+    @torch.no_grad()
+    def sac_gradients_once(self, batch: Batch, draw: str) -> SACGradients:
+        """As `sac_gradients`, but outside updates; not compiled, since that is slow for one."""
+        shape = batch.action.shape
+        noise, next_noise = (
+            self.streams.normal_once(f"{draw}-{name}", shape[1:].numel()).view(shape)
+            for name in ("now", "next")
         )
+        return self._sac_gradients(*self._sac_arguments(batch, noise, next_noise))
+
+    def _sac_arguments(self, batch: Batch, noise: Tensor, next_noise: Tensor) -> tuple[Any, ...]:
+        networks, tables = (self.policy, self.critic), (self.params, self.target, self.value)
+        constants = (self.sac.gamma, self.target_entropy)
+        return (*networks, *tables, batch, noise, next_noise, *constants)
 
     def noise(self, name: str, batch: Batch) -> Tensor:
         """Standard normal numbers for the actions of a batch: [R, B, A]."""

@@ -1,11 +1,12 @@
 """Measures of plasticity, on layers and policies whose answer is known."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
-from cwbench.learner import Trainer, diagnostics
+from cwbench.learner import Trainer, diagnostics, losses
 from cwbench.learner.replay import OldTask, Replay
 
 MakeTrainer = Callable[..., Trainer]
@@ -67,6 +68,26 @@ def test_measuring_changes_nothing_and_does_not_depend_on_neighbours(
     quantities = {quantity for quantity, _ in values}
     assert quantities == {"dormant", "effective_rank", "weight_norm", "gradient_norm"}
     assert ("dormant", "critic.3") in values and ("dormant", "actor.4") not in values
+
+
+def test_gradients_of_a_changed_loss_are_measured(
+    make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--gradients autograd`, as in updates; those of the manual ones do not know of it."""
+
+    def measured(gradients: str) -> float:
+        trainer = make_trainer([0], gradients=gradients)
+        return float(diagnostics.measure(trainer, "0")["gradient_norm", "critic"])
+
+    before, plain = measured("autograd"), losses.sac_losses
+    assert measured("manual") == pytest.approx(before, rel=1e-5)
+
+    def tripled(*arguments: Any) -> tuple[losses.Losses, torch.Tensor]:
+        found, y = plain(*arguments)
+        return found._replace(critic=3 * found.critic), y
+
+    monkeypatch.setattr(losses, "sac_losses", tripled)
+    assert measured("autograd") == pytest.approx(3 * before, rel=1e-5)
 
 
 def test_gradients_of_equal_tasks_point_the_same_way(make_trainer: MakeTrainer) -> None:
