@@ -94,7 +94,8 @@ def read_study(results: Path, options: Options) -> Study:
     "--success",
     type=click.Choice(list(SUCCESS_COLUMNS)),
     help="Count an episode as solved by the test of Meta-World 3 or V1, at any step or at the "
-    "last.  [default: v1-any next to published numbers where the runs have it, else v3-any]",
+    "last.  [default: next to published numbers as they were counted, where the runs have that; "
+    "else as the protocol counts]",
 )
 @click.option("--png", is_flag=True, help="Draw figures as PNG, too; that takes longer.")
 @click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
