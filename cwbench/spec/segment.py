@@ -20,9 +20,9 @@ from cwbench.spec.options import from_record, per_run_names, to_record
 SCHEMA = 1
 
 
-def digest(record: Mapping[str, Any]) -> str:
-    """A short name for a record: equal records, equal names."""
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+def digest(content: Any) -> str:
+    """A short name for anything JSON can hold: equal content, equal names."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

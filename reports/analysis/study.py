@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
-from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.spec.options import flag_name
+from cwbench.spec.segment import digest
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
@@ -55,7 +55,7 @@ class Protocol:
 
     @cached_property
     def key(self) -> str:
-        return fingerprint({"name": self.name, **self.settings})
+        return digest({"name": self.name, **self.settings})
 
     @property
     def settings(self) -> dict[str, Any]:

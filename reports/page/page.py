@@ -11,7 +11,6 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
@@ -25,6 +24,7 @@ from cwbench.reports.page.videos import videos_section
 from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.text import counted, file_name
 
 Tables = Sequence[tuple[str, Scores, Table]]
@@ -105,9 +105,9 @@ def render(
 
 def _footer(level: float) -> str:
     return (
-        f"Made by cwbench at {escape(report_commit())}. Brackets are {100 * level:g} % bootstrap "
-        "intervals over seeds, widened for few seeds; hovering adds Student t intervals and the "
-        "plain percentile bootstrap, as published."
+        f"Made by cwbench at {escape(commit_and_changes())}. "
+        f"Brackets are {100 * level:g} % bootstrap intervals over seeds, widened for few seeds; "
+        "hovering adds Student t intervals and the plain percentile bootstrap, as published."
     )
 
 
