@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Policy, TaskIndex, Trainer, per_run_sum
+from cwbench.learner import Policy, TaskIndex, Trainer, draw_equally, per_run_sum, take_rows
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]
@@ -105,13 +105,7 @@ def sample_states(
     Asking twice in one update gives the same states.
     """
     old = trainer.position
-    count, per_task = states["obs"].shape[1] // old, -(-size // old)
-    length = torch.full((), count, device=trainer.device)
-    first = count * torch.arange(old, device=trainer.device).repeat_interleave(per_task)
-    rows = first + trainer.streams.index("recorded", old * per_task, length)
-    blocks = [TaskIndex.single(p, trainer.runs, per_task, trainer.device) for p in range(old)]
-    drawn = {
-        name: x.gather(1, rows.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
-        for name, x in states.items()
-    }
-    return drawn, TaskIndex.join(blocks)
+    kept = states["obs"].shape[1] // old
+    rows = draw_equally(trainer.streams, "recorded", size, tasks=old, kept=kept)
+    tasks = TaskIndex.equal_blocks(range(old), trainer.runs, rows.shape[1] // old, trainer.device)
+    return {name: take_rows(x, rows) for name, x in states.items()}, tasks

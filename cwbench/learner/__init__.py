@@ -6,7 +6,7 @@ from cwbench.learner.heads import TaskIndex
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Network, Params
 from cwbench.learner.policy import Policy, plain_actor
-from cwbench.learner.replay import Batch
+from cwbench.learner.replay import Batch, draw_equally, take_rows
 from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
 from cwbench.spec import array_layers
@@ -31,6 +31,7 @@ __all__ = [
     "UserError",
     "array_layers",
     "clip_global_norm",
+    "draw_equally",
     "fresh_network",
     "like",
     "network_shapes",
@@ -38,4 +39,5 @@ __all__ = [
     "per_run_sum",
     "plain_actor",
     "sum_over",
+    "take_rows",
 ]
