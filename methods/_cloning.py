@@ -6,7 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Policy, TaskIndex, Trainer, draw_equally, per_run_sum, take_rows
+from cwbench.learner import (
+    Policy,
+    TaskIndex,
+    Trainer,
+    draw_equally,
+    gaussian_kl,
+    per_run_sum,
+    take_rows,
+)
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]
@@ -14,16 +22,6 @@ States = Mapping[str, Tensor]  # obs, action, policy, q of recorded states: [R, 
 
 DRAW = 100  # states drawn at once when recording
 FORWARD = 256  # rows of a run per forward pass when a whole memory is recorded
-
-
-def gaussian_kl(mean_p: Tensor, log_std_p: Tensor, mean_q: Tensor, log_std_q: Tensor) -> Tensor:
-    """KL(p || q) of one-dimensional Gaussians, elementwise.
-
-    Before the tanh: squashing is one-to-one, so the divergence of the actions is the same.
-    """
-    spread = (2 * (log_std_p - log_std_q)).exp()
-    shift = ((mean_p - mean_q) * (-log_std_q).exp()) ** 2
-    return log_std_q - log_std_p + 0.5 * (spread + shift - 1)
 
 
 def policy_kl(new: Tensor, old: Tensor, *, direction: Direction, reduce: Reduce) -> Tensor:

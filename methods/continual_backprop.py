@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner import Method, Trainer, option
-from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, layered, renew
+from cwbench.learner import Method, Trainer, activity, option
+from cwbench.methods._plasticity import PlasticityConfig, chosen, layered, renew
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,11 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         trainer = self.trainer
         batch = trainer.replay.sample_once(self.config.samples, f"cbp-{trainer.updates}")
         for network in chosen(self.config.networks):
-            layers = activity(trainer, network, batch)
+            layers = trainer.hidden(network, batch)
             layers = layers[:1] if self.config.first_only else layers
-            for layer, active in enumerate(layers):
-                self._measure(f"{network}.{layer}", active * self._outgoing(network, layer))
+            for layer, hidden in enumerate(layers):
+                used = activity(hidden) * self._outgoing(network, layer)
+                self._measure(f"{network}.{layer}", used)
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`
                 replaced = self._take_due(f"{network}.{layer}")
                 renew(trainer, network, layer, replaced, self._incoming(network, layer))

@@ -2,10 +2,11 @@
 
 from cwbench.learner.adam import Adam
 from cwbench.learner.architecture import Architecture, fresh_network, network_shapes
+from cwbench.learner.diagnostics import activity, dormancy
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.method import Method
 from cwbench.learner.networks import Network, Params
-from cwbench.learner.policy import Policy, plain_actor
+from cwbench.learner.policy import Policy, gaussian_kl, plain_actor
 from cwbench.learner.replay import Batch, draw_equally, take_rows
 from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
@@ -29,10 +30,13 @@ __all__ = [
     "TaskIndex",
     "Trainer",
     "UserError",
+    "activity",
     "array_layers",
     "clip_global_norm",
+    "dormancy",
     "draw_equally",
     "fresh_network",
+    "gaussian_kl",
     "like",
     "network_shapes",
     "option",

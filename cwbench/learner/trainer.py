@@ -17,6 +17,7 @@ from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values
+from cwbench.learner.networks import Network
 from cwbench.learner.parameters import Parameters
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
@@ -347,6 +348,17 @@ class Trainer(Parameters):
     def fast(self, function: F) -> F:
         """A pure function of tensors, compiled if this trainer compiles."""
         return compiled(function, self.device.type) if self.compiled else function
+
+    def hidden(self, network: str, batch: Batch) -> list[Tensor]:
+        """Outputs of the actor's or the critics' shared layers on a batch: [R, (2,) B, D] each.
+
+        An actor of a method's own need not have any.
+        """
+        found = self.networks[network]
+        if not isinstance(found, Network):
+            return []
+        inputs = [batch.obs] if network == "actor" else [batch.obs, batch.action]
+        return found.hidden(self.params, torch.cat(inputs, -1))
 
     def uniform_exploration(self) -> Exploration:
         # The reference compares `step <= start_steps`, hence one step more than the option says.
