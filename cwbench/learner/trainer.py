@@ -101,20 +101,27 @@ class Trainer(Parameters):
         architecture: type[Architecture] | None = None,
     ) -> Self:
         """For segments of one fleet, a run each."""
-        first, setup = segments[0], segments[0].setup
         return cls(
-            [segment.seed for segment in segments],
-            first.position,
+            **cls.arguments_of(segments),
             dims=dims,
-            sac=setup.sac,
-            network=setup.network,
-            schedule=setup.schedule,
             device=device,
-            length=first.length,
             compiled=compiled,
             gradients=gradients,
             architecture=architecture,
         )
+
+    @staticmethod
+    def arguments_of(segments: Sequence[Segment]) -> dict[str, Any]:
+        """Arguments of a trainer that the segments of a fleet decide."""
+        first, setup = segments[0], segments[0].setup
+        return {
+            "seeds": [segment.seed for segment in segments],
+            "position": first.position,
+            "length": first.length,
+            "sac": setup.sac,
+            "network": setup.network,
+            "schedule": setup.schedule,
+        }
 
     def begin(
         self,
