@@ -20,11 +20,12 @@ from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.planning.sizes import replay_shape
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import EvalResult
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
-from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
+from cwbench.spec.schedule import Milestone, longest_chunk, milestones
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint, files
@@ -197,19 +198,15 @@ class Fleet:
                 experts.copy_tables(self.store, segment)
 
     def _replay(self) -> Replay:
-        method, positions = self.method, self.lane_positions
-        horizon, steps = self.setup.env.horizon, method.expert_steps or self.steps
-        share = max(longest_share(steps, len(cycle), horizon) for cycle in positions)
-        live = sorted({position for cycle in positions for position in cycle})
-        known = [p for p in range(self.position) if method.keeps_replay and p not in live]
-        limit = method.rows_per_task(len(known)) if known else None
+        shape = replay_shape(self.method, self.segments[0])
+        limit = self.method.rows_per_task(len(shape.old)) if shape.old else None
         return Replay(
             self.runs,
-            min(self.setup.sac.buffer_size, share),
+            shape.capacity,
             self.trainer.dims,
             self.trainer.streams,
-            live=live,
-            old={p: old_replay.load(self.store, self.segments, p, limit) for p in known},
+            live=shape.live,
+            old={p: old_replay.load(self.store, self.segments, p, limit) for p in shape.old},
         )
 
     # Collecting and learning
