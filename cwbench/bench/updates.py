@@ -58,11 +58,8 @@ def fleet_updates(
 ) -> baselines.Updates:
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.dims(setup.env)
-    names: dict[str, Any] = {
-        "needs_length": method_class.needs_length,
-        "joint": method_class.trains_jointly,
-    }
-    fleet = [segments_of_run(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
+    tasks, kind = CW_TASKS[:length], method_class.kind_of_segments()
+    fleet = [segments_of_run(setup, seed, tasks, **kind)[-1] for seed in range(runs)]
     return Rehearsal(fleet, method_class, dims, device, compiled=compiled).train
 
 
