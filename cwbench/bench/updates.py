@@ -2,7 +2,6 @@
 
 import gc
 import math
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +24,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
+from cwbench.spec.environment import environment
 from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 
@@ -82,17 +82,11 @@ def compare_updates(
 
     `torch.set_num_threads` is not enough: on ARM, oneDNN takes all cores regardless.
     """
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    try:
-        with ProcessPoolExecutor(1, get_context("spawn")) as child:
-            return child.submit(
-                _compare_updates, sizes, threads, batch_size, compiled, seconds, rounds
-            ).result()
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
+    one_process = ProcessPoolExecutor(1, get_context("spawn"))
+    with environment({"OMP_NUM_THREADS": str(threads)}), one_process as child:
+        return child.submit(
+            _compare_updates, sizes, threads, batch_size, compiled, seconds, rounds
+        ).result()
 
 
 def _compare_updates(

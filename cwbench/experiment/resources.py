@@ -77,7 +77,8 @@ class Resources:
     @cached_property
     def costs(self) -> Costs:
         from cwbench.planning.costs import Costs
-        from cwbench.planning.time_cache import TimeCache, cache_folder
+        from cwbench.planning.time_cache import TimeCache
+        from cwbench.spec.environment import cache_folder
 
         cache = TimeCache(cache_folder() / "times.json", self.device) if self.here else None
         compiled = bool(self.execution.compile)
