@@ -194,7 +194,7 @@ def _page(
     return file
 
 
-_drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
+_drawing: list[Study] = []  # what the drawing process works on: handed over when it starts
 
 
 @cache
@@ -215,13 +215,13 @@ def _begin_process(study: Study) -> None:
 
 
 @contextmanager
-def _drawers(processes: int, study: Study) -> Iterator[Executor | None]:
-    """Processes that draw; none where CUDA is in use, which no forked process survives."""
+def _drawer(study: Study) -> Iterator[Executor | None]:
+    """A process that draws; none where CUDA is in use, which no forked process survives."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         yield None
         return
-    pool = ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
+    pool = ProcessPoolExecutor(1, initializer=_begin_process, initargs=(study,))
     try:
         yield pool
     finally:
@@ -259,11 +259,10 @@ def write_report(
     compare: str | None = None,
     linked: bool = True,
     png: bool = False,
-    processes: int = 1,
 ) -> Made:
-    """The whole report folder. Other processes draw while this one makes the tables and the page.
+    """The whole report folder. Another process draws while this one makes the tables and the page.
 
-    Then this one draws the figures that none has begun, from the end of the list.
+    Then this one draws the figures that the other has not begun, from the end of the list.
     """
     suffixes = (".pdf", ".png") if png else (".pdf",)
     (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -271,7 +270,7 @@ def write_report(
     scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
     plan = figure_plan(scores_of, out)
     _note_fonts(study)
-    with naming_errors(out), _drawers(processes, study) as pool:
+    with naming_errors(out), _drawer(study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
         captions = {

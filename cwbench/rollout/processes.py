@@ -19,6 +19,7 @@ from cwbench.spec.environment import environment
 
 # One thread per worker: there are as many workers as cores.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+STOP_SECONDS = 2.0  # that workers have to stop by themselves
 STARTUP_SECONDS = 300.0  # a new process may be silent for this long, whatever the timeout
 
 
@@ -87,14 +88,14 @@ def kill_all(workers: Sequence[WorkerProcess]) -> None:
         worker.kill()
 
 
-def stop_all(workers: Sequence[WorkerProcess], seconds: float = 2.0) -> None:
+def stop_all(workers: Sequence[WorkerProcess]) -> None:
     """Ask all to stop, and kill those that have not after a while."""
     for worker in workers:
         worker.send(Stop())
-    killer = threading.Timer(seconds, kill_all, [workers])
+    killer = threading.Timer(STOP_SECONDS, kill_all, [workers])
     killer.start()
     for worker in workers:
-        worker.end(2 * seconds)
+        worker.end(2 * STOP_SECONDS)
     killer.cancel()
 
 
