@@ -5,7 +5,7 @@ from cwbench.learner.architecture import Architecture, fresh_network, network_sh
 from cwbench.learner.diagnostics import activity, dormancy
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.method import Method
-from cwbench.learner.networks import Network, Params
+from cwbench.learner.networks import Network, Params, layer_options
 from cwbench.learner.policy import Policy, gaussian_kl, plain_actor
 from cwbench.learner.replay import Batch, draw_equally, take_rows
 from cwbench.learner.runaxis import clip_global_norm, like, per_run_sum, sum_over
@@ -37,6 +37,7 @@ __all__ = [
     "draw_equally",
     "fresh_network",
     "gaussian_kl",
+    "layer_options",
     "like",
     "network_shapes",
     "option",

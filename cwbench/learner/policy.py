@@ -134,5 +134,12 @@ def make_policy(
 
 def plain_actor(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
     """The usual actor."""
-    sizes = (obs_dim, 2 * action_dim, (), config.units, config.actor_head_layers, action_dim)
-    return Network("actor", *sizes, *layer_options(config))
+    return Network(
+        name="actor",
+        inputs=obs_dim,
+        outputs=2 * action_dim,
+        ensemble=(),
+        head_layers=config.actor_head_layers,
+        fan_out=action_dim,
+        **layer_options(config),
+    )
