@@ -137,7 +137,17 @@ def report(
     if name is None:
         with located(f"report folder {target}"):
             check_writable(target)
-    study = read_study(folder, Options(window, level, band, against, all_cells, success))
+    study = read_study(
+        folder,
+        Options(
+            window=window,
+            level=level,
+            band=band,
+            against=against,
+            all_cells=all_cells,
+            success=success,
+        ),
+    )
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")
