@@ -39,10 +39,10 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         for network in chosen(self.config.networks):
             for name in self.trainer.trunk_names(network):
                 if name.endswith(".bias"):
-                    unit = name.removesuffix(".bias")
+                    layer = name.removesuffix(".bias")
                     zero = torch.zeros_like(self.trainer.params[name])
-                    self.utility[unit], self.age[unit] = zero.detach(), zero.detach().clone()
-                    self.due[unit] = zero.detach()[..., 0].clone()
+                    self.utility[layer], self.age[layer] = zero.detach(), zero.detach().clone()
+                    self.due[layer] = zero.detach()[..., 0].clone()
 
     def at_interval(self) -> None:
         trainer = self.trainer
@@ -70,14 +70,14 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
             weight = weight.select(net.task_axis, self.trainer.position)
         return weight.abs().sum(-1)
 
-    def _measure(self, unit: str, contribution: Tensor) -> None:
+    def _measure(self, layer: str, contribution: Tensor) -> None:
         decay = self.config.decay**self.config.every
-        self.age[unit] += self.config.every
-        self.utility[unit].lerp_(contribution, 1 - decay)
+        self.age[layer] += self.config.every
+        self.utility[layer].lerp_(contribution, 1 - decay)
 
-    def _take_due(self, unit: str) -> Tensor:
+    def _take_due(self, layer: str) -> Tensor:
         """The unit of each layer to replace now, if any; a new one starts with age zero."""
-        utility, age, due = self.utility[unit], self.age[unit], self.due[unit]
+        utility, age, due = self.utility[layer], self.age[layer], self.due[layer]
         mature = age > self.config.maturity
         due += self.config.replacement_rate * self.config.every * mature.sum(-1)
         useful = corrected(utility, age, self.config.decay)

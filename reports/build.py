@@ -186,8 +186,10 @@ def _page(
 ) -> Path:
     """Replace the page in one step: a browser may be reading it."""
     out.mkdir(parents=True, exist_ok=True)
-    way = Path(os.path.relpath(results, out)).as_posix() if linked else None
-    text = page.render(study, tables, results=results, way=way, files=files, lint=lint)
+    results_href = Path(os.path.relpath(results, out)).as_posix() if linked else None
+    text = page.render(
+        study, tables, results=results, results_href=results_href, files=files, lint=lint
+    )
     file = out / "index.html"
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")
