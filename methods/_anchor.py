@@ -8,7 +8,7 @@ important a weight is.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,14 @@ from cwbench.learner import (
 
 CHUNK = 64  # examples whose gradients are held at once; at width 256 each has 200,000 entries
 
+# An option. The release averages 10 batches of 256, which is the same mean.
+IMPORTANCE_SAMPLES: dict[str, Any] = {
+    "default": 2560,
+    "help": "Transitions that the importances are estimated from at a task's end.",
+    "minimum": 1,
+    "rehearsal": 1,
+}
+
 # (params, weights, obs, action, tasks) -> an importance for each of `weights`, [n, ...] all
 Measure = Callable[[Params, Sequence[Tensor], Tensor, Tensor, TaskIndex], Sequence[Tensor]]
 
@@ -43,13 +51,7 @@ class AnchorConfig(MethodConfig):
 
 @dataclass(frozen=True)
 class SampledAnchorConfig(AnchorConfig):
-    # The release averages 10 batches of 256, which is the same mean.
-    importance_samples: int = option(
-        2560,
-        "Transitions that the importances are estimated from at a task's end.",
-        minimum=1,
-        rehearsal=1,
-    )
+    importance_samples: int = option(**IMPORTANCE_SAMPLES)
 
 
 C = TypeVar("C", bound=AnchorConfig)

@@ -6,7 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Policy, TaskIndex, Trainer, per_run_sum
+from cwbench.learner import (
+    Policy,
+    TaskIndex,
+    Trainer,
+    draw_equally,
+    gaussian_kl,
+    per_run_sum,
+    take_rows,
+)
 
 Direction = Literal["old_new", "new_old"]
 Reduce = Literal["sum", "mean"]
@@ -14,16 +22,6 @@ States = Mapping[str, Tensor]  # obs, action, policy, q of recorded states: [R, 
 
 DRAW = 100  # states drawn at once when recording
 FORWARD = 256  # rows of a run per forward pass when a whole memory is recorded
-
-
-def gaussian_kl(mean_p: Tensor, log_std_p: Tensor, mean_q: Tensor, log_std_q: Tensor) -> Tensor:
-    """KL(p || q) of one-dimensional Gaussians, elementwise.
-
-    Before the tanh: squashing is one-to-one, so the divergence of the actions is the same.
-    """
-    spread = (2 * (log_std_p - log_std_q)).exp()
-    shift = ((mean_p - mean_q) * (-log_std_q).exp()) ** 2
-    return log_std_q - log_std_p + 0.5 * (spread + shift - 1)
 
 
 def policy_kl(new: Tensor, old: Tensor, *, direction: Direction, reduce: Reduce) -> Tensor:
@@ -105,13 +103,7 @@ def sample_states(
     Asking twice in one update gives the same states.
     """
     old = trainer.position
-    count, per_task = states["obs"].shape[1] // old, -(-size // old)
-    length = torch.full((), count, device=trainer.device)
-    first = count * torch.arange(old, device=trainer.device).repeat_interleave(per_task)
-    rows = first + trainer.streams.index("recorded", old * per_task, length)
-    blocks = [TaskIndex.single(p, trainer.runs, per_task, trainer.device) for p in range(old)]
-    drawn = {
-        name: x.gather(1, rows.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
-        for name, x in states.items()
-    }
-    return drawn, TaskIndex.join(blocks)
+    kept = states["obs"].shape[1] // old
+    rows = draw_equally(trainer.streams, "recorded", size, tasks=old, kept=kept)
+    tasks = TaskIndex.equal_blocks(range(old), trainer.runs, rows.shape[1] // old, trainer.device)
+    return {name: take_rows(x, rows) for name, x in states.items()}, tasks

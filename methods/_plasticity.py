@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Batch, MethodConfig, Network, Trainer, option
+from cwbench.learner import MethodConfig, Network, Trainer, option
 
 Where = Literal["both", "actor", "critic"]
 
@@ -26,13 +26,6 @@ def layered(trainer: Trainer, network: str) -> Network:
     found = trainer.networks[network]
     assert isinstance(found, Network)
     return found
-
-
-def activity(trainer: Trainer, network: str, batch: Batch) -> list[Tensor]:
-    """Mean size of each shared unit's output over a batch, by layer: [R, (2,) D]."""
-    inputs = [batch.obs] if network == "actor" else [batch.obs, batch.action]
-    hidden = layered(trainer, network).hidden(trainer.params, torch.cat(inputs, -1))
-    return [layer.abs().mean(-2) for layer in hidden]
 
 
 @torch.no_grad()

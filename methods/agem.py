@@ -12,10 +12,12 @@ from cwbench.learner import (
     Method,
     MethodConfig,
     TaskIndex,
+    draw_equally,
     like,
     option,
     per_run_sum,
     sum_over,
+    take_rows,
 )
 
 
@@ -57,16 +59,12 @@ class AGEM(Method[AGEMConfig]):
 
     def remember(self) -> Batch:
         """Rows of the memory, equally many of each task."""
-        old, runs, device = self.trainer.position, self.trainer.runs, self.trainer.device
-        kept, rows_each = self.memory.shape[1] // old, -(-self.config.memory_batch // old)
-        size = torch.full((), kept, device=device)
-        first = kept * torch.arange(old, device=device).repeat_interleave(rows_each)
-        rows = first + self.trainer.streams.index("memory", old * rows_each, size)  # [R, B]
-        tasks = TaskIndex.join(
-            [TaskIndex.single(task, runs, rows_each, device) for task in range(old)]
-        )
-        table = self.memory.gather(1, rows.unsqueeze(-1).expand(-1, -1, self.memory.shape[2]))
-        return self.trainer.replay.unpack(table, tasks, rows)
+        trainer, old = self.trainer, self.trainer.position
+        kept, size = self.memory.shape[1] // old, self.config.memory_batch
+        rows = draw_equally(trainer.streams, "memory", size, tasks=old, kept=kept)  # [R, B]
+        each = rows.shape[1] // old
+        tasks = TaskIndex.equal_blocks(range(old), trainer.runs, each, trainer.device)
+        return trainer.replay.unpack(take_rows(self.memory, rows), tasks, rows)
 
 
 def project(

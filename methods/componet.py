@@ -16,6 +16,7 @@ from cwbench.learner import (
     NetworkConfig,
     array_layers,
     fresh_network,
+    layer_options,
     network_shapes,
     plain_actor,
 )
@@ -51,11 +52,18 @@ class Modules(Architecture):
     def _networks(self, position: int) -> list[Network]:
         if not position:
             return [plain_actor(self.obs_dim, self.action_dim, self.config)]
-        config, sizes = self.config, (self.action_dim, (), self.config.units, 0, self.action_dim)
-        kind = (config.layer_norm == "on", config.activation, config.init)
+        inputs = {"internal": self.dim + self.obs_dim, "spread": self.obs_dim}
         return [
-            Network("internal", self.dim + self.obs_dim, *sizes, *kind),
-            Network("spread", self.obs_dim, *sizes, *kind),
+            Network(
+                name=name,
+                inputs=size,
+                outputs=self.action_dim,
+                ensemble=(),
+                head_layers=0,
+                fan_out=self.action_dim,
+                **layer_options(self.config),
+            )
+            for name, size in inputs.items()
         ]
 
     def init_module(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner import Method, Trainer, option
-from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, layered, renew
+from cwbench.learner import Method, Trainer, activity, option
+from cwbench.methods._plasticity import PlasticityConfig, chosen, layered, renew
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,20 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         for network in chosen(self.config.networks):
             for name in self.trainer.trunk_names(network):
                 if name.endswith(".bias"):
-                    unit = name.removesuffix(".bias")
+                    layer = name.removesuffix(".bias")
                     zero = torch.zeros_like(self.trainer.params[name])
-                    self.utility[unit], self.age[unit] = zero.detach(), zero.detach().clone()
-                    self.due[unit] = zero.detach()[..., 0].clone()
+                    self.utility[layer], self.age[layer] = zero.detach(), zero.detach().clone()
+                    self.due[layer] = zero.detach()[..., 0].clone()
 
     def at_interval(self) -> None:
         trainer = self.trainer
         batch = trainer.replay.sample_once(self.config.samples, f"cbp-{trainer.updates}")
         for network in chosen(self.config.networks):
-            layers = activity(trainer, network, batch)
+            layers = trainer.hidden(network, batch)
             layers = layers[:1] if self.config.first_only else layers
-            for layer, active in enumerate(layers):
-                self._measure(f"{network}.{layer}", active * self._outgoing(network, layer))
+            for layer, hidden in enumerate(layers):
+                used = activity(hidden) * self._outgoing(network, layer)
+                self._measure(f"{network}.{layer}", used)
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`
                 replaced = self._take_due(f"{network}.{layer}")
                 renew(trainer, network, layer, replaced, self._incoming(network, layer))
@@ -69,14 +70,14 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
             weight = weight.select(net.task_axis, self.trainer.position)
         return weight.abs().sum(-1)
 
-    def _measure(self, unit: str, contribution: Tensor) -> None:
+    def _measure(self, layer: str, contribution: Tensor) -> None:
         decay = self.config.decay**self.config.every
-        self.age[unit] += self.config.every
-        self.utility[unit].lerp_(contribution, 1 - decay)
+        self.age[layer] += self.config.every
+        self.utility[layer].lerp_(contribution, 1 - decay)
 
-    def _take_due(self, unit: str) -> Tensor:
+    def _take_due(self, layer: str) -> Tensor:
         """The unit of each layer to replace now, if any; a new one starts with age zero."""
-        utility, age, due = self.utility[unit], self.age[unit], self.due[unit]
+        utility, age, due = self.utility[layer], self.age[layer], self.due[layer]
         mature = age > self.config.maturity
         due += self.config.replacement_rate * self.config.every * mature.sum(-1)
         useful = corrected(utility, age, self.config.decay)

@@ -6,7 +6,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cwbench.learner import Batch, Method, MethodConfig, TaskIndex, like, option
+from cwbench.learner import (
+    Batch,
+    Method,
+    MethodConfig,
+    TaskIndex,
+    draw_equally,
+    like,
+    option,
+    take_rows,
+)
 
 KEY_RANGE = 2**24  # keys are whole numbers below this
 
@@ -46,7 +55,7 @@ class ER(Method[ERConfig]):
         keys = torch.cat([self.keys, trainer.streams.index_once("er", stored.shape[1], size)], 1)
         task = torch.cat([self.task, torch.full_like(keys[:, self.keys.shape[1] :], position)], 1)
         kept = smallest(keys, task, self.config.memory, self.config.share)
-        self.memory = _rows(torch.cat([self.memory, stored], 1), kept)
+        self.memory = take_rows(torch.cat([self.memory, stored], 1), kept)
         self.keys, self.task = keys.gather(1, kept), task.gather(1, kept)
 
     def sample_batch(self, size: int) -> Batch:
@@ -60,17 +69,15 @@ class ER(Method[ERConfig]):
 
     def remember(self) -> Batch:
         """Rows of the memory: equally many of each task, or uniform."""
-        old, kept = self.trainer.position, self.memory.shape[1]
+        trainer, old = self.trainer, self.trainer.position
         blocks = old if self.config.share == "balanced" else 1
-        count, each = kept // blocks, -(-self.config.memory_batch // blocks)
-        size = torch.full((), count, device=self.trainer.device)
-        first = count * torch.arange(blocks, device=size.device).repeat_interleave(each)
-        rows = first + self.trainer.streams.index("er", blocks * each, size)  # [R, B]
+        kept, size = self.memory.shape[1] // blocks, self.config.memory_batch
+        rows = draw_equally(trainer.streams, "er", size, tasks=blocks, kept=kept)  # [R, B]
         tasks = TaskIndex(self.task.gather(1, rows))
         if blocks == old:
-            parts = [(p, self.trainer.runs, each, size.device) for p in range(old)]
-            tasks = TaskIndex.join([TaskIndex.single(*part) for part in parts])
-        return self.trainer.replay.unpack(_rows(self.memory, rows), tasks, rows)
+            each = rows.shape[1] // old
+            tasks = TaskIndex.equal_blocks(range(old), trainer.runs, each, trainer.device)
+        return trainer.replay.unpack(take_rows(self.memory, rows), tasks, rows)
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         """Old temperatures rest, as in RECALL: the memory would move only those."""
@@ -90,10 +97,6 @@ def smallest(keys: Tensor, task: Tensor, budget: int, share: Share) -> Tensor:
     each = max(1, min(budget // len(counts), *counts))
     parts = torch.split(order, counts, 1)
     return torch.cat([part[:, :each] for part in parts], 1)
-
-
-def _rows(table: Tensor, rows: Tensor) -> Tensor:
-    return table.gather(1, rows.unsqueeze(-1).expand(-1, -1, table.shape[2]))
 
 
 def joined(first: Batch, second: Batch) -> Batch:

@@ -1,9 +1,17 @@
 """Perfect Memory: plain SAC on everything ever seen (Wolczyk et al. 2021)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from cwbench.learner import Batch, Method, MethodConfig, Trainer, option
+
+# An option of methods that keep old transitions.
+REPLAY_BUDGET: dict[str, Any] = {
+    "default": None,
+    "help": "Transitions kept of all old tasks together; none: all.",
+    "minimum": 1,
+    "added": True,
+}
 
 
 @dataclass(frozen=True)
@@ -11,9 +19,7 @@ class PerfectMemoryConfig(MethodConfig):
     replay_mode: Literal["offline", "online"] = option(
         "offline", "Replay stored data of old tasks, or step their environments again."
     )
-    memory: int | None = option(
-        None, "Transitions kept of all old tasks together; none: all.", minimum=1, added=True
-    )
+    memory: int | None = option(**REPLAY_BUDGET)
 
 
 class PerfectMemory(Method[PerfectMemoryConfig]):

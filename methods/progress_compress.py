@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import Method, Params, TaskIndex, Trainer, option
-from cwbench.methods._anchor import drift, mean_over_examples
+from cwbench.methods._anchor import IMPORTANCE_SAMPLES, drift, mean_over_examples
 from cwbench.methods._distillation import DistillationConfig, distill, imitation
 from cwbench.methods.ewc import gaussian_fisher
 
@@ -21,12 +21,7 @@ class ProgressCompressConfig(DistillationConfig):
     decay: float = option(
         0.9, "Factor of old importances at each task's end.", minimum=0, maximum=1
     )
-    importance_samples: int = option(
-        2560,
-        "Transitions that the importances are estimated from at a task's end.",
-        minimum=1,
-        rehearsal=1,
-    )
+    importance_samples: int = option(**IMPORTANCE_SAMPLES)
 
 
 class ProgressCompress(Method[ProgressCompressConfig]):

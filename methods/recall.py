@@ -16,6 +16,7 @@ from cwbench.methods._cloning import (
 )
 from cwbench.methods._heads import inherit_best_head
 from cwbench.methods._popart import Stats, update_popart
+from cwbench.methods.perfect_memory import REPLAY_BUDGET
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,7 @@ class RecallConfig(MethodConfig):
         True, "Start a task from the old head with the best return, instead of exploring."
     )
     selection_episodes: int = option(10, "Episodes per old head that choose it.", minimum=1)
-    memory: int | None = option(
-        None, "Transitions kept of all old tasks together; none: all.", minimum=1, added=True
-    )
+    memory: int | None = option(**REPLAY_BUDGET)
 
     def record(self) -> dict[str, Any]:
         """`distill_states` has the key and the values of the first published results."""

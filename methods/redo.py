@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from cwbench.learner import Method, Trainer, option
-from cwbench.methods._plasticity import PlasticityConfig, activity, chosen, renew
+from cwbench.learner import Method, Trainer, activity, dormancy, option
+from cwbench.methods._plasticity import PlasticityConfig, chosen, renew
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,7 @@ class ReDo(Method[ReDoConfig]):
         batch = trainer.replay.sample_once(self.config.samples, draw)
         for network in chosen(self.config.networks):
             fresh = trainer.fresh_trunk(network, f"@{trainer.position}-{draw}")
-            layers = activity(trainer, network, batch)
+            layers = trainer.hidden(network, batch)
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`
-                dormant = dormancy(layers[layer]) <= self.config.tau
+                dormant = dormancy(activity(layers[layer])) <= self.config.tau
                 renew(trainer, network, layer, dormant, fresh[f"{network}.{layer}.weight"])
-
-
-def dormancy(active: Tensor) -> Tensor:
-    """Activity relative to the layer's mean, which is 1 (their eq. 1): [R, (2,) D]."""
-    return active / (active.mean(-1, keepdim=True) + 1e-9)

@@ -186,15 +186,17 @@ def _page(
 ) -> Path:
     """Replace the page in one step: a browser may be reading it."""
     out.mkdir(parents=True, exist_ok=True)
-    way = Path(os.path.relpath(results, out)).as_posix() if linked else None
-    text = page.render(study, tables, results=results, way=way, files=files, lint=lint)
+    results_href = Path(os.path.relpath(results, out)).as_posix() if linked else None
+    text = page.render(
+        study, tables, results=results, results_href=results_href, files=files, lint=lint
+    )
     file = out / "index.html"
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return file
 
 
-_drawing: list[Study] = []  # what a drawing process works on: handed over when it starts
+_drawing: list[Study] = []  # what the drawing process works on: handed over when it starts
 
 
 @cache
@@ -215,13 +217,13 @@ def _begin_process(study: Study) -> None:
 
 
 @contextmanager
-def _drawers(processes: int, study: Study) -> Iterator[Executor | None]:
-    """Processes that draw; none where CUDA is in use, which no forked process survives."""
+def _drawer(study: Study) -> Iterator[Executor | None]:
+    """A process that draws; none where CUDA is in use, which no forked process survives."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         yield None
         return
-    pool = ProcessPoolExecutor(processes, initializer=_begin_process, initargs=(study,))
+    pool = ProcessPoolExecutor(1, initializer=_begin_process, initargs=(study,))
     try:
         yield pool
     finally:
@@ -259,11 +261,10 @@ def write_report(
     compare: str | None = None,
     linked: bool = True,
     png: bool = False,
-    processes: int = 1,
 ) -> Made:
-    """The whole report folder. Other processes draw while this one makes the tables and the page.
+    """The whole report folder. Another process draws while this one makes the tables and the page.
 
-    Then this one draws the figures that none has begun, from the end of the list.
+    Then this one draws the figures that the other has not begun, from the end of the list.
     """
     suffixes = (".pdf", ".png") if png else (".pdf",)
     (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -271,7 +272,7 @@ def write_report(
     scores_of = [_drawn_scores(index) for index in range(len(study.protocols))]
     plan = figure_plan(scores_of, out)
     _note_fonts(study)
-    with naming_errors(out), _drawers(processes, study) as pool:
+    with naming_errors(out), _drawer(study) as pool:
         drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
         captions = {

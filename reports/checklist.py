@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import report_commit, versions_of
+from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.study import Protocol, Study
 from cwbench.reports.tables import tuning
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.text import counted
 
 
@@ -89,4 +90,4 @@ def _code(records: Iterable[Mapping[str, Any]]) -> list[str]:
     shown = [f"`{command}`" for command in list(commands)[:20]]
     more = [f"and {len(commands) - 20} more, on the page"] if len(commands) > 20 else []
     return [f"Trained with {versions or 'versions not recorded'}.",
-            f"Reported at {report_commit()}.", *shown, *more]  # fmt: skip
+            f"Reported at {commit_and_changes()}.", *shown, *more]  # fmt: skip

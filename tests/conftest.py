@@ -16,7 +16,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.pool import Pool
-from cwbench.spec.config import MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import Gradients, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.store import files
 
 # How long an example takes says more about the machine's load than about the code.
@@ -82,6 +82,7 @@ def make_trainer() -> Callable[..., Trainer]:
         rows: int = 200,
         method: Callable[[Trainer], Method[Any]] = lambda trainer: Method(MethodConfig(), trainer),
         inherited: Mapping[str, Tensor] | None = None,
+        gradients: Gradients = "manual",
     ) -> Trainer:
         trainer = Trainer(
             seeds,
@@ -91,6 +92,7 @@ def make_trainer() -> Callable[..., Trainer]:
             network=network or NetworkConfig(width=16),
             schedule=ScheduleConfig(),
             device=torch.device("cpu"),
+            gradients=gradients,
         )
         replay = Replay(len(seeds), rows, (12, 4), trainer.streams, live=[position])
         data = [

@@ -54,8 +54,8 @@ def test_the_wheel_is_what_is_imported(bin_folder: Path, tmp_path: Path) -> None
 
 
 def test_the_wheel_knows_its_commit(bin_folder: Path, tmp_path: Path) -> None:
-    code = "from cwbench.experiment.provenance import commit; print(commit())\n"
-    code += "from cwbench.reports.analysis.provenance import report_commit; print(report_commit())"
+    code = "from cwbench.spec.commit import commit, commit_and_changes\n"
+    code += "print(commit(), commit_and_changes())"
     printed = call(str(bin_folder / "python"), "-c", code, cwd=tmp_path).split()
     assert printed == [COMMIT, COMMIT]
 

@@ -93,13 +93,8 @@ class Bench:
         count = len(CW_TASKS)
         stride = 1 + number // count
         tasks = tuple(CW_TASKS[(number + index * stride) % count] for index in range(self.length))
-        segments = segments_of_run(
-            setup,
-            number // count ** min(self.length, 2),
-            tasks,
-            needs_length=method.needs_length,
-            joint=method.trains_jointly,
-        )
+        seed = number // count ** min(self.length, 2)
+        segments = segments_of_run(setup, seed, tasks, **method.kind_of_segments())
         return Run("bench", tasks, setup.method, "", tuple(segments))
 
     def runner(self, store: Store) -> Runner:

@@ -2,7 +2,6 @@
 
 import gc
 import math
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +24,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
+from cwbench.spec.environment import environment
 from cwbench.spec.segment import Setup, segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 
@@ -58,11 +58,8 @@ def fleet_updates(
 ) -> baselines.Updates:
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.dims(setup.env)
-    names: dict[str, Any] = {
-        "needs_length": method_class.needs_length,
-        "joint": method_class.trains_jointly,
-    }
-    fleet = [segments_of_run(setup, seed, CW_TASKS[:length], **names)[-1] for seed in range(runs)]
+    tasks, kind = CW_TASKS[:length], method_class.kind_of_segments()
+    fleet = [segments_of_run(setup, seed, tasks, **kind)[-1] for seed in range(runs)]
     return Rehearsal(fleet, method_class, dims, device, compiled=compiled).train
 
 
@@ -85,17 +82,11 @@ def compare_updates(
 
     `torch.set_num_threads` is not enough: on ARM, oneDNN takes all cores regardless.
     """
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    try:
-        with ProcessPoolExecutor(1, get_context("spawn")) as child:
-            return child.submit(
-                _compare_updates, sizes, threads, batch_size, compiled, seconds, rounds
-            ).result()
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
+    one_process = ProcessPoolExecutor(1, get_context("spawn"))
+    with environment({"OMP_NUM_THREADS": str(threads)}), one_process as child:
+        return child.submit(
+            _compare_updates, sizes, threads, batch_size, compiled, seconds, rounds
+        ).result()
 
 
 def _compare_updates(

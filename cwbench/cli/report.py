@@ -95,7 +95,8 @@ def read_study(results: Path, options: Options) -> Study:
     "--success",
     type=click.Choice(list(SUCCESS_COLUMNS)),
     help="Count an episode as solved by the test of Meta-World 3 or V1, at any step or at the "
-    "last.  [default: v1-any next to published numbers where the runs have it, else v3-any]",
+    "last.  [default: next to published numbers as they were counted, where the runs have that; "
+    "else as the protocol counts]",
 )
 @click.option("--png", is_flag=True, help="Draw figures as PNG, too; that takes longer.")
 @click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
@@ -137,7 +138,17 @@ def report(
     if name is None:
         with located(f"report folder {target}"):
             check_writable(target)
-    study = read_study(folder, Options(window, level, band, against, all_cells, success))
+    study = read_study(
+        folder,
+        Options(
+            window=window,
+            level=level,
+            band=band,
+            against=against,
+            all_cells=all_cells,
+            success=success,
+        ),
+    )
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")

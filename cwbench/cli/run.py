@@ -143,7 +143,7 @@ def _check_names(args: list[str]) -> None:
 def _check_flags(
     params: Sequence[click.Parameter], names: Sequence[str], args: Sequence[str]
 ) -> None:
-    """Answer options that a built-in method does not have, likewise."""
+    """Raise before torch is imported: for options that a built-in method does not have."""
     from cwbench.methods import declared_options
 
     declared, methods = declared_options(), [load_method(name)[0] for name in names]
@@ -183,7 +183,7 @@ def _unknown_flag(
 
 
 def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
-    """Answer bad values of options that all methods share, likewise."""
+    """Raise before torch is imported: for bad values of options that all methods share."""
     shared = [one for name, group in GROUPS.items() for one in click_options(group, group=name)]
     for option in (*params, *shared):
         if isinstance(option.type, Value):
@@ -192,7 +192,7 @@ def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
 
 
 def _check_launching(args: list[str]) -> None:
-    """Answer options of another launcher, likewise."""
+    """Raise before torch is imported: for options of another launcher."""
     given = [name for name in USED_BY if _peek(args, f"--{options.flag_name(name)}")]
     check_used((_peek(args, "--launcher") or ["local"])[-1], given)
 

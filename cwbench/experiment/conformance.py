@@ -11,7 +11,7 @@ import difflib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -347,12 +347,10 @@ class Verdict:
     problem: str = ""  # empty: it holds
 
 
-def run_checks(
-    name: str, checks: Mapping[str, Callable[[Kit], None]] = CHECKS
-) -> Iterator[Verdict]:
+def run_checks(name: str) -> Iterator[Verdict]:
     """Check a method by name or `path/to/file.py:Class`, one verdict after another."""
     with opened(name) as kit:
-        for title, check in checks.items():
+        for title, check in CHECKS.items():
             yield Verdict(title, _problem(check, kit))
 
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 # Compiling takes 25 to 50 seconds, and saves 0.4 to 1.7 milliseconds of an update on a GPU.
 COMPILE_STEPS = 50_000
 DIAGNOSE_STEPS = 1_000
+# The cost per run falls with the number of runs up to these, and hardly beyond
+# (docs/performance.md); so fleets are as large as these and memory allow.
+LARGEST_FLEET = {"cpu": 8, "cuda": 100}
+SLURM_CORES = 8  # of a job
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Execution:
     )
     fleet_size: int | None = option(
         None,
-        "Runs trained together, at most.  [default: 8, on CUDA 100]",
+        "Runs trained together, at most.  "
+        f"[default: {LARGEST_FLEET['cpu']}, on CUDA {LARGEST_FLEET['cuda']}]",
         minimum=1,
         maximum=10_000,
     )
@@ -48,7 +53,9 @@ class Execution:
         metavar="N",
     )
     compile: bool | None = option(
-        None, "Compile updates; takes a minute.  [default: on CUDA, for tasks of 50,000 steps]"
+        None,
+        "Compile updates; takes a minute.  "
+        f"[default: on CUDA, for tasks of {COMPILE_STEPS:,} steps]",
     )
     tf32: bool = option(
         True, "On CUDA, multiply in TF32: ten times faster, good to three decimals."
@@ -58,7 +65,8 @@ class Execution:
     )
     diagnostics: bool | None = option(
         None,
-        "Measure plasticity at evaluations.  [default: for tasks of 1,000 steps or more]",
+        "Measure plasticity at evaluations.  "
+        f"[default: for tasks of {DIAGNOSE_STEPS:,} steps or more]",
     )
     snapshot_minutes: float = option(
         10.0, "Time between snapshots.", minimum=0, maximum=1e6, metavar="MINUTES"
@@ -111,7 +119,7 @@ class Launching:
     )
     cpus_per_fleet: int | None = option(
         None,
-        "Cores per fleet.  [default: with ray a node's share per GPU, with slurm 8]",
+        f"Cores per fleet.  [default: with ray a node's share per GPU, with slurm {SLURM_CORES}]",
         minimum=1,
         maximum=4096,
     )
@@ -129,7 +137,7 @@ class Launching:
         None, "Memory of a job, such as 32GB.  [default: the cluster's]", metavar="SIZE"
     )
     slurm_signal: int = option(
-        120,
+        120,  # a chunk and a snapshot must fit
         "How long before the limit a job begins to save itself.",
         minimum=1,
         maximum=10**6,

@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwbench.experiment.execution import Launching
+from cwbench.experiment.execution import SLURM_CORES, Launching
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.extras import check_extra
 from cwbench.spec.options import flag_name
@@ -101,7 +101,7 @@ def _slurm(launching: Launching, results: Path, gpu: bool) -> Launcher:
     return Slurm(
         results.resolve() / "jobs" / "slurm",
         gpu=gpu,
-        cpus=launching.cpus_per_fleet or 8,
+        cpus=launching.cpus_per_fleet or SLURM_CORES,
         minutes=launching.slurm_time,
         parameters={name: value for name, value in named.items() if value is not None},
         further=further,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.execution import LARGEST_FLEET, Execution, Launching
 
 if TYPE_CHECKING:
     import torch
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from cwbench.planning.fleet_time import Parallelism
     from cwbench.planning.plan import Grouping, Plan
 
-# The cost per run falls with the number of runs up to these, and hardly beyond
-# (docs/performance.md); so fleets are as large as these and memory allow.
-LARGEST_FLEET = {"cpu": 8, "cuda": 100}
 # Fleets that train at the same time, where memory allows. On a CPU one fleet's updates and workers
 # use all cores in turn.
 SIDE_BY_SIDE = {"cpu": 1, "cuda": 64}
@@ -77,7 +74,8 @@ class Resources:
     @cached_property
     def costs(self) -> Costs:
         from cwbench.planning.costs import Costs
-        from cwbench.planning.time_cache import TimeCache, cache_folder
+        from cwbench.planning.time_cache import TimeCache
+        from cwbench.spec.environment import cache_folder
 
         cache = TimeCache(cache_folder() / "times.json", self.device) if self.here else None
         compiled = bool(self.execution.compile)

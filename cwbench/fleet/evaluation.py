@@ -155,6 +155,6 @@ class Evaluator:
     def _received(self, run: int, position: int, result: EvalResult) -> None:
         self._results[run, position] = result
         if not self._missing:
-            for run in range(self.runs):
-                results = [self._results[run, p] for p in range(self.position + 1)]
-                self._receiver(self._step, run, results)
+            for number in range(self.runs):
+                results = [self._results[number, p] for p in range(self.position + 1)]
+                self._receiver(self._step, number, results)

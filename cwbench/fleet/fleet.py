@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -20,11 +19,12 @@ from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.planning.sizes import replay_shape
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import EvalResult
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients
-from cwbench.spec.schedule import Milestone, longest_chunk, longest_share, milestones
+from cwbench.spec.schedule import Milestone, longest_chunk, milestones
 from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint, files
@@ -32,7 +32,7 @@ from cwbench.store.integrity import TABLES
 from cwbench.store.results import RETRAINING, Store
 
 RECORD_SECONDS = 30.0  # between records of how far the runs are, if no evaluation writes any
-TELL_SECONDS = 10.0  # between records of how far a method's retraining is
+REPORT_SECONDS = 10.0  # between records of how far a method's retraining is
 
 
 class Fleet:
@@ -69,14 +69,16 @@ class Fleet:
         self.lane_positions = self.method.lanes(self.position)
         self.layout = self.trainer.policy.layout(self.position + 1)
         self.evaluator = self._make_evaluator()
-        self.abandoned = self._closed = self._due = False  # due: an evaluation
+        self.abandoned = self._closed = self._evaluation_due = False
         self.collecting = False  # a chunk has been asked for
         self.settled = False  # past its first updates in this process, which compile
         self.retraining: tuple[int, int] | None = None  # updates made and asked for
-        self._tell_again = 0.0  # when to say how far retraining is
+        self._tell: Callable[[Fleet], None] | None = None  # of retraining, at the task's end
+        self._next_report = 0.0  # when to say how far retraining is
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
-        self._begin(check_stop)
+        self._check_stop = check_stop
+        self._begin()
         self.diagnostics: Diagnostics | None = None
         if diagnose and not self.segments[0].joint:
             parts = (store, self.segments, self.folders, self.trainer, self.method)
@@ -124,8 +126,8 @@ class Fleet:
 
     # Beginning and continuing
 
-    def _begin(self, check_stop: Callable[[], None]) -> None:
-        self._inherit(check_stop)
+    def _begin(self) -> None:
+        self._inherit()
         interrupted = all(folder.snapshot.exists() for folder in self.folders)
         lane_states = self._restore() if interrupted else self._start()
         todo = milestones(self.setup.schedule, self.steps, self.method.expert_steps)
@@ -149,7 +151,7 @@ class Fleet:
             self.collector.weights.array, self.collector.version.array, self.trainer.device
         )
 
-    def _inherit(self, check_stop: Callable[[], None]) -> None:
+    def _inherit(self) -> None:
         """Take over what the segments before this one ended with."""
         parents = [segment.parent for segment in self.segments]
         inherited, method_state = None, {}
@@ -163,8 +165,8 @@ class Fleet:
             self._replay(),
             inherited=inherited,
             try_heads=self._try_heads,
-            log_retraining=self._log_retraining,
-            check_stop=check_stop,
+            log_retraining=self._evaluate_retraining,
+            check_stop=self._between_updates,
         )
         self.method.load_state(method_state)
         if self.method.experts:
@@ -197,19 +199,15 @@ class Fleet:
                 experts.copy_tables(self.store, segment)
 
     def _replay(self) -> Replay:
-        method, positions = self.method, self.lane_positions
-        horizon, steps = self.setup.env.horizon, method.expert_steps or self.steps
-        share = max(longest_share(steps, len(cycle), horizon) for cycle in positions)
-        live = sorted({position for cycle in positions for position in cycle})
-        known = [p for p in range(self.position) if method.keeps_replay and p not in live]
-        limit = method.rows_per_task(len(known)) if known else None
+        shape = replay_shape(self.method, self.segments[0])
+        limit = self.method.rows_per_task(len(shape.old)) if shape.old else None
         return Replay(
             self.runs,
-            min(self.setup.sac.buffer_size, share),
+            shape.capacity,
             self.trainer.dims,
             self.trainer.streams,
-            live=live,
-            old={p: old_replay.load(self.store, self.segments, p, limit) for p in known},
+            live=shape.live,
+            old={p: old_replay.load(self.store, self.segments, p, limit) for p in shape.old},
         )
 
     # Collecting and learning
@@ -226,7 +224,7 @@ class Fleet:
         evaluated = self.evaluator.idle
         if self.finished:
             return evaluated
-        return self.collector.complete and (evaluated or not self._due)
+        return self.collector.complete and (evaluated or not self._evaluation_due)
 
     def request(self) -> None:
         """Ask for the next chunk, and send out the weights that collect it."""
@@ -258,14 +256,14 @@ class Fleet:
         self.trainer.train(milestone.updates)
         self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
         self.state.acting.append(self.flat_policy(self.position))
-        self._due = milestone.evaluate and not self.finished
-        if time.monotonic() >= self._record_again:
+        self._evaluation_due = milestone.evaluate and not self.finished
+        if time.monotonic() >= self._next_record:
             self.records.set_progress()
             self._recorded()
 
     def _recorded(self) -> None:
         # A file takes milliseconds: less than half a per cent of the time.
-        self._record_again = time.monotonic() + max(RECORD_SECONDS, self.runs)
+        self._next_record = time.monotonic() + max(RECORD_SECONDS, self.runs)
 
     def _store_chunk(self, rows: Tensor) -> None:
         rows = rows.pin_memory() if self.trainer.device.type == "cuda" else rows
@@ -279,18 +277,22 @@ class Fleet:
         """
         for folder in self.folders:
             folder.truncate(RETRAINING, 0)  # of an attempt that was interrupted
-        self.trainer.check_stop = partial(self._retraining, self.trainer.check_stop, tell)
+        self._tell = tell
         self.method.end_task(self.position)
         self.retraining = None
         self.evaluate()
         self.ended = True
 
-    def _retraining(self, check_stop: Callable[[], None], tell: Callable[["Fleet"], None]) -> None:
-        """Between updates at the task's end."""
-        check_stop()
+    def _between_updates(self) -> None:
+        self._check_stop()
+        if self._tell is not None:
+            self._report_retraining(self._tell)
+
+    def _report_retraining(self, tell: Callable[["Fleet"], None]) -> None:
+        """Say now and then how far the method is, if it retrains."""
         self.retraining = self.trainer.retraining
-        if self.retraining and time.monotonic() >= self._tell_again:
-            self._tell_again = time.monotonic() + TELL_SECONDS
+        if self.retraining and time.monotonic() >= self._next_report:
+            self._next_report = time.monotonic() + REPORT_SECONDS
             self.records.set_progress(self.retraining)
             tell(self)
 
@@ -326,12 +328,12 @@ class Fleet:
 
     def _evaluate_if_due(self) -> None:
         """As late as possible: it reads from the device, and waits for what is under way there."""
-        if self._due:
+        if self._evaluation_due:
             self.evaluate()
 
     def evaluate(self) -> None:
         """Start the evaluation of every task seen; results are written when all are there."""
-        self._due = False
+        self._evaluation_due = False
         if self.method.expert_steps is None:  # else it is the expert's table
             self.records.add_training_row()
         if self.diagnostics:
@@ -343,13 +345,14 @@ class Fleet:
     def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         return self.evaluator.try_heads(position, heads, episodes).to(self.trainer.device)
 
-    def _log_retraining(self, updates: int) -> None:
+    def _evaluate_retraining(self, updates: int) -> None:
         """Evaluate every task after some of the updates that a method makes at a task's end."""
-        self.evaluator.start(self.step + updates, partial(self._retrained, updates))
-        self.evaluator.wait()
 
-    def _retrained(self, updates: int, _: int, run: int, results: Sequence[EvalResult]) -> None:
-        self.records.add_retraining(updates, run, results)
+        def evaluated(_: int, run: int, results: Sequence[EvalResult]) -> None:
+            self.records.add_retraining(updates, run, results)
+
+        self.evaluator.start(self.step + updates, evaluated)
+        self.evaluator.wait()
 
     def _evaluated(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""

@@ -21,13 +21,13 @@ def specs(
     """All lanes of all runs; only the first of a run explores."""
     return [
         LaneSpec(
-            run,
-            segment.seed,
-            segment.position,
-            lane,
-            tuple((position, segment.tasks[position]) for position in cycle),
-            explore.steps if lane == 0 else 0,
-            explore.heads if lane == 0 else (),
+            run=run,
+            seed=segment.seed,
+            position=segment.position,
+            lane=lane,
+            cycle=tuple((position, segment.tasks[position]) for position in cycle),
+            explore_steps=explore.steps if lane == 0 else 0,
+            explore_heads=explore.heads if lane == 0 else (),
         )
         for run, segment in enumerate(segments)
         for lane, cycle in enumerate(positions)

@@ -18,9 +18,10 @@ import torch
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, shape_key
 from cwbench.planning.rehearsal import Rehearsal
-from cwbench.rollout.processes import environment, without_main
+from cwbench.rollout.processes import without_main
 from cwbench.rollout.signals import blocked_signals, ignore_signals
 from cwbench.spec.config import Gradients
+from cwbench.spec.environment import environment
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 

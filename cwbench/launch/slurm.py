@@ -22,7 +22,6 @@ from cwbench.spec.errors import UserError, located
 from cwbench.spec.extras import extra
 from cwbench.spec.text import counted
 
-SIGNAL_SECONDS = 120  # before the time limit; a chunk and a snapshot must fit
 TIMEOUTS = 10_000  # a job is put back as often as it takes
 LINGER_SECONDS = 3600.0  # for Slurm to end a job it has asked to stop
 
@@ -63,9 +62,9 @@ class Slurm:
     gpu: bool
     cpus: int
     minutes: int
+    signal_seconds: int  # before the time limit
     parameters: Mapping[str, Any] = field(default_factory=dict)  # submitit's: partition, mem, ...
     further: Mapping[str, str] = field(default_factory=dict)  # sbatch's own, by name
-    signal_seconds: int = SIGNAL_SECONDS
 
     def check(self) -> None:
         self._executor()

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
-from cwbench.learner.networks import Network
-from cwbench.learner.replay import Batch
+from cwbench.learner.policy import gaussian_kl
 from cwbench.learner.runaxis import global_norm, per_run_sum, sum_over
 from cwbench.learner.trainer import Trainer
 
@@ -33,17 +31,10 @@ class Probe:
 def measure(trainer: Trainer, draw: str) -> Values:
     """Of the current task; `draw` names the transitions."""
     batch = trainer.replay.sample_once(ROWS, f"diagnose-{draw}")
-    grads = _gradients(trainer, batch, draw)
+    grads = trainer.sac_gradients_once(batch, f"diagnose-{draw}").grads
     values: Values = {}
-    for name, network in trainer.networks.items():
-        inputs = [batch.obs] if name == "actor" else [batch.obs, batch.action]
-        # An actor of a method's own need not have shared layers.
-        layers = (
-            network.hidden(trainer.params, torch.cat(inputs, -1))
-            if isinstance(network, Network)
-            else []
-        )
-        for layer, hidden in enumerate(layers):
+    for name in trainer.networks:
+        for layer, hidden in enumerate(trainer.hidden(name, batch)):
             values["dormant", f"{name}.{layer}"] = dormant_share(hidden)
             values["effective_rank", f"{name}.{layer}"] = effective_rank(hidden)
         trunk = trainer.trunk_names(name)
@@ -55,33 +46,12 @@ def measure(trainer: Trainer, draw: str) -> Values:
     return values | _cosines(trainer, grads, draw)
 
 
-def _gradients(trainer: Trainer, batch: Batch, draw: str) -> dict[str, Tensor]:
-    """SAC's gradients on a batch, from random numbers that no update uses."""
-    shape = batch.action.shape
-    noise, next_noise = (
-        trainer.streams.normal_once(f"diagnose-{draw}-{name}", shape[1:].numel()).view(shape)
-        for name in ("now", "next")
-    )
-    return sac_gradients(
-        trainer.policy,
-        trainer.critic,
-        trainer.params,
-        trainer.target,
-        trainer.value,
-        batch,
-        noise,
-        next_noise,
-        trainer.sac.gamma,
-        trainer.target_entropy,
-    ).grads
-
-
 def _cosines(trainer: Trainer, grads: Params, draw: str) -> Values:
     """Between gradients of old tasks and of the current one, in shared weights, if both are had."""
     if len(trainer.replay.positions) == 1 or len(trainer.replay.live) > 1:
         return {}
-    old_batch = trainer.replay.sample_old_once(ROWS, f"diagnose-{draw}-old")
-    old = _gradients(trainer, old_batch, f"{draw}-old")
+    name = f"diagnose-{draw}-old"
+    old = trainer.sac_gradients_once(trainer.replay.sample_old_once(ROWS, name), name).grads
     return {
         ("gradient_cosine", name): cosine([old[k] for k in trunk], [grads[k] for k in trunk])
         for name in trainer.networks
@@ -91,9 +61,17 @@ def _cosines(trainer: Trainer, grads: Params, draw: str) -> Values:
 
 def dormant_share(hidden: Tensor) -> Tensor:
     """Share of units that are silent compared with their layer: [R, (2,) B, D] -> [R]."""
-    active = hidden.abs().mean(-2)
-    relative = active / (active.mean(-1, keepdim=True) + 1e-9)
-    return (relative <= DORMANT).float().flatten(1).mean(1)
+    return (dormancy(activity(hidden)) <= DORMANT).float().flatten(1).mean(1)
+
+
+def activity(hidden: Tensor) -> Tensor:
+    """Mean size of each unit's output over a batch: [R, (2,) B, D] -> [R, (2,) D]."""
+    return hidden.abs().mean(-2)
+
+
+def dormancy(active: Tensor) -> Tensor:
+    """Activity relative to the layer's mean, which is 1 (Sokar et al. 2023, eq. 1): [R, (2,) D]."""
+    return active / (active.mean(-1, keepdim=True) + 1e-9)
 
 
 def effective_rank(hidden: Tensor) -> Tensor:
@@ -129,9 +107,3 @@ def divergence(trainer: Trainer, weights: Params, position: int, then: Probe) ->
     tasks = TaskIndex.single(position, runs, rows, trainer.device)
     mean, log_std = trainer.policy(weights, then.obs, tasks)
     return gaussian_kl(then.mean, then.log_std, mean, log_std).sum(-1).mean(-1)
-
-
-def gaussian_kl(mean: Tensor, log_std: Tensor, mean1: Tensor, log_std1: Tensor) -> Tensor:
-    """KL(first || second), entry by entry."""
-    ratio = ((log_std - log_std1) * 2).exp() + ((mean - mean1) / log_std1.exp()) ** 2
-    return log_std1 - log_std + (ratio - 1) / 2

@@ -33,6 +33,13 @@ class TaskIndex:
         return TaskIndex(index, ((task, rows),))
 
     @staticmethod
+    def equal_blocks(
+        tasks: Sequence[int], runs: int, rows: int, device: torch.device
+    ) -> "TaskIndex":
+        """Equally many rows of each task, one task after another."""
+        return TaskIndex.join([TaskIndex.single(task, runs, rows, device) for task in tasks])
+
+    @staticmethod
     def join(parts: Sequence["TaskIndex"]) -> "TaskIndex":
         index = torch.cat([part.index for part in parts], 1)
         blocks = [block for part in parts for block in part.blocks]

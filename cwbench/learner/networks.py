@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ from cwbench.spec.config import Activation, InitialWeights, NetworkConfig
 Params = Mapping[str, Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Network:
     """Hidden layers, each linear with an activation, then a linear output.
 
@@ -330,9 +330,22 @@ class Deltas(NamedTuple):
 
 
 def make_critic(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
-    sizes = (obs_dim + action_dim, 1, (2,), config.units, config.critic_head_layers, 1)
-    return Network("critic", *sizes, *layer_options(config))
+    return Network(
+        name="critic",
+        inputs=obs_dim + action_dim,
+        outputs=1,
+        ensemble=(2,),
+        head_layers=config.critic_head_layers,
+        fan_out=1,
+        **layer_options(config),
+    )
 
 
-def layer_options(config: NetworkConfig) -> tuple[bool, Activation, InitialWeights]:
-    return config.layer_norm == "on", config.activation, config.init
+def layer_options(config: NetworkConfig) -> dict[str, Any]:
+    """What hidden layers are like, for `Network`."""
+    return {
+        "units": config.units,
+        "norm": config.layer_norm == "on",
+        "activation": config.activation,
+        "init": config.init,
+    }

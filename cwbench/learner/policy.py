@@ -42,6 +42,16 @@ class ActorNetwork(Protocol):
     def backward(self, params: Params, cache: Any, grad: Tensor) -> dict[str, Tensor]: ...
 
 
+def gaussian_kl(mean_p: Tensor, log_std_p: Tensor, mean_q: Tensor, log_std_q: Tensor) -> Tensor:
+    """KL(p || q) of one-dimensional Gaussians, elementwise.
+
+    Before the tanh: squashing is one-to-one, so the divergence of the actions is the same.
+    """
+    spread = (2 * (log_std_p - log_std_q)).exp()
+    shift = ((mean_p - mean_q) * (-log_std_q).exp()) ** 2
+    return log_std_q - log_std_p + 0.5 * (spread + shift - 1)
+
+
 def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Tanh-squashed sample and its log density: [R, B, A] -> [R, B, A], [R, B]."""
     std = log_std.exp()
@@ -124,5 +134,12 @@ def make_policy(
 
 def plain_actor(obs_dim: int, action_dim: int, config: NetworkConfig) -> Network:
     """The usual actor."""
-    sizes = (obs_dim, 2 * action_dim, (), config.units, config.actor_head_layers, action_dim)
-    return Network("actor", *sizes, *layer_options(config))
+    return Network(
+        name="actor",
+        inputs=obs_dim,
+        outputs=2 * action_dim,
+        ensemble=(),
+        head_layers=config.actor_head_layers,
+        fan_out=action_dim,
+        **layer_options(config),
+    )

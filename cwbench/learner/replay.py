@@ -47,6 +47,22 @@ class OldTask:
     annotations: Sequence[Mapping[str, Tensor]] = ()  # per shard: name -> [n, width]
 
 
+def draw_equally(streams: Streams, name: str, size: int, *, tasks: int, kept: int) -> Tensor:
+    """Rows of a method's own memory, with `kept` of each task, one task after another: [R, B].
+
+    Equally many of each task, at least `size` in all, with replacement.
+    """
+    each = -(-size // tasks)
+    count = torch.full((), kept, device=streams.device)
+    first = kept * torch.arange(tasks, device=streams.device).repeat_interleave(each)
+    return first + streams.index(name, tasks * each, count)
+
+
+def take_rows(table: Tensor, rows: Tensor) -> Tensor:
+    """Each run's rows of its own table: [R, n, F], [R, B] -> [R, B, F]."""
+    return table.gather(1, rows.unsqueeze(-1).expand(-1, -1, table.shape[2]))
+
+
 class Replay:
     """Memories of several positions: fixed ones of earlier tasks, FIFO ones of live ones."""
 
@@ -186,8 +202,7 @@ class Replay:
         index = draw(name, len(old) * per_task, sizes)
         rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
         device = self.rows.device
-        blocks = [TaskIndex.single(position, self.runs, per_task, device) for position in old]
-        return rows, TaskIndex.join(blocks)
+        return rows, TaskIndex.equal_blocks(old, self.runs, per_task, device)
 
     def sample_both(self, size: int, old_weight: float = 1.0) -> Batch:
         """As `sample_old` and then as `sample`; losses are L_new + weight * L_old, means each."""

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
 from cwbench.learner.losses import SACGradients, autograd_gradients, q_values
+from cwbench.learner.networks import Network
 from cwbench.learner.parameters import Parameters
 from cwbench.learner.replay import Batch, Replay
 from cwbench.learner.rng import Streams
@@ -71,7 +72,8 @@ class Trainer(Parameters):
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
         manual = gradients == "manual"
-        self._sac_gradients = self.fast(sac_gradients) if manual else autograd_gradients
+        self._sac_gradients = sac_gradients if manual else autograd_gradients
+        self._fast_gradients = self.fast(sac_gradients) if manual else autograd_gradients
         self.updates = 0  # of this segment, retraining included
         self.moving: Collection[str] = GROUPS  # what the current update moves
         self.retrain_updates = 0
@@ -99,20 +101,27 @@ class Trainer(Parameters):
         architecture: type[Architecture] | None = None,
     ) -> Self:
         """For segments of one fleet, a run each."""
-        first, setup = segments[0], segments[0].setup
         return cls(
-            [segment.seed for segment in segments],
-            first.position,
+            **cls.arguments_of(segments),
             dims=dims,
-            sac=setup.sac,
-            network=setup.network,
-            schedule=setup.schedule,
             device=device,
-            length=first.length,
             compiled=compiled,
             gradients=gradients,
             architecture=architecture,
         )
+
+    @staticmethod
+    def arguments_of(segments: Sequence[Segment]) -> dict[str, Any]:
+        """Arguments of a trainer that the segments of a fleet decide."""
+        first, setup = segments[0], segments[0].setup
+        return {
+            "seeds": [segment.seed for segment in segments],
+            "position": first.position,
+            "length": first.length,
+            "sac": setup.sac,
+            "network": setup.network,
+            "schedule": setup.schedule,
+        }
 
     def begin(
         self,
@@ -284,18 +293,23 @@ class Trainer(Parameters):
 
         `draw` names the random numbers: a method's further batches need names of their own.
         """
-        tables = (self.params, self.target, self.value)
         noise, next_noise = (self.noise(f"{draw}{name}", batch) for name in ("now", "next"))
-        return self._sac_gradients(
-            self.policy,
-            self.critic,
-            *tables,
-            batch,
-            noise,
-            next_noise,
-            self.sac.gamma,
-            self.target_entropy,
+        return self._fast_gradients(*self._sac_arguments(batch, noise, next_noise))
+
+    @torch.no_grad()
+    def sac_gradients_once(self, batch: Batch, draw: str) -> SACGradients:
+        """As `sac_gradients`, but outside updates; not compiled, since that is slow for one."""
+        shape = batch.action.shape
+        noise, next_noise = (
+            self.streams.normal_once(f"{draw}-{name}", shape[1:].numel()).view(shape)
+            for name in ("now", "next")
         )
+        return self._sac_gradients(*self._sac_arguments(batch, noise, next_noise))
+
+    def _sac_arguments(self, batch: Batch, noise: Tensor, next_noise: Tensor) -> tuple[Any, ...]:
+        networks, tables = (self.policy, self.critic), (self.params, self.target, self.value)
+        constants = (self.sac.gamma, self.target_entropy)
+        return (*networks, *tables, batch, noise, next_noise, *constants)
 
     def noise(self, name: str, batch: Batch) -> Tensor:
         """Standard normal numbers for the actions of a batch: [R, B, A]."""
@@ -341,6 +355,17 @@ class Trainer(Parameters):
     def fast(self, function: F) -> F:
         """A pure function of tensors, compiled if this trainer compiles."""
         return compiled(function, self.device.type) if self.compiled else function
+
+    def hidden(self, network: str, batch: Batch) -> list[Tensor]:
+        """Outputs of the actor's or the critics' shared layers on a batch: [R, (2,) B, D] each.
+
+        An actor of a method's own need not have any.
+        """
+        found = self.networks[network]
+        if not isinstance(found, Network):
+            return []
+        inputs = [batch.obs] if network == "actor" else [batch.obs, batch.action]
+        return found.hidden(self.params, torch.cat(inputs, -1))
 
     def uniform_exploration(self) -> Exploration:
         # The reference compares `step <= start_steps`, hence one step more than the option says.

@@ -259,7 +259,7 @@ def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
     layout = trainer.policy.layout(trainer.num_tasks)
     actor = Actor(layout, random_weights(layout, 1)[0])
     cycle = ((segment.position, segment.tasks[-1]),)
-    spec = LaneSpec(0, segment.seed, segment.position, 0, cycle, 0, ())
+    spec = LaneSpec(run=0, seed=segment.seed, position=segment.position, lane=0, cycle=cycle)
     lane = Lane(spec, Envs(segment.setup.env), actor)
     rows = np.zeros((CHUNK, trainer.replay.width), np.float32)
 

@@ -60,7 +60,9 @@ def _step_seconds(
 ) -> float:
     """Of each worker, if these runs have one each. The first chunk loads the simulator."""
     cycle = ((segment.position, segment.tasks[-1]),)
-    lanes = [LaneSpec(run, run, segment.position, 0, cycle, 0, ()) for run in runs]
+    lanes = [
+        LaneSpec(run=run, seed=run, position=segment.position, lane=0, cycle=cycle) for run in runs
+    ]
     collector = Collector(
         pool, lanes, layout, segment.setup.env, runs=len(lanes), longest=chunk, width=width,
         states={},

@@ -41,13 +41,13 @@ class FleetNeeds:
     """What one fleet of a plan needs."""
 
     steps: int
-    eval_steps: int
-    updates: int
-    bytes: int  # of its tensors
-    disk_bytes: int
-    update_seconds: float  # of the device
-    collect_seconds: float  # of as many workers as it can use
-    pool_seconds: float  # of all workers, evaluation included
+    eval_steps: int = 0
+    updates: int = 0
+    bytes: int = 0  # of its tensors
+    disk_bytes: int = 0
+    update_seconds: float = 0.0  # of the device
+    collect_seconds: float = 0.0  # of as many workers as it can use
+    pool_seconds: float = 0.0  # of all workers, evaluation included
     end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
     start_seconds: float = 0.0  # of a process of its own, before it trains

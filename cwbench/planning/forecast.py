@@ -77,4 +77,4 @@ class Forecast:
 def steps_alone(fleet: Sequence[Segment], steps: int) -> FleetNeeds:
     """A fleet of which only the number of each run's steps is known: a second for each."""
     total = steps * len(fleet)
-    return FleetNeeds(total, 0, 0, 0, 0, float(total), 0.0, 0.0)
+    return FleetNeeds(steps=total, update_seconds=float(total))

@@ -58,14 +58,9 @@ class Rehearsal(Trainer):
         """Without `memory`, methods remember little of earlier tasks; updates take as long."""
         first = fleet[0]
         super().__init__(
-            [segment.seed for segment in fleet],
-            first.position,
+            **self.arguments_of(fleet),
             dims=dims,
-            sac=first.setup.sac,
-            network=first.setup.network,
-            schedule=first.setup.schedule,
             device=device,
-            length=first.length,
             compiled=compiled,
             gradients=gradients,
             architecture=method_class.architecture,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,21 +31,34 @@ def row_bytes(dims: Dims) -> int:
     return 4 * Dims(*dims).width
 
 
+class ReplayShape(NamedTuple):
+    """What the replay of a fleet holds of each run."""
+
+    capacity: int  # transitions of each live position, at most
+    live: list[int]  # positions whose environments are stepped
+    old: list[int]  # positions whose transitions were kept
+
+
+def replay_shape(method: Method[Any], segment: Segment) -> ReplayShape:
+    lanes = method.lanes(segment.position)
+    horizon, steps = segment.setup.env.horizon, method.expert_steps or segment.steps
+    share = max(longest_share(steps, len(lane), horizon) for lane in lanes)
+    live = sorted({position for lane in lanes for position in lane})
+    old = [p for p in range(segment.position) if method.keeps_replay and p not in live]
+    return ReplayShape(min(segment.setup.sac.buffer_size, share), live, old)
+
+
 def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -> int:
     """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
-    first, size = segments[0], segments[0].setup.sac.buffer_size
-    lanes = method.lanes(first.position)
-    horizon = first.setup.env.horizon
-    steps = method.expert_steps or first.steps
-    share = max(longest_share(steps, len(lane), horizon) for lane in lanes)
-    live = {position for lane in lanes for position in lane}
-    own = len(segments) * len(live) * min(size, share) * row_bytes(dims)
+    first = segments[0]
+    shape = replay_shape(method, first)
+    own = len(segments) * len(shape.live) * shape.capacity * row_bytes(dims)
     ancestors = set()
-    if method.keeps_replay:
+    if shape.old:
         for segment in segments:
             parent = segment.parent
             while parent is not None:
-                if parent.position not in live:
+                if parent.position in shape.old:
                     ancestors.add(parent.id)
                 parent = parent.parent
     return own + len(ancestors) * kept_bytes(first, method, dims, first.position)

@@ -17,12 +17,6 @@ from cwbench.spec.version import __version__
 DAYS = 30.0  # after which a measurement is repeated
 
 
-def cache_folder() -> Path:
-    if folder := os.environ.get("CWBENCH_CACHE"):
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cwbench"
-
-
 def machine(device: torch.device) -> dict[str, Any]:
     """What a time depends on besides the fleet."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()

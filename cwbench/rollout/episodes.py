@@ -39,8 +39,8 @@ class LaneSpec:
     position: int  # of the segment
     lane: int  # 0 is the run's own task; others step further environments
     cycle: tuple[tuple[int, str], ...]  # (head, task) of successive episodes
-    explore_steps: int
-    explore_heads: tuple[int, ...]
+    explore_steps: int = 0
+    explore_heads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

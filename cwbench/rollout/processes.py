@@ -2,11 +2,10 @@
 
 import contextlib
 import multiprocessing
-import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -16,9 +15,11 @@ from cwbench.rollout.messages import Emptied, Request, Stop
 from cwbench.rollout.shared_memory import SharedArray
 from cwbench.rollout.signals import blocked_signals
 from cwbench.rollout.worker import work
+from cwbench.spec.environment import environment
 
 # One thread per worker: there are as many workers as cores.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+STOP_SECONDS = 2.0  # that workers have to stop by themselves
 STARTUP_SECONDS = 300.0  # a new process may be silent for this long, whatever the timeout
 
 
@@ -87,14 +88,14 @@ def kill_all(workers: Sequence[WorkerProcess]) -> None:
         worker.kill()
 
 
-def stop_all(workers: Sequence[WorkerProcess], seconds: float = 2.0) -> None:
+def stop_all(workers: Sequence[WorkerProcess]) -> None:
     """Ask all to stop, and kill those that have not after a while."""
     for worker in workers:
         worker.send(Stop())
-    killer = threading.Timer(seconds, kill_all, [workers])
+    killer = threading.Timer(STOP_SECONDS, kill_all, [workers])
     killer.start()
     for worker in workers:
-        worker.end(2 * seconds)
+        worker.end(2 * STOP_SECONDS)
     killer.cancel()
 
 
@@ -119,21 +120,6 @@ class Watchdog(threading.Thread):
     def stop(self) -> None:
         self._stop_event.set()
         self.join()
-
-
-@contextlib.contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for processes started inside the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

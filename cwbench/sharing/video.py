@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cwbench.envs.suite import Frame
 
 SIZE = (320, 240)
+FRAMES_PER_SECOND = 50
 GIF_STEP = 4  # every fourth frame
 STILLS = 5  # in a strip
 
@@ -147,14 +148,14 @@ def write_strip(file: Path, film: Film) -> Path:
     return png
 
 
-def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]:
+def write(file: Path, frames: NDArray[np.uint8]) -> list[Path]:
     """FILE.mp4, if there is an encoder, and FILE.gif."""
     from PIL import Image
 
     file.parent.mkdir(parents=True, exist_ok=True)
     images = [Image.fromarray(frame) for frame in frames[::GIF_STEP]]
     gif = file.with_name(f"{file.name}.gif")
-    duration = 1000 * GIF_STEP // fps
+    duration = 1000 * GIF_STEP // FRAMES_PER_SECOND
     with replacing(gif) as partial:
         images[0].save(
             partial,
@@ -168,17 +169,21 @@ def write(file: Path, frames: NDArray[np.uint8], *, fps: int = 50) -> list[Path]
         return [gif]
     mp4 = file.with_name(f"{file.name}.mp4")
     with replacing(mp4) as partial:
-        _encode(partial, frames, fps)
+        _encode(partial, frames)
     return [mp4, gif]
 
 
-def _encode(file: Path, frames: NDArray[np.uint8], fps: int) -> None:
+def _encode(file: Path, frames: NDArray[np.uint8]) -> None:
     """An mp4, whatever the file is called."""
     import imageio_ffmpeg
 
     size = (frames.shape[2], frames.shape[1])
     stream = imageio_ffmpeg.write_frames(
-        str(file), size, fps=fps, macro_block_size=8, output_params=["-f", "mp4"]
+        str(file),
+        size,
+        fps=FRAMES_PER_SECOND,
+        macro_block_size=8,
+        output_params=["-f", "mp4"],
     )
     stream.send(None)
     for frame in frames:

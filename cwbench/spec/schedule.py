@@ -40,7 +40,7 @@ def milestones(
 
 
 def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
-    return min(max(schedule.update_every, 1), steps)
+    return min(schedule.update_every, steps)
 
 
 def count_updates(schedule: ScheduleConfig, steps: int, expert_steps: int | None = None) -> int:

@@ -20,9 +20,9 @@ from cwbench.spec.options import from_record, per_run_names, to_record
 SCHEMA = 1
 
 
-def digest(record: Mapping[str, Any]) -> str:
-    """A short name for a record: equal records, equal names."""
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+def digest(content: Any) -> str:
+    """A short name for anything JSON can hold: equal content, equal names."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -71,12 +71,6 @@ class Setup:
             name: getattr(self.options, name) == 0 for name in per_run_names(type(self.options))
         }
         return record | {"method_options": own | zero}
-
-
-def setup_digest(record: Mapping[str, Any]) -> str:
-    """The name of the setup in a segment's record."""
-    own = [field.name for field in fields(Setup) if field.name != "options"]
-    return digest({key: record[key] for key in (*own, "method_options")})
 
 
 @dataclass(frozen=True)
@@ -160,6 +154,21 @@ class Segment:
     def folder(self) -> str:
         name = self.setup.method.replace("/", "_").replace(":", "_")
         return f"{name}-{self.position + 1}-{self.tasks[-1]}-s{self.seed}-{self.id}"
+
+
+SETUP_KEYS = (*(one.name for one in fields(Setup) if one.name != "options"), "method_options")
+RECORD_KEYS = ("schema", *SETUP_KEYS, "seed", "tasks", "length", "joint")  # of every segment
+
+
+def setup_digest(record: Mapping[str, Any]) -> str:
+    """The name of the setup in a segment's record."""
+    return digest({key: record[key] for key in SETUP_KEYS})
+
+
+def recorded_id(record: Mapping[str, Any]) -> str:
+    """The id of the segment that a record describes; further keys are ignored."""
+    keys = (*RECORD_KEYS, *(["experts"] if record.get("experts") else []))
+    return digest({key: record[key] for key in keys})
 
 
 def segments_of_run(

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.study import (
     DEFAULTS,
     SHIPPED,
@@ -22,6 +21,7 @@ from cwbench.reports.analysis.study import (
     Run,
     Study,
 )
+from cwbench.spec.segment import digest
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store.runs import Runs
 
@@ -105,7 +105,7 @@ def _told_apart(rows: list[dict[str, Any]], problems: list[str]) -> list[dict[st
     """Sequences of one name with different tasks, as of a file that was edited, get two names."""
     tasks: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
     for row in rows:
-        name = f"{row['sequence']}+{fingerprint(row['tasks'])[:4]}"
+        name = f"{row['sequence']}+{digest(row['tasks'])[:4]}"
         tasks[row["sequence"]][row["tasks"]] = name
     mixed = {sequence: found for sequence, found in tasks.items() if len(found) > 1}
     problems += [

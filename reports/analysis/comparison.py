@@ -12,6 +12,8 @@ from cwbench.reports.analysis.intervals import LEVEL, Estimate, known_interval
 Array = NDArray[np.float64]
 EXACT_SEEDS = 16  # up to here all 2^n sign patterns are visited
 DIGITS = 9  # in which two scores are compared: means of equal successes may differ in the last bit
+PROFILES = 500  # resampled profiles that a band is made of
+POWER = 0.8  # chance to see a difference, for the number of seeds that it needs
 
 
 def paired_differences(first: Array, second: Array) -> Array:
@@ -110,12 +112,10 @@ def _above(scores: Array, thresholds: Array) -> NDArray[np.bool_]:
     return np.asarray(np.round(scores[..., None, :] - thresholds[:, None], DIGITS) > 0)
 
 
-def profile_band(
-    scores: Array, thresholds: Array, level: float = LEVEL, resamples: int = 500
-) -> tuple[Array, Array]:
+def profile_band(scores: Array, thresholds: Array, level: float = LEVEL) -> tuple[Array, Array]:
     """Pointwise percentile band of a profile; seeds, the columns of [S, R], are resampled."""
-    picks = np.random.default_rng(0).integers(scores.shape[1], size=(resamples, scores.shape[1]))
-    drawn = np.moveaxis(scores[:, picks], 0, 1).reshape(resamples, -1)
+    picks = np.random.default_rng(0).integers(scores.shape[1], size=(PROFILES, scores.shape[1]))
+    drawn = np.moveaxis(scores[:, picks], 0, 1).reshape(PROFILES, -1)
     known = (~np.isnan(drawn)).sum(1)
     above = _above(drawn[known > 0], thresholds).sum(2)
     profiles = above / known[known > 0, None]
@@ -132,16 +132,14 @@ def power(difference: float, spread: float, seeds: int, level: float = LEVEL) ->
     return float(above + special.nctdtr(freedom, shift, -critical))
 
 
-def seeds_needed(
-    difference: float, spread: float, *, wanted: float = 0.8, level: float = LEVEL
-) -> int:
-    """Smallest number of seeds with the wanted power, given the spread (std) of the differences."""
+def seeds_needed(difference: float, spread: float, *, level: float = LEVEL) -> int:
+    """Smallest number of seeds with a power of POWER, given the spread (std) of the differences."""
     seeds, low = 2, 1
-    while power(difference, spread, seeds, level) < wanted:
+    while power(difference, spread, seeds, level) < POWER:
         seeds, low = 2 * seeds, seeds
     while seeds - low > 1:
         middle = (seeds + low) // 2
-        if power(difference, spread, middle, level) < wanted:
+        if power(difference, spread, middle, level) < POWER:
             low = middle
         else:
             seeds = middle

@@ -1,44 +1,7 @@
-"""Where a number comes from: fingerprints and the commit of the code."""
+"""Where a number comes from: versions of the packages that produced it."""
 
-import hashlib
-import json
-import subprocess
 from collections.abc import Iterable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-from cwbench.spec.version import __version__, built_commit
-
-
-def fingerprint(content: Any) -> str:
-    """A short name for anything JSON can hold: equal content, equal names."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-@cache
-def report_commit() -> str:
-    """The commit of this code, `+` if a checkout was changed since; else the version."""
-    here = Path(__file__).resolve().parent
-    try:
-        commit = _git(here, "rev-parse", "--short", "HEAD")
-        tracked = _git(here, "ls-files", "--", Path(__file__).name)
-        changed = _git(here, "status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.SubprocessError):
-        tracked = ""
-    return (commit + "+" * bool(changed)) if tracked else built_commit() or __version__
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=5,
-    )
-    return done.stdout.strip()
 
 
 def versions_of(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -167,13 +167,14 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
             )
     for options, curves in settings.values():
         yield Source(FOLDER, options, curves)
+    success = study.success_of(protocol)
     for shipped in shipped_sets():
         if shipped.settings == protocol.settings:
-            known = SUCCESS_COLUMNS[study.success] in shipped.rows
+            known = SUCCESS_COLUMNS[success] in shipped.rows
             yield Source(
                 f"the shipped set {shipped.name}",
                 shipped.options,
-                shipped.curves(protocol, study.success if known else SHIPPED),
+                shipped.curves(protocol, success if known else SHIPPED),
                 lacks="" if known else f"success counted as {SHIPPED} only",
             )
 

@@ -91,7 +91,7 @@ class Scores:
         return self._per_run[key]
 
     def _each_run(self, group: Group, metric: str) -> Array:
-        """Transfer has no value per seed, being a ratio of means over seeds..."""
+        """Transfer is a ratio of means over seeds: a seed's value is only for showing it."""
         if metric == "training_performance":
             done = ~np.isnan(group.complete).all((1, 2, 3))
             return np.where(done, metrics.training_performance(group.training), np.nan)
@@ -107,7 +107,7 @@ class Scores:
         for index in range(len(group.tasks)):
             if shared_seeds((group, index), reference):  # gains exactly 0, as in the score
                 own[:, index] = np.where(np.isnan(own[:, index]), np.nan, base[index])
-        return kind.combine(own[:, start:], base[start:])  # ... but to show one
+        return kind.combine(own[:, start:], base[start:])
 
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one.

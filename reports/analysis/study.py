@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
-from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.spec.options import flag_name
+from cwbench.spec.segment import digest
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
@@ -36,7 +36,8 @@ class Options:
     band: str = "interval"  # around curves
     against: str | None = None  # compare methods with this one only
     all_cells: bool = False  # published cells without a number of ours, too
-    # How episodes count as solved; None: as published next to published numbers, else as shipped.
+    # How episodes count as solved; None: next to published numbers as those were counted, else as
+    # the protocol counts.
     success: str | None = None
     protocol: str | None = None  # key of the only protocol to report
 
@@ -54,7 +55,7 @@ class Protocol:
 
     @cached_property
     def key(self) -> str:
-        return fingerprint({"name": self.name, **self.settings})
+        return digest({"name": self.name, **self.settings})
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -206,11 +207,6 @@ class Study:
     problems: list[str]
     options: Options = DEFAULTS
     tuning: Sequence[Mapping[str, Any]] = ()  # records of `cwbench tune`
-
-    @property
-    def success(self) -> str:
-        """How episodes count as solved."""
-        return self.options.success or SHIPPED
 
     def success_of(self, protocol: Protocol) -> str:
         """How a protocol's episodes count as solved: as the reader chose, or as it says itself."""

@@ -11,17 +11,12 @@ from typing import Any
 from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.spec.options import resolve
-from cwbench.spec.segment import digest
+from cwbench.spec.segment import RECORD_KEYS, recorded_id
 from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.integrity import damages
 from cwbench.store.results import SegmentFolder, read_segments
 
-# What a segment's id is a hash of.
-HASHED = (
-    *("schema", "method", "source", "method_options", "sac", "network", "env", "schedule"),
-    *("seed", "tasks", "length", "joint"),
-)
 OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
 NAMED = 3  # segments with the same fault, at most
 
@@ -58,10 +53,10 @@ def _check_tables(folder: SegmentFolder) -> None:
 
 
 def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
-    if missing := [key for key in HASHED if key not in record]:
+    if missing := [key for key in RECORD_KEYS if key not in record]:
         yield f"the record has no {', '.join(missing)}"
         return
-    if digest({key: record[key] for key in HASHED}) != record["id"]:
+    if recorded_id(record) != record["id"]:
         yield "the record was changed: its id is another one; give it as training wrote it"
     if record["status"]["state"] not in ("done", "diverged"):
         state = record["status"]["state"]

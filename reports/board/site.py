@@ -12,11 +12,11 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import fingerprint
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.segment import digest
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
 COLUMNS = (
@@ -115,7 +115,7 @@ def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> st
     lines = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(row))}</tr>" for row in ordered
     )
-    place = title if len(sequences) == 1 else fingerprint({"pairs": list(sequences)})
+    place = title if len(sequences) == 1 else digest({"pairs": list(sequences)})
     anchor = quote(f"{protocol}-{place}".replace(" ", "-"))
     return (
         f'<section id="{anchor}"><h2>{escape(title)} <small>{escape(protocol)}</small></h2>'

@@ -21,6 +21,7 @@ WIDTHS = (1.0, 1.2, 1.2, 1.4, 1.2, 1.9, 1.2, 1.2)
 # Inches of a two-column page: figures are drawn as wide as they are printed, so fonts keep their
 # size. One panel goes into a column, several across the page.
 TEXT_WIDTH, COLUMN_WIDTH = 6.75, 3.25
+RIGHT = 0.15  # inches beside the last panel
 MANY = 8  # settings; more want a panel as wide as the page
 LINE, LETTER = 0.55, 0.065  # inches in a legend: a line with the room around it, a letter
 STYLE: dict[Any, Any] = {
@@ -80,10 +81,10 @@ def grid(
     return axes
 
 
-def panel_width(columns: int, *, left: float, gap: float, right: float = 0.15) -> float:
+def panel_width(columns: int, *, left: float, gap: float) -> float:
     """Inches of each panel in a figure with this many columns."""
     whole = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
-    return (whole - left - right - (columns - 1) * gap) / columns
+    return (whole - left - RIGHT - (columns - 1) * gap) / columns
 
 
 def figure_of(axes: Sequence[Axes]) -> Figure:

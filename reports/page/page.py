@@ -11,7 +11,6 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import report_commit
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
@@ -25,6 +24,7 @@ from cwbench.reports.page.videos import videos_section
 from cwbench.reports.tables.model import Block, Cell, Section, Table
 from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
+from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.text import counted, file_name
 
 Tables = Sequence[tuple[str, Scores, Table]]
@@ -62,25 +62,28 @@ def render(
     tables: Tables,
     *,
     results: Path,
-    way: str | None,
+    results_href: str | None,
     files: Sequence[str] = (),
     lint: Sequence[str] | None = None,
 ) -> str:
     """The page of a study.
 
-    `way` leads from the page to the results folder (None: no links into it), `files` are files of
-    the report folder to link to, `lint` what is impossible among the published numbers (None: no
-    comparison with them was asked for).
+    `results_href` leads from the page to the results folder (None: no links into it), `files` are
+    files of the report folder to link to, `lint` what is impossible among the published numbers
+    (None: no comparison with them was asked for).
     """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     # Nothing trains on in a page that was published, or in an archive.
-    live = way is not None and any(run.state in ("running", "pending") for run in runs)
+    live = results_href is not None and any(run.state in ("running", "pending") for run in runs)
     paper = "Comparison with the published numbers"
     parts = [
         Part("Training now", live_section(study, results) if live else ""),
-        *_protocols(study, tables, way),
-        Part("Videos", videos_section(study, results, way) if way is not None else ""),
+        *_protocols(study, tables, results_href),
+        Part(
+            "Videos",
+            videos_section(study, results, results_href) if results_href is not None else "",
+        ),
         Part(paper, _paper(tables, lint) if lint is not None else ""),
         Part("Problems", _problems(study.problems)),
         Part("Files", _files(files)),
@@ -105,9 +108,9 @@ def render(
 
 def _footer(level: float) -> str:
     return (
-        f"Made by cwbench at {escape(report_commit())}. Brackets are {100 * level:g} % bootstrap "
-        "intervals over seeds, widened for few seeds; hovering adds Student t intervals and the "
-        "plain percentile bootstrap, as published."
+        f"Made by cwbench at {escape(commit_and_changes())}. "
+        f"Brackets are {100 * level:g} % bootstrap intervals over seeds, widened for few seeds; "
+        "hovering adds Student t intervals and the plain percentile bootstrap, as published."
     )
 
 
@@ -134,14 +137,14 @@ def _cards(study: Study) -> str:
     broken = sum(run.state in ("failed", "diverged") for run in runs)
     used = [record["status"].get("resources") or {} for record in study.segments.values()]
     steps = sum(int(entry.get("train_steps", 0)) for entry in used)
-    hours = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
+    seconds = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
     said = "problem" if len(study.problems) == 1 else "problems"
     cards = {
         "runs ended": f"{states['done']} / {len(runs)}",
         "running": str(states["running"]),
         "failed or diverged": str(broken),
         "training steps": count_text(steps, "count"),
-        "wall time of all segments": count_text(hours, "hours"),
+        "wall time of all segments": count_text(seconds, "hours"),
         said: str(len(study.problems)),
     }
     alarms = {"failed or diverged": broken, said: len(study.problems)}
@@ -151,7 +154,7 @@ def _cards(study: Study) -> str:
     )
 
 
-def _protocols(study: Study, tables: Tables, way: str | None) -> list[Part]:
+def _protocols(study: Study, tables: Tables, results_href: str | None) -> list[Part]:
     """A part for each protocol; protocols are never mixed."""
     found = []
     several = len(study.protocols) > 1
@@ -169,7 +172,7 @@ def _protocols(study: Study, tables: Tables, way: str | None) -> list[Part]:
                 _fold(name, table) for name, _, table in own if table.section == "details"
             ),
             "Resources": _whole_tables(own, "resources"),
-            "Runs": runs_section(scores, way),
+            "Runs": runs_section(scores, results_href),
         }
         found += [Part(name, content, title) for name, content in parts.items()]
     return found

@@ -205,7 +205,7 @@ def _task_names(axes: Axes) -> str:
 # Rows -----------------------------------------------------------------------------------------
 
 
-def row_plot(rows: Sequence[Row], bounds: Range, *, title: str, anchor: str = "") -> str:
+def row_plot(rows: Sequence[Row], bounds: Range, *, title: str) -> str:
     """A table with a strip per row: value, interval and every seed as a dot."""
     low, high = bounds
     marks = ticks(low, high, 5)
@@ -214,7 +214,7 @@ def row_plot(rows: Sequence[Row], bounds: Range, *, title: str, anchor: str = ""
         f'<text x="{share(value, bounds):.2f}%" y="12">{value:g}</text>' for value in marks
     )
     return (
-        f'<div class="scroll forest"><table id="{escape(anchor)}"><caption>{escape(title)}'
+        f'<div class="scroll forest"><table><caption>{escape(title)}'
         f"</caption><tbody>{body}</tbody><tfoot><tr><td></td><td><svg class=strip "
         f'aria-hidden="true">{axis}</svg></td><td></td></tr></tfoot></table></div>'
     )

@@ -16,16 +16,18 @@ from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.formats import number
 
 
-def runs_section(scores: Scores, way: str | None) -> str:
+def runs_section(scores: Scores, results_href: str | None) -> str:
     """A fold per setting, and in it the seeds of every sequence."""
     setups = by_setup(scores.study.of(scores.protocol))
     return "".join(
-        _setup(scores, setup, title, groups, way)
+        _setup(scores, setup, title, groups, results_href)
         for (setup, groups), title in zip(setups.items(), titles(setups), strict=True)
     )
 
 
-def _setup(scores: Scores, setup: str, title: str, groups: list[Group], way: str | None) -> str:
+def _setup(
+    scores: Scores, setup: str, title: str, groups: list[Group], results_href: str | None
+) -> str:
     segments = scores.study.segments
     runs = [run for group in groups for run in group.runs]
     keys = dict.fromkeys(key for run in runs for key in run.segments)  # sequences share segments
@@ -34,7 +36,7 @@ def _setup(scores: Scores, setup: str, title: str, groups: list[Group], way: str
     facts = (
         _facts(records[0], versions_of(records)) if records else "<p>Nothing is on disk yet.</p>"
     )
-    tables = "".join(_seeds(scores, group, way) for group in groups)
+    tables = "".join(_seeds(scores, group, results_href) for group in groups)
     return (
         f'<details class="setup" id="s-{escape(setup)}"><summary><b>{escape(title)}</b> '
         f'<span class="chip">{ended} of {len(runs)} runs ended</span></summary>'
@@ -62,7 +64,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _seeds(scores: Scores, group: Group, way: str | None) -> str:
+def _seeds(scores: Scores, group: Group, results_href: str | None) -> str:
     """The seeds behind one cell."""
     values = {
         metric: scores.per_run(group, metric)
@@ -79,7 +81,7 @@ def _seeds(scores: Scores, group: Group, way: str | None) -> str:
         rows.append(
             f"<tr><th scope=row>{run.seed}</th>"
             f'<td><span class="chip {escape(run.state)}">{escape(run.state)}</span></td>'
-            f"<td>{100 * run.progress:.0f} %</td>{cells}{_origin(scores, run, way)}</tr>"
+            f"<td>{100 * run.progress:.0f} %</td>{cells}{_origin(scores, run, results_href)}</tr>"
         )
     title = f"{names.sequence_title(group.sequence)}: {' → '.join(group.tasks)}"
     return (
@@ -91,9 +93,9 @@ def _seeds(scores: Scores, group: Group, way: str | None) -> str:
     )
 
 
-def _origin(scores: Scores, run: Run, way: str | None) -> str:
-    """A run's segment folders, linked where `way` leads to them, and the command that made them."""
-    folders = [_folder(name, way) for name in run.folders if name]
+def _origin(scores: Scores, run: Run, results_href: str | None) -> str:
+    """A run's segment folders, linked where it is known how, and the command that made them."""
+    folders = [_folder(name, results_href) for name in run.folders if name]
     commands = {
         str(scores.study.segments[key].get("command", ""))
         for key in run.segments
@@ -104,7 +106,7 @@ def _origin(scores: Scores, run: Run, way: str | None) -> str:
     return f'<td class="left"><details><summary>{count}</summary>{lines}</details></td>'
 
 
-def _folder(name: str, way: str | None) -> str:
-    if way is None:
+def _folder(name: str, results_href: str | None) -> str:
+    if results_href is None:
         return f'<span class="path">{escape(name)}</span>'
-    return f'<a class="path" href="{quote(f"{way}/segments/{name}")}/">{escape(name)}</a>'
+    return f'<a class="path" href="{quote(f"{results_href}/segments/{name}")}/">{escape(name)}</a>'

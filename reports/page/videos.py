@@ -12,13 +12,15 @@ KINDS = (".mp4", ".webm")
 MANY = 24  # from here on a video is read only when it is played
 
 
-def videos_section(study: Study, results: Path, way: str) -> str:
-    """Every file in RESULTS/videos; `way` leads from the page to the results folder."""
+def videos_section(study: Study, results: Path, results_href: str) -> str:
+    """Every file in RESULTS/videos; `results_href` leads from the page to the results folder."""
     folder = results / "videos"
     files = sorted(file for file in folder.rglob("*") if file.suffix in KINDS)
     runs = _runs(study)
     preload = "metadata" if len(files) < MANY else "none"
-    figures = "".join(_figure(file.relative_to(results), way, runs, preload) for file in files)
+    figures = "".join(
+        _figure(file.relative_to(results), results_href, runs, preload) for file in files
+    )
     return f'<div class="videos">{figures}</div>' if figures else ""
 
 
@@ -36,9 +38,9 @@ def _runs(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
-def _figure(file: Path, way: str, runs: dict[str, tuple[str, str]], preload: str) -> str:
+def _figure(file: Path, results_href: str, runs: dict[str, tuple[str, str]], preload: str) -> str:
     name = file.relative_to("videos").with_suffix("").as_posix()
-    address, run = quote(f"{way}/{file.as_posix()}"), runs.get(file.parent.name)
+    address, run = quote(f"{results_href}/{file.as_posix()}"), runs.get(file.parent.name)
     caption = f"{escape(file.stem)}: {link(*run)}" if run else escape(name)
     return (
         f'<figure><video src="{address}" controls muted preload="{preload}" '

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from cwbench.reports.analysis import comparison, names, stability
-from cwbench.reports.analysis.provenance import fingerprint, report_commit, versions_of
+from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import (
@@ -23,6 +23,8 @@ from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
 from cwbench.reports.tables.model import DASH, Block, Section, Table
 from cwbench.reports.tables.resources import resources
+from cwbench.spec.commit import commit_and_changes
+from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 
 MORE = (
@@ -304,8 +306,8 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} {'seed' if seeds == '1' else 'seeds'}",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
-        "commit": f"trained at {commit}, reported at {report_commit()}",
-        "hash": f"hash {fingerprint([protocol.key, scores.window, csv_text(table)])}",
+        "commit": f"trained at {commit}, reported at {commit_and_changes()}",
+        "hash": f"hash {digest([protocol.key, scores.window, csv_text(table)])}",
     }
 
 

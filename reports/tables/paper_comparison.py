@@ -52,7 +52,7 @@ def environment(scores: Scores) -> str:
     versions = versions_of(records)
     simulator = ", ".join(f"{k} {versions.get(k, '?')}" for k in ("metaworld", "mujoco"))
     tf32 = any((record.get("device") or {}).get("tf32") for record in records)
-    success = SUCCESS_TITLES[scores.study.success]
+    success = SUCCESS_TITLES[scores.study.success_of(scores.protocol)]
     return (
         f"Published numbers are of Meta-World V1, ours of {simulator} with its physics, success by "
         f"{success}{', matrix products are TF32' * tf32}. Orderings may be compared, and single "

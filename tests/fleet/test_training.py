@@ -197,7 +197,7 @@ def test_retraining_is_told_while_it_lasts(
     ticks = itertools.count(0.0, 1.0)
     clock = SimpleNamespace(monotonic=lambda: next(ticks), time=time.time)
     monkeypatch.setattr("cwbench.fleet.fleet.time", clock)
-    monkeypatch.setattr("cwbench.fleet.fleet.TELL_SECONDS", 1.5)
+    monkeypatch.setattr("cwbench.fleet.fleet.REPORT_SECONDS", 1.5)
     monkeypatch.setattr(toy.StopAfter, "advance", advance)
     options = {"retrain_updates": 6}
     store, plan, _ = toy_run(tmp_path, "packnet", tasks=TASKS[:2], options=options)

@@ -1,11 +1,12 @@
 """Measures of plasticity, on layers and policies whose answer is known."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
-from cwbench.learner import Trainer, diagnostics
+from cwbench.learner import Trainer, diagnostics, losses
 from cwbench.learner.replay import OldTask, Replay
 
 MakeTrainer = Callable[..., Trainer]
@@ -15,6 +16,12 @@ def test_a_silent_unit_is_dormant() -> None:
     hidden = torch.ones(2, 8, 4)
     hidden[1, :, 2] = 0
     assert diagnostics.dormant_share(hidden).tolist() == [0, 0.25]
+
+
+def test_scores_average_one_and_equals_are_not_dormant() -> None:
+    active = torch.rand(3, 2, 16, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(diagnostics.dormancy(active).mean(-1), torch.ones(3, 2))
+    assert (diagnostics.dormancy(torch.full((1, 5), 0.3)) > 0.99).all()
 
 
 def test_effective_rank_counts_directions_of_equal_size() -> None:
@@ -30,14 +37,6 @@ def test_cosine_is_over_all_tensors_of_a_run() -> None:
     some = [torch.tensor([[1.0, 0.0], [1.0, 2.0]]), torch.tensor([[0.0], [2.0]])]
     others = [torch.tensor([[0.0, 3.0], [-1.0, -2.0]]), torch.tensor([[0.0], [-2.0]])]
     assert diagnostics.cosine(some, others).tolist() == pytest.approx([0, -1])
-
-
-def test_kl_is_the_textbook_s() -> None:
-    shape = (3, 5)
-    x = [torch.randn(shape, generator=torch.Generator().manual_seed(n)) for n in range(4)]
-    p = torch.distributions.Normal(x[0], x[1].exp())
-    q = torch.distributions.Normal(x[2], x[3].exp())
-    torch.testing.assert_close(diagnostics.gaussian_kl(*x), torch.distributions.kl_divergence(p, q))
 
 
 def test_a_policy_has_no_distance_from_itself_and_some_after_updates(
@@ -67,6 +66,26 @@ def test_measuring_changes_nothing_and_does_not_depend_on_neighbours(
     quantities = {quantity for quantity, _ in values}
     assert quantities == {"dormant", "effective_rank", "weight_norm", "gradient_norm"}
     assert ("dormant", "critic.3") in values and ("dormant", "actor.4") not in values
+
+
+def test_gradients_of_a_changed_loss_are_measured(
+    make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--gradients autograd`, as in updates; those of the manual ones do not know of it."""
+
+    def measured(gradients: str) -> float:
+        trainer = make_trainer([0], gradients=gradients)
+        return float(diagnostics.measure(trainer, "0")["gradient_norm", "critic"])
+
+    before, plain = measured("autograd"), losses.sac_losses
+    assert measured("manual") == pytest.approx(before, rel=1e-5)
+
+    def tripled(*arguments: Any) -> tuple[losses.Losses, torch.Tensor]:
+        found, y = plain(*arguments)
+        return found._replace(critic=3 * found.critic), y
+
+    monkeypatch.setattr(losses, "sac_losses", tripled)
+    assert measured("autograd") == pytest.approx(3 * before, rel=1e-5)
 
 
 def test_gradients_of_equal_tasks_point_the_same_way(make_trainer: MakeTrainer) -> None:

@@ -1,9 +1,13 @@
 """The actor's distribution against torch.distributions and known values."""
 
+import math
+
+import pytest
 import torch
+from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
-from cwbench.learner.policy import make_policy, squash
+from cwbench.learner.policy import gaussian_kl, make_policy, squash
 from cwbench.spec.config import NetworkConfig
 
 
@@ -31,3 +35,21 @@ def test_squash_matches_the_density_of_a_transformed_normal() -> None:
     assert_close(
         log_density[inside], reference.log_prob(sample).sum(-1)[inside], rtol=1e-3, atol=1e-3
     )
+
+
+def test_kl_matches_textbook() -> None:
+    """KL(N(0, 1) || N(1, 2)) and the other way round, derived on paper."""
+    zero, one, log_two = torch.tensor(0.0), torch.tensor(1.0), torch.tensor(2.0).log()
+    assert gaussian_kl(zero, zero, one, log_two).item() == pytest.approx(
+        math.log(2) + (1 + 1) / 8 - 1 / 2
+    )
+    assert gaussian_kl(one, log_two, zero, zero).item() == pytest.approx(
+        -math.log(2) + (4 + 1) / 2 - 1 / 2
+    )
+
+
+def test_kl_matches_torch_on_random_gaussians() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mean_p, log_p, mean_q, log_q = torch.randn(4, 1000, generator=generator).double()
+    expected = kl_divergence(Normal(mean_p, log_p.exp()), Normal(mean_q, log_q.exp()))
+    assert torch.allclose(gaussian_kl(mean_p, log_p, mean_q, log_q), expected, rtol=1e-9)

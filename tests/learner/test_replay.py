@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from cwbench.learner.replay import OldTask, Replay
+from cwbench.learner.replay import OldTask, Replay, draw_equally, take_rows
 from cwbench.learner.rng import Streams
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
@@ -117,3 +117,14 @@ def test_large_memories_draw_the_rows_that_small_ones_would(
         replay.add(2, torch.stack([rows([30, 31]), rows([40, 41])]))
     for draw in (lambda replay: replay.sample_all(50), lambda replay: replay.sample_both(50)):
         assert torch.equal(draw(small).rows, draw(large).rows)
+
+
+def test_a_methods_memory_is_drawn_from_equally() -> None:
+    """Five rows of each of three tasks; at least ten rows of three tasks are twelve."""
+    streams = Streams([0, 1], 3, torch.device("cpu"))
+    streams.seek(0)
+    drawn = draw_equally(streams, "mine", 10, tasks=3, kept=5)
+    assert torch.equal(drawn // 5, torch.arange(3).repeat_interleave(4).expand(2, -1))
+    memory = torch.arange(30.0).view(2, 15, 1)  # run 1's begin at 15
+    own = torch.tensor([[0.0], [15.0]])
+    assert torch.equal(take_rows(memory, drawn)[..., 0], drawn + own)

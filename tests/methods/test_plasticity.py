@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import torch
 
-from cwbench.learner import TaskIndex, Trainer
-from cwbench.methods._plasticity import activity, renew
+from cwbench.learner import TaskIndex, Trainer, activity
+from cwbench.methods._plasticity import renew
 from cwbench.methods.redo import ReDo, ReDoConfig
 
 MakeTrainer = Callable[..., Trainer]
@@ -34,13 +34,13 @@ def test_the_interval_is_kept_across_calls(make_trainer: MakeTrainer) -> None:
     assert seen == [4, 8, 12]
 
 
-def test_activity_is_the_mean_size(make_trainer: MakeTrainer) -> None:
+def test_activity_is_the_mean_size_of_what_the_next_layer_gets(make_trainer: MakeTrainer) -> None:
+    assert activity(torch.tensor([[[1.0, 0.0], [-3.0, 0.0]]])).tolist() == [[2, 0]]
     trainer = make_trainer([0, 1])
     batch = trainer.replay.sample_once(8, "test")
-    layers = activity(trainer, "critic", batch)
-    assert [tuple(layer.shape) for layer in layers] == [(2, 2, 16)] * 4
+    hidden = trainer.hidden("critic", batch)
+    assert [tuple(activity(layer).shape) for layer in hidden] == [(2, 2, 16)] * 4
     tasks = TaskIndex.single(0, 2, 8, trainer.device)
     weight = trainer.params["critic.4.weight"][:, :, 0], trainer.params["critic.4.bias"][:, :, 0]
-    hidden = trainer.critic.hidden(trainer.params, torch.cat([batch.obs, batch.action], -1))
     q = (hidden[-1] @ weight[0] + weight[1].unsqueeze(-2)).squeeze(-1)
     torch.testing.assert_close(q, trainer.q(trainer.params, batch.obs, batch.action, tasks))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cwbench.planning.time_cache import DAYS, TimeCache, cache_folder, code_state
+from cwbench.planning.time_cache import DAYS, TimeCache, code_state
 
 CPU = torch.device("cpu")
 
@@ -56,11 +56,3 @@ def test_code_is_the_same_until_a_file_changes(
     assert changed != before
     (tmp_path / "methods" / "l2.py").write_text("")
     assert code_state() not in (before, changed)
-
-
-def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CWBENCH_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("CWBENCH_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "cwbench"

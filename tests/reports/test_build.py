@@ -24,10 +24,10 @@ def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
 ) -> None:
     """A forked process inherits CUDA objects and dies when it frees them."""
     study = build.read(triplets)
-    with build._drawers(1, study) as pool:
+    with build._drawer(study) as pool:
         assert isinstance(pool, ProcessPoolExecutor)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    with build._drawers(1, study) as pool:
+    with build._drawer(study) as pool:
         assert pool is None
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "cw3-old.tex").touch()
@@ -125,7 +125,7 @@ def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
 
 def test_after_ctrl_c_no_more_figures_are_drawn(triplets: Path):
     study = build.read(triplets)
-    with pytest.raises(KeyboardInterrupt), build._drawers(1, study) as pool:
+    with pytest.raises(KeyboardInterrupt), build._drawer(study) as pool:
         assert pool is not None
         jobs = [pool.submit(time.sleep, 0.05) for _ in range(5000)]  # minutes
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.segment import Segment, Setup, segments_of_run
+from cwbench.spec.segment import Segment, Setup, recorded_id, segments_of_run
 
 SETUP = Setup(
     "finetuning", MethodConfig(), SACConfig(), NetworkConfig(), MetaWorldConfig(), ScheduleConfig()
@@ -70,3 +70,11 @@ def test_everything_that_changes_numbers_changes_the_id() -> None:
     assert len({base.id, *(other.id for other in others)}) == 1 + len(others)
     assert replace(base, seed=0).id == base.id
     assert base.parent is not None and base.parent.tasks == ("push",)
+
+
+def test_a_record_tells_its_segments_id() -> None:
+    """Whatever else was written into it, and with experts or without."""
+    plain = Segment(SETUP, 0, ("push", "hammer"), length=3)
+    for segment in (plain, replace(plain, experts="finetuning")):
+        assert recorded_id(segment.record() | {"status": {"state": "done"}}) == segment.id
+        assert recorded_id(segment.record() | {"seed": 1}) == replace(segment, seed=1).id

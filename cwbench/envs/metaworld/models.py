@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from cwbench.spec.environment import cache_folder
+
 DIGEST_BYTES = 32
 READ_BY_NAME = ("mug", "handle", "objGeom")  # decorations whose positions Meta-World's Python reads
 
@@ -32,13 +34,6 @@ def load(xml: Path) -> Any:
             _write(path, _to_bytes(model))
         return model
     return mujoco.MjModel.from_binary_path(path.name, {path.name: binary})
-
-
-def cache_folder() -> Path:
-    """`$CWBENCH_CACHE`, else `cwbench` in the user's cache folder."""
-    if chosen := os.environ.get("CWBENCH_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cwbench"
 
 
 def compile_slim(xml: Path) -> Any:

@@ -97,14 +97,6 @@ def root():
     return Path(__file__).parents[3]
 
 
-def test_default_folder_is_the_users(monkeypatch):
-    monkeypatch.delenv("CWBENCH_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert models.cache_folder() == Path("/somewhere/cwbench")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert models.cache_folder() == Path.home() / ".cache" / "cwbench"
-
-
 def test_key_covers_included_files(assets, xml):
     copy = assets / "sawyer_xyz" / xml.name
     assert models._key(copy) == models._key(xml)

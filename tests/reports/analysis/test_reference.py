@@ -1,5 +1,6 @@
 """Which single-task runs forward transfer is measured against, and what it comes to."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,17 @@ def test_mixed_origins_and_unequal_numbers_are_problems(tmp_path: Path, shipped:
     counts, origins = scores.study.problems
     assert "reference runs differ in number" in counts and "push 1" in counts
     assert "mixes references of several origins" in origins
+
+
+def test_a_set_without_the_protocols_count_of_success_cannot_serve(tmp_path: Path, shipped: Path):
+    """A protocol that counts the last step is not compared with success at any step."""
+    last = small("ewc", env=MetaWorldConfig(success="last"))
+    (shipped / "small.json").write_text(json.dumps(last.setup.record()))
+    reference.shipped_sets.cache_clear()
+    write_results(tmp_path / "results", sequence_names=["cw3-1"], settings=[last], seeds=[0])
+    scores = read(tmp_path / "results")
+    found = scores.reference_of(scores.study.groups[0])
+    assert not found.curves and "success counted as v3-any only" in found.why(TASKS)
 
 
 def wide(method: str, width: int) -> Setting:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
-from cwbench.reports.board.check import _grouped
+from cwbench.reports.board.check import _grouped, _record_faults
 
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
 
@@ -73,6 +73,16 @@ def test_equal_faults_are_one_line_with_the_first_segments() -> None:
         "segments/s3: odd",
         "x",
     ]
+
+
+def test_a_record_that_names_experts_is_as_training_wrote_it(tmp_path: Path) -> None:
+    with tarfile.open(SHIPPED.with_name("point3.tar.gz")) as packed:
+        wanted = [e for e in packed if re.search("/reset-distill-.*-s0-.*/segment.json", e.name)]
+        packed.extractall(tmp_path, wanted, filter="data")
+    records = [json.loads(file.read_text()) for file in tmp_path.rglob("segment.json")]
+    assert len(records) == 3 and all(record["experts"] for record in records)
+    for record in records:
+        assert not list(_record_faults(record | {"status": {"state": "done"}}, tmp_path))
 
 
 def segment_record(results: Path) -> Path:

@@ -9,6 +9,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.tables import paper_comparison, paper_numbers
 from cwbench.reports.tables.model import Block, Cell
+from cwbench.spec.config import MetaWorldConfig
 
 
 def test_a_protocol_difference_is_named(triplets: Path):
@@ -21,6 +22,15 @@ def test_a_protocol_difference_is_named(triplets: Path):
     ]
     cells = paper_comparison.stacked(scores, "cw3")[0].rows[0][1]
     assert all(cell.text.endswith("protocol differs") for cell in cells)
+
+
+def test_the_caption_names_the_count_that_the_protocol_chose(tmp_path: Path):
+    """Its numbers are counted so, and there is no published count to take its place."""
+    last = small("ewc", env=MetaWorldConfig(success="last"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[last], seeds=[0])
+    study = build.read(tmp_path)
+    text = paper_comparison.environment(Scores(study, study.protocols[0]))
+    assert "success by Meta-World 3's test at the last step (v3-last)" in text
 
 
 def test_every_published_cell_is_shown_next_to_ours(tmp_path: Path):
