@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import dis
-import hashlib
 import inspect
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
+from cwbench.spec.source import check_unchanged, file_source, in_file, short_hash
 from cwbench.spec.tasks import Task
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
         raise UserError(
             f"{method!r} is not a method", "give a name or a subclass of cwbench.Method"
         )
+    check_unchanged(method)
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
             return name, name, entry
@@ -83,19 +82,20 @@ def _checked(sequence: sequences.Sequence) -> sequences.Sequence:
 
 def source_hash(cls: type) -> str:
     """Part of a segment's id, so that a changed method is trained again."""
-    return hashlib.sha256(source_code(cls)).hexdigest()[:12]
+    return short_hash(source_code(cls))
 
 
 def source_code(cls: type) -> bytes:
-    """The content of the class's file.
+    """The content of the class's file when it was imported.
 
     For a class of a notebook or of the script being run, the source of the class and of what it
     uses from there.
     """
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file and cls.__module__ != "__main__":
-        return Path(file).read_bytes()
-    return "\n".join(Source(cls.__module__).collect(cls)).encode()
+    files = file_source(cls)
+    if in_file(cls):
+        return files
+    own = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    return own + b"\n" + files if files else own
 
 
 class Source:
