@@ -27,7 +27,8 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
     """Send success, returns and losses to an experiment tracker.
 
     What was sent is noted in RESULTS/tracking, so the same command again sends only what is new.
-    For wandb, WANDB_MODE=offline sends nothing and keeps files to sync later.
+    A run's rows end before a damaged segment, and go on once `cwbench repair` and training have put
+    it right. For wandb, WANDB_MODE=offline sends nothing and keeps files to sync later.
     """
     from cwbench.sharing.track import follow
     from cwbench.sharing.track import track as send
