@@ -32,7 +32,7 @@ from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
-from cwbench.experiment.session import Session, open_session
+from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import check_all
@@ -183,7 +183,7 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
         if status["state"] in ("failed", "diverged", "damaged"):
             failures.append(f"{segment.folder} {status['state']}: {brief(status)}")
     if not failures:
-        raise KeyboardInterrupt("training is paused; the same call continues")
+        raise Paused
     unfinished = counted(len(failures), "segment is", "segments are")
     raise TrainingError("\n".join([f"{unfinished} not done", *failures]), runs)
 
