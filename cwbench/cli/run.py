@@ -39,7 +39,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, MethodConfig
+from cwbench.spec.config import MethodConfig, option_groups
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
@@ -84,7 +84,13 @@ class MethodCommand(GroupedCommand):
             raise UserError(what, "name one --method to use its own options") from None
 
 
-TITLES = {"sac": "SAC", "network": "Networks", "env": "Environment", "schedule": "Schedule"}
+TITLES = {
+    "sac": "SAC",
+    "network": "Networks",
+    "env": "Environment",
+    "schedule": "Schedule",
+    "suites": "Environment of other suites",
+}
 
 
 def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Option]:
@@ -94,7 +100,7 @@ def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Optio
     """
     entry, *others = entries
     groups = {} if others else {"Method": entry.method.config_class}
-    groups |= {TITLES[name]: group for name, group in GROUPS.items()}
+    groups |= {TITLES[name]: group for name, group in option_groups().items()}
     found = []
     for title, group in groups.items():
         values = asdict(options.resolve(group, *layers(entry, protocol, {})))
@@ -149,7 +155,7 @@ def _check_flags(
     declared, methods = declared_options(), [load_method(name)[0] for name in names]
     if not {*methods} <= declared.keys():  # another method may have any option
         return
-    groups = (*GROUPS.values(), MethodConfig)
+    groups = (*option_groups().values(), MethodConfig)
     shared = flags_of(
         [
             *params,
@@ -184,7 +190,9 @@ def _unknown_flag(
 
 def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
     """Answer bad values of options that all methods share, likewise."""
-    shared = [one for name, group in GROUPS.items() for one in click_options(group, group=name)]
+    shared = [
+        one for name, group in option_groups().items() for one in click_options(group, group=name)
+    ]
     for option in (*params, *shared):
         if isinstance(option.type, Value):
             for text in _peek(args, option.opts[0]):
