@@ -29,13 +29,10 @@ from cwbench.experiment.build import (
     check_count,
     layers,
     load_method,
-    make_label,
-    make_runs,
-    make_setup,
     parse_protocol,
     parse_seeds,
     parse_unshared,
-    with_unshared,
+    runs_of,
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
@@ -247,19 +244,16 @@ def run(
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     numbers, alone = parse_seeds(seeds), parse_unshared(unshared)
+    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
     check_count(len(names) * len(wanted) * len(numbers))
     experiments: dict[str, list[Run]] = {}
     methods: dict[str, type[Method[Any]]] = {}
     for name in names:
         method, entry = load_method(name)
         methods[method] = entry.method
-        chosen = with_unshared(alone, entry, protocol, given)
-        label = make_label(name, entry, protocol, given, alone)
-        title = f"{label} on {', '.join(one.name for one in wanted)}"
-        runs = experiments.setdefault(title, [])
-        for one in wanted:
-            setup = make_setup(method, entry, protocol, chosen, one)
-            runs += make_runs(entry, label, setup, protocol, one, numbers)
+        runs = runs_of(name, method, entry, protocol, given, **asked)
+        title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
+        experiments.setdefault(title, []).extend(runs)
     if not execute(
         experiments, methods, training, also_record=partial(_keep, tuned, training.results)
     ):

@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment.build import (
     check_count,
-    make_label,
-    make_runs,
-    make_setup,
     parse_protocol,
     parse_seeds,
     parse_unshared,
-    with_unshared,
+    runs_of,
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
@@ -103,14 +100,10 @@ def plan(
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
     execution, launching = (take(group, options) for group in (Execution, Launching))
-    alone = parse_unshared(unshared)
-    chosen = with_unshared(alone, entry, protocol, options)
-    label = make_label(name, entry, protocol, options, alone)
     check_count(len(wanted) * len(numbers))
-    runs = []
-    for one in wanted:
-        setup = make_setup(recorded, entry, protocol, chosen, one)
-        runs += make_runs(entry, label, setup, protocol, one, numbers)
+    alone = parse_unshared(unshared)
+    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
+    runs = runs_of(name, recorded, entry, protocol, options, **asked)
     session = open_session(
         folder_named(results),
         {recorded: entry.method},
@@ -119,7 +112,7 @@ def plan(
         launching=launching if _importable(entry.method) else None,
         command="the same call of cwbench.train",
     )
-    title = f"{label} on {', '.join(one.name for one in wanted)}"
+    title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
     return Plan(title, protocol, tuple(runs), session)
 
 

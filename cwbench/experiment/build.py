@@ -210,6 +210,28 @@ def check_together(network: NetworkConfig, sac: SACConfig, schedule: ScheduleCon
         )  # fmt: skip
 
 
+def runs_of(
+    name: str,
+    method: str,
+    entry: Entry,
+    protocol: str,
+    given: Mapping[str, Any],
+    *,
+    wanted: Sequence[sequences.Sequence],
+    seeds: Sequence[int],
+    unshared: Sequence[str] = (),
+    swept: Sequence[str] = (),
+) -> list[Run]:
+    """From options to runs, all with one label: `name` as it was given, recorded as `method`."""
+    chosen = with_unshared(unshared, entry, protocol, given)
+    label = make_label(name, entry, protocol, given, unshared, swept)
+    runs = []
+    for one in wanted:
+        setup = make_setup(method, entry, protocol, chosen, one)
+        runs += make_runs(entry, label, setup, protocol, one, seeds)
+    return runs
+
+
 def make_runs(
     entry: Entry,
     label: str,
