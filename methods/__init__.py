@@ -3,7 +3,6 @@
 Importing it does not import torch; a method's file is imported when its class is asked for.
 """
 
-import hashlib
 import importlib.util
 import re
 import sys
@@ -12,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from importlib.abc import SourceLoader
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.source import check_unchanged, file_source, short_hash
 
 if TYPE_CHECKING:
     from cwbench.learner import Method
@@ -178,18 +179,23 @@ def load(name: str) -> tuple[str, Entry]:
     entry = METHODS.get(name) or known().get(name)
     if entry is None:
         raise unknown("method", name, known(), f"`cwbench methods` lists all {len(known())}")
+    if entry.source:
+        check_unchanged(entry.method)
     return entry.base or name, entry
 
 
 def _from_file(path: Path, class_name: str) -> Entry:
     if not path.is_file():
         raise UserError(f"method file {path}: no such file")
-    spec = importlib.util.spec_from_file_location(f"cwbench_method_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    # Files of one name in two folders are two modules.
+    name = f"cwbench_method_{path.stem}_{short_hash(str(path.resolve()).encode())}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and isinstance(spec.loader, SourceLoader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up there
     try:
-        spec.loader.exec_module(module)
+        # Not from Python's cache, which misses an edit of equal size within a second.
+        exec(spec.loader.source_to_code(path.read_bytes(), str(spec.origin)), vars(module))
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
@@ -202,7 +208,14 @@ def _from_file(path: Path, class_name: str) -> Entry:
         raise UserError(
             f"method file {path}: {class_name!r} is not a class derived from Method", hint
         )
-    return _outside(classes[class_name], path)
+    found = classes[class_name]
+    if found.__module__.startswith("cwbench."):
+        raise UserError(
+            f"method file {path}: {class_name} is a method of cwbench",
+            "give its name; `cwbench methods` lists all",
+        )
+    check_unchanged(found)
+    return _outside(found)
 
 
 def _methods_of(module: ModuleType) -> "dict[str, type[Method[Any]]]":
@@ -212,10 +225,6 @@ def _methods_of(module: ModuleType) -> "dict[str, type[Method[Any]]]":
     return {k: v for k, v in found if isinstance(v, type) and issubclass(v, Method)}
 
 
-def _outside(method: "type[Method[Any]]", path: Path | None = None) -> Entry:
+def _outside(method: "type[Method[Any]]") -> Entry:
     """A method of someone else's: its file's content is part of what its results mean."""
-    if path is None:
-        spec = importlib.util.find_spec(method.__module__)
-        path = Path(spec.origin) if spec and spec.origin else None
-    content = path.read_bytes() if path else b""
-    return Entry(method, source=hashlib.sha256(content).hexdigest()[:12])
+    return Entry(method, source=short_hash(file_source(method)))

@@ -29,17 +29,14 @@ from cwbench.experiment.build import (
     check_count,
     layers,
     load_method,
-    make_label,
-    make_runs,
-    make_setup,
     parse_protocol,
     parse_seeds,
     parse_unshared,
-    with_unshared,
+    runs_of,
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, MethodConfig
+from cwbench.spec.config import MethodConfig, option_groups
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
@@ -84,7 +81,13 @@ class MethodCommand(GroupedCommand):
             raise UserError(what, "name one --method to use its own options") from None
 
 
-TITLES = {"sac": "SAC", "network": "Networks", "env": "Environment", "schedule": "Schedule"}
+TITLES = {
+    "sac": "SAC",
+    "network": "Networks",
+    "env": "Environment",
+    "schedule": "Schedule",
+    "suites": "Environment of other suites",
+}
 
 
 def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Option]:
@@ -94,7 +97,7 @@ def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Optio
     """
     entry, *others = entries
     groups = {} if others else {"Method": entry.method.config_class}
-    groups |= {TITLES[name]: group for name, group in GROUPS.items()}
+    groups |= {TITLES[name]: group for name, group in option_groups().items()}
     found = []
     for title, group in groups.items():
         values = asdict(options.resolve(group, *layers(entry, protocol, {})))
@@ -149,7 +152,7 @@ def _check_flags(
     declared, methods = declared_options(), [load_method(name)[0] for name in names]
     if not {*methods} <= declared.keys():  # another method may have any option
         return
-    groups = (*GROUPS.values(), MethodConfig)
+    groups = (*option_groups().values(), MethodConfig)
     shared = flags_of(
         [
             *params,
@@ -184,7 +187,9 @@ def _unknown_flag(
 
 def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
     """Raise before torch is imported: for bad values of options that all methods share."""
-    shared = [one for name, group in GROUPS.items() for one in click_options(group, group=name)]
+    shared = [
+        one for name, group in option_groups().items() for one in click_options(group, group=name)
+    ]
     for option in (*params, *shared):
         if isinstance(option.type, Value):
             for text in _peek(args, option.opts[0]):
@@ -239,19 +244,16 @@ def run(
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     numbers, alone = parse_seeds(seeds), parse_unshared(unshared)
+    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
     check_count(len(names) * len(wanted) * len(numbers))
     experiments: dict[str, list[Run]] = {}
     methods: dict[str, type[Method[Any]]] = {}
     for name in names:
         method, entry = load_method(name)
         methods[method] = entry.method
-        chosen = with_unshared(alone, entry, protocol, given)
-        label = make_label(name, entry, protocol, given, alone)
-        title = f"{label} on {', '.join(one.name for one in wanted)}"
-        runs = experiments.setdefault(title, [])
-        for one in wanted:
-            setup = make_setup(method, entry, protocol, chosen, one)
-            runs += make_runs(entry, label, setup, protocol, one, numbers)
+        runs = runs_of(name, method, entry, protocol, given, **asked)
+        title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
+        experiments.setdefault(title, []).extend(runs)
     if not execute(
         experiments, methods, training, also_record=partial(_keep, tuned, training.results)
     ):

@@ -1,6 +1,7 @@
 """`cwbench track`, `export`, `push` and `pull`: results for other programs and other people."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,7 +27,8 @@ def track(results: Path, to: str, project: str, following: bool, seconds: float)
     """Send success, returns and losses to an experiment tracker.
 
     What was sent is noted in RESULTS/tracking, so the same command again sends only what is new.
-    For wandb, WANDB_MODE=offline sends nothing and keeps files to sync later.
+    A run's rows end before a damaged segment, and go on once `cwbench repair` and training have put
+    it right. For wandb, WANDB_MODE=offline sends nothing and keeps files to sync later.
     """
     from cwbench.sharing.track import follow
     from cwbench.sharing.track import track as send
@@ -64,19 +66,34 @@ LACKING = {
 @click.option("--out", type=PATH, help="Folder.  [default: RESULTS/export/FORMAT]")
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 @method_option
-def export(results: Path, to: str, out: Path | None, trust: bool, files: tuple[str, ...]) -> None:
+@click.pass_context
+def export(
+    ctx: click.Context,
+    results: Path,
+    to: str,
+    out: Path | None,
+    trust: bool,
+    files: tuple[str, ...],
+) -> None:
     """Write results for other programs.
 
     parquet: tables of runs, evaluations and training. rliable: final success rates, method ->
     [runs, tasks]. weights: policies that `cwbench.load_policy` reads, with a card each. minari:
     transitions that methods have kept, for offline learning.
+
+    Exit code 1 if something could not be read and was left out.
     """
     from cwbench.sharing.export import export as write
 
-    written = 0
-    for file in write(existing(results), to, out, methods=own_methods(files), trust=trust):
+    written, problems = 0, list[str]()
+    how: dict[str, Any] = {"methods": own_methods(files), "trust": trust, "problems": problems}
+    for file in write(existing(results), to, out, **how):
         click.echo(file)
         written += 1
+    for problem in problems:
+        click.echo(f"problem: {problem}", err=True)
+    if problems:
+        ctx.exit(1)
     if not written:
         click.echo(f"nothing to write as {to}: {LACKING[to]}")
 

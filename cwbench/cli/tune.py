@@ -49,12 +49,13 @@ def tune(
     first: float | None,
     **given: Any,
 ) -> None:
-    """Try options of a method and choose the setting with the highest mean area.
+    """Try options of a method; choose the setting with the highest mean anytime performance.
 
-    The area of a run is the mean, over its evaluations, of the success over all tasks of the
-    sequence. All settings that differ in per-run options train in one fleet. The choice goes to a
-    file in RESULTS/tuning that `cwbench run --tuned FILE` takes; reports mark numbers of the chosen
-    setting, as they are no test on the sequences it was chosen on.
+    The anytime performance of a run is the mean, over its evaluations, of the success over all
+    tasks of the sequence, counted as the protocol does. All settings that differ in per-run options
+    train in one fleet. The choice goes to a file in RESULTS/tuning that `cwbench run --tuned FILE`
+    takes; reports mark numbers of the chosen setting, as they are no test on the sequences it was
+    chosen on.
     """
     from cwbench.experiment.tuning import make_tuning, parse_sweep
 
@@ -99,7 +100,7 @@ def finish(tuning: Tuning, training: Training, method: str) -> None:
         )
         for setting in settings
     ]
-    show(rows, *map(flag_name, tuning.swept), "mean area", "90 % interval", "runs")
+    show(rows, *map(flag_name, tuning.swept), "mean anytime performance", "90 % interval", "runs")
     for line in summary(settings, record):
         click.echo(line)
     own = ["--method", method] if ".py:" in method else []  # others are found by name

@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment.build import (
     check_count,
-    make_label,
-    make_runs,
-    make_setup,
     parse_protocol,
     parse_seeds,
     parse_unshared,
-    with_unshared,
+    runs_of,
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
@@ -32,7 +29,7 @@ from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
-from cwbench.experiment.session import Session, open_session
+from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import check_all
@@ -103,14 +100,10 @@ def plan(
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
     execution, launching = (take(group, options) for group in (Execution, Launching))
-    alone = parse_unshared(unshared)
-    chosen = with_unshared(alone, entry, protocol, options)
-    label = make_label(name, entry, protocol, options, alone)
     check_count(len(wanted) * len(numbers))
-    runs = []
-    for one in wanted:
-        setup = make_setup(recorded, entry, protocol, chosen, one)
-        runs += make_runs(entry, label, setup, protocol, one, numbers)
+    alone = parse_unshared(unshared)
+    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
+    runs = runs_of(name, recorded, entry, protocol, options, **asked)
     session = open_session(
         folder_named(results),
         {recorded: entry.method},
@@ -119,7 +112,7 @@ def plan(
         launching=launching if _importable(entry.method) else None,
         command="the same call of cwbench.train",
     )
-    title = f"{label} on {', '.join(one.name for one in wanted)}"
+    title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
     return Plan(title, protocol, tuple(runs), session)
 
 
@@ -183,7 +176,7 @@ def _raise_failure(plan: Plan, runs: Runs) -> None:
         if status["state"] in ("failed", "diverged", "damaged"):
             failures.append(f"{segment.folder} {status['state']}: {brief(status)}")
     if not failures:
-        raise KeyboardInterrupt("training is paused; the same call continues")
+        raise Paused
     unfinished = counted(len(failures), "segment is", "segments are")
     raise TrainingError("\n".join([f"{unfinished} not done", *failures]), runs)
 

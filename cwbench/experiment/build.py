@@ -17,6 +17,7 @@ from cwbench.spec.config import (
     NetworkConfig,
     SACConfig,
     ScheduleConfig,
+    option_groups,
 )
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.segment import Setup, segments_of_run
@@ -119,7 +120,7 @@ def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mappi
 
 def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
     """Every option a method takes, by its flag: the class that declares it and the field's name."""
-    groups = (entry.method.config_class, *GROUPS.values())
+    groups = (entry.method.config_class, *option_groups().values())
     return {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
 
 
@@ -147,7 +148,7 @@ def make_setup(
     for name in given:
         find_option(name, method, entry)
     own = entry.method.config_class
-    order = layers(entry, protocol, options.check_all(given, own, *GROUPS.values()))
+    order = layers(entry, protocol, options.check_all(given, own, *option_groups().values()))
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
@@ -167,7 +168,8 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
 
     config_class, given = ENV_CONFIGS[sequence.suite], order[0]
     known = {field.name for field in fields(config_class) if "help" in field.metadata}
-    for name in options.field_names(MetaWorldConfig) - known:
+    groups = option_groups()
+    for name in options.field_names(groups["env"], groups["suites"]) - known:
         if given.get(name) is not None:
             raise UserError(
                 f"--{options.flag_name(name)} is not an option of {sequence.suite} environments",
@@ -222,6 +224,28 @@ def check_together(
                         "leave it out or give --obs cw12")  # fmt: skip
 
 
+def runs_of(
+    name: str,
+    method: str,
+    entry: Entry,
+    protocol: str,
+    given: Mapping[str, Any],
+    *,
+    wanted: Sequence[sequences.Sequence],
+    seeds: Sequence[int],
+    unshared: Sequence[str] = (),
+    swept: Sequence[str] = (),
+) -> list[Run]:
+    """From options to runs, all with one label: `name` as it was given, recorded as `method`."""
+    chosen = with_unshared(unshared, entry, protocol, given)
+    label = make_label(name, entry, protocol, given, unshared, swept)
+    runs = []
+    for one in wanted:
+        setup = make_setup(method, entry, protocol, chosen, one)
+        runs += make_runs(entry, label, setup, protocol, one, seeds)
+    return runs
+
+
 def make_runs(
     entry: Entry,
     label: str,
@@ -264,7 +288,7 @@ def make_label(
 ) -> str:
     """The method's name and what was changed: options of its own, swept ones, --unshared."""
     changed = []
-    for group in (entry.method.config_class, *GROUPS.values()):
+    for group in (entry.method.config_class, *option_groups().values()):
         usual: Any = options.resolve(group, *layers(entry, protocol, {}))
         for key in (field.name for field in fields(group)):
             named = group is entry.method.config_class or key in swept

@@ -31,7 +31,7 @@ from cwbench.learner.method import Method
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
-from cwbench.spec.config import GROUPS, ScheduleConfig
+from cwbench.spec.config import ScheduleConfig, option_groups
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import describe, located
 from cwbench.spec.options import checked, field_names, per_run_names
@@ -140,7 +140,7 @@ def options_survive(kit: Kit) -> None:
     for field in dataclasses.fields(config):
         if not field.metadata.get("help"):
             raise Broken(f"option {field.name} has no help: declare it with option(...)")
-    shared = field_names(*GROUPS.values())
+    shared = field_names(*option_groups().values())
     if taken := field_names(config) & shared:
         raise Broken(f"option {min(taken)} has the name of a shared option")
     if unknown := set(kit.method.preset) - field_names(config) - shared:

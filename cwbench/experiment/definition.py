@@ -18,13 +18,10 @@ from cwbench.experiment.build import (
     check_count,
     find_option,
     load_method,
-    make_label,
-    make_runs,
-    make_setup,
     parse_protocol,
     parse_seeds,
     parse_unshared,
-    with_unshared,
+    runs_of,
 )
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located, unknown
@@ -71,12 +68,17 @@ class Experiment:
         for member in self.members:
             recorded, entry = load_method(member.method)
             methods[recorded] = entry.method
-            given = with_unshared(member.unshared, entry, self.protocol, member.options)
-            changed = (member.options, member.unshared, member.swept)
-            label = make_label(member.method, entry, self.protocol, *changed)
-            for sequence in self.sequences:
-                setup = make_setup(recorded, entry, self.protocol, given, sequence)
-                runs += make_runs(entry, label, setup, self.protocol, sequence, self.seeds)
+            runs += runs_of(
+                member.method,
+                recorded,
+                entry,
+                self.protocol,
+                member.options,
+                wanted=self.sequences,
+                seeds=self.seeds,
+                unshared=member.unshared,
+                swept=member.swept,
+            )
         return runs, methods
 
     def changed(self, protocol: str | None, seeds: str | None) -> Experiment:

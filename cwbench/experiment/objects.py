@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import dis
-import hashlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cwbench import sequences
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
+from cwbench.spec.source import NOTED, check_unchanged, file_source, in_file, short_hash
 from cwbench.spec.tasks import Task
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
         raise UserError(
             f"{method!r} is not a method", "give a name or a subclass of cwbench.Method"
         )
+    check_unchanged(method)
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
             return name, name, entry
@@ -63,19 +67,20 @@ def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
 
 def source_hash(cls: type) -> str:
     """Part of a segment's id, so that a changed method is trained again."""
-    return hashlib.sha256(source_code(cls)).hexdigest()[:12]
+    return short_hash(source_code(cls))
 
 
 def source_code(cls: type) -> bytes:
-    """The content of the class's file.
+    """The content of the class's file when it was imported.
 
     For a class of a notebook or of the script being run, the source of the class and of what it
     uses from there.
     """
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file and cls.__module__ != "__main__":
-        return Path(file).read_bytes()
-    return "\n".join(Source(cls.__module__).collect(cls)).encode()
+    files = file_source(cls)
+    if in_file(cls):
+        return files
+    own = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    return own + b"\n" + files if files else own
 
 
 class Source:
@@ -97,12 +102,20 @@ class Source:
     def _class(self, cls: type) -> Iterator[str]:
         yield f"class {cls.__qualname__}({', '.join(base.__qualname__ for base in cls.__bases__)})"
         if dataclasses.is_dataclass(cls):
-            yield from map(_field, dataclasses.fields(cls))
+            yield from map(self._field, dataclasses.fields(cls))
         for base in cls.__bases__:
             if base.__module__ == self.module:
                 yield from self.collect(base)
         for name, value in vars(cls).items():
-            yield from self._attribute(cls, name, value)
+            if name != NOTED:
+                yield from self._attribute(cls, name, value)
+
+    def _field(self, field: dataclasses.Field[Any]) -> str:
+        """A dataclass's option; one without a default has `default_factory` or nothing."""
+        made = field.default is dataclasses.MISSING
+        default = self._text(field.name, field.default_factory if made else field.default)
+        metadata = self._text(field.name, dict(field.metadata))
+        return f"{field.name}: {field.type} = {default} {metadata}"
 
     def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
         value = getattr(value, "__func__", getattr(value, "fget", value))
@@ -111,7 +124,7 @@ class Source:
             if value.__module__ == self.module and (not generated or name == "__post_init__"):
                 yield from self.collect(value)
         elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
-            yield from self._value(f"{cls.__qualname__}.{name}", value)
+            yield self._value(f"{cls.__qualname__}.{name}", value)
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         try:
@@ -121,27 +134,78 @@ class Source:
                 f"the source of {function.__qualname__} is not available",
                 "define the method in a file or a notebook, so that its results can be told apart",
             ) from None
-        for name in sorted(set(_globals(function.__code__))):
-            if name in function.__globals__:
-                yield from self._value(name, function.__globals__[name])
+        for name, value in _outer_values(function):
+            if not inspect.ismodule(value):
+                yield self._value(name, value)
 
-    def _value(self, name: str, value: Any) -> Iterator[str]:
-        """A class attribute or a global variable that a function uses."""
+    def _value(self, name: str, value: Any) -> str:
+        return f"{name} = {self._text(name, value)}"
+
+    def _text(self, name: str, value: Any) -> str:
+        """A text that is equal for equal values in every process, and in full."""
+        inner = partial(self._text, name)
+        if value is dataclasses.MISSING:
+            return "MISSING"
         if isinstance(value, type | FunctionType):
             own = value.__module__ == self.module
-            yield f"{name} = {'' if own else value.__module__}.{value.__qualname__}"
-            yield from self.collect(value) if own else ()
-        elif not inspect.ismodule(value):
-            text = repr(value)
-            if " at 0x" in text:
-                raise UserError(
-                    f"{name} cannot be part of an id: {text[:60]}", "define the method in a file"
-                )
-            yield f"{name} = {text}"
+            named = f"{'' if own else value.__module__}.{value.__qualname__}"
+            return "\n".join([named, *(self.collect(value) if own else ())])
+        if (found := _container(value, inner) or _numbers(value)) is not None:
+            return found
+        text = repr(value)
+        if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
+            return text + inner(dict(value.state_dict()))
+        if not isinstance(value, str) and (
+            " at 0x" in text or "..." in text
+        ):  # an address, or cut off
+            raise UserError(
+                f"{name} cannot be part of an id: {text[:60]}", "define the method in a file"
+            )
+        return text
 
 
-def _field(field: dataclasses.Field[Any]) -> str:
-    return f"{field.name}: {field.type} = {field.default!r} {dict(field.metadata)!r}"
+def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
+    """A container with each value as `inner` gives it; None for other values."""
+    kind = type(value)
+    if kind is dict:
+        return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
+    if kind is list:
+        return f"[{', '.join(map(inner, value))}]"
+    if kind is tuple:
+        return f"({', '.join(map(inner, value))}{',' if len(value) == 1 else ''})"
+    if kind in (set, frozenset):
+        return f"{kind.__name__}({sorted(map(inner, value))})"
+    if dataclasses.is_dataclass(value):
+        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return inner(kind) + inner(fields)
+    return None
+
+
+def _numbers(value: Any) -> str | None:
+    """Type, shape and a hash of all numbers of an array or tensor; None for other values."""
+    torch = sys.modules.get("torch")  # there are no tensors where it is not imported
+    if torch and isinstance(value, torch.Tensor):
+        content = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        content = value.tobytes()
+    else:
+        return None
+    return f"{value.dtype} {list(value.shape)} {short_hash(content)}"
+
+
+def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function's text leaves open: globals, defaults, and variables around it."""
+    for name in sorted(set(_globals(function.__code__))):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+    if function.__defaults__:
+        yield f"{function.__qualname__} defaults", function.__defaults__
+    if function.__kwdefaults__:
+        yield f"{function.__qualname__} keyword defaults", function.__kwdefaults__
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # a variable that has no value yet
+            if name != "__class__":  # for super()
+                yield f"{function.__qualname__} {name}", cell.cell_contents
 
 
 def _globals(code: CodeType) -> Iterator[str]:

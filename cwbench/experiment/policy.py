@@ -194,7 +194,7 @@ def _installed(record: Mapping[str, Any]) -> MethodClass:
 def _weights(
     run: Run, segment: Segment, method_class: MethodClass, position: int
 ) -> tuple[ActorLayout, Floats]:
-    """The acting weights as the method gives them out for a position."""
+    """The weights that the method has evaluated for a position."""
     import torch
 
     from cwbench.learner.trainer import Trainer
@@ -215,7 +215,7 @@ def _weights(
     method = method_class(segment.setup.options, trainer)
     method.load_state(checkpoint.under("method", tensors))
     layout = trainer.policy.layout(trainer.num_tasks)
-    weights = method.policy_weights(position)
+    weights = method.evaluated_weights(position)
     flat = torch.cat([weights[name].flatten() for name in layout.shapes]).numpy()
     return layout, flat
 

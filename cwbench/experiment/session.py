@@ -1,9 +1,9 @@
 """From runs to trained segments: open a results folder, plan, estimate, record, train.
 
-session = open_session(results, methods, runs)
+session = open_session(results, methods, segments)  # of all runs
 plan = session.plan(runs)
 session.record({"my experiment": runs})
-session.train(plan)
+session.train(plan, protocol)
 """
 
 from __future__ import annotations

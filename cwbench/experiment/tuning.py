@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,13 @@ from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
+from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.schedule import milestones
+from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store import tuning as store
-from cwbench.store.runs import load_runs
+from cwbench.store.runs import Runs, load_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from cwbench.planning.plan import Run
     from cwbench.sequences import Sequence as TaskSequence
 
-RULE = "highest mean area"
+RULE = "highest mean anytime performance"
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,15 @@ class Tuning:
 
     def settings(self, results: Path, runs: Sequence[Run]) -> list[Setting]:
         """The candidates, best first; of equals the one named first. UserError if one lacks."""
-        areas = run_areas(load_runs(results).evals, runs)
+        loaded = load_runs(results)
+        areas = run_areas(loaded.evals, runs)
+        for run in runs:
+            if _name(run) not in areas:
+                raise _lacking(run, loaded, results)
         count = len(runs) // len(self.experiment.members)
         found = []
         for number, member in enumerate(self.experiment.members):
             own = [_name(run) for run in runs[number * count : (number + 1) * count]]
-            if lacking := [name for name in own if name not in areas]:
-                raise UserError(f"run {lacking[0]} is not done", "the same command continues")
             values = {name: member.options[name] for name in self.swept}
             found.append(setting_of(values, np.array([areas[name] for name in own])))
         return sorted(found, key=lambda setting: -setting.score)
@@ -156,16 +162,53 @@ def _value(hint: Any, text: str) -> Any:
 
 
 def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
-    """Run -> mean over evaluations of the mean success over all its tasks, unseen ones as 0."""
-    tasks = {_name(run): len(run.tasks) for run in runs}
-    done = {_name(run): sum(segment.steps for segment in run.segments) for run in runs}
+    """Run -> mean over evaluations of the mean success over all its tasks, unseen ones as 0.
+
+    That is its anytime performance, also where all tasks are learned at once. Without runs that
+    lack an evaluation.
+    """
+    found = {str(name): rows for name, rows in evals.groupby("run")}
     areas = {}
-    for name, rows in evals[evals["run"].isin(list(tasks))].groupby("run"):
-        key = str(name)
-        rate = rows["successes"] / rows["episodes"]
-        if rows["step"].max() == done[key]:
-            areas[key] = float(rate.groupby(rows["step"]).sum().mean()) / tasks[key]
+    for run in runs:
+        rows = found.get(_name(run), evals[:0])
+        last = getattr(run.segments[-1].setup.env, "success", "any") == "last"
+        rate = rows[SUCCESS_COLUMNS["v3-last" if last else "v3-any"]] / rows["episodes"]
+        known = rows[rate.notna()]
+        if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
+            areas[_name(run)] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
     return areas
+
+
+def _evaluations(run: Run) -> set[tuple[int, int]]:
+    """Steps at which a finished run has evaluated, and the positions evaluated there."""
+    found, start = set(), 0
+    for segment in run.segments:
+        steps = _evaluation_steps(segment.setup.schedule, segment.steps, bool(segment.experts))
+        found |= {
+            (start + step, position) for step in steps for position in range(len(segment.tasks))
+        }
+        start += segment.steps
+    return found
+
+
+@cache  # one for all runs
+def _evaluation_steps(schedule: ScheduleConfig, steps: int, expert: bool) -> tuple[int, ...]:
+    made = milestones(schedule, steps, 0 if expert else None)
+    return tuple(one.step for one in made if one.evaluate)
+
+
+def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
+    """Why a run cannot be judged, and what to do."""
+    name = _name(run)
+    [state] = loaded.runs["state"][loaded.runs["run"] == name]
+    if state != "done":
+        return UserError(f"run {name} is not done", "the same command continues")
+    folders = [segment.folder for segment in run.segments]
+    problems = [one for one in loaded.problems if any(folder in one for folder in folders)]
+    return UserError(
+        f"run {name} lacks evaluations{''.join(f': {one}' for one in problems[:1])}",
+        f"`cwbench repair {results}` sets damaged segments aside, the same command trains them",
+    )
 
 
 def _name(run: Run) -> str:
@@ -205,7 +248,7 @@ def tune(
     quiet: bool = False,
     **options: Any,
 ) -> Tuned:
-    """Grid search over the values in `sweep`; chooses the setting with the largest mean area.
+    """Grid search over the values in `sweep`; chooses by the mean anytime performance.
 
     Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
@@ -246,5 +289,5 @@ def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]
     ]
     for name, values in sensitivity([(s.options, s.score) for s in settings]).items():
         text = ", ".join(f"{value}: {score:.3f}" for value, score in values.items())
-        lines.append(f"mean area by {options.flag_name(name)}: {text}")
+        lines.append(f"mean anytime performance by {options.flag_name(name)}: {text}")
     return lines

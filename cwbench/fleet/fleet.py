@@ -13,7 +13,7 @@ from torch import Tensor
 from cwbench.fleet import experts, lanes, old_replay, snapshot
 from cwbench.fleet.diagnostics import Diagnostics
 from cwbench.fleet.evaluation import Evaluator
-from cwbench.fleet.records import Records
+from cwbench.fleet.records import Provenance, Records
 from cwbench.fleet.state import FleetState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
@@ -50,6 +50,7 @@ class Fleet:
         gradients: Gradients = "manual",
         diagnose: bool = False,
         check_stop: Callable[[], None] = lambda: None,
+        provenance: Provenance = lambda segment: {},
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
         self.stream = stream or nullcontext()  # CUDA stream of all work of this fleet
@@ -65,7 +66,7 @@ class Fleet:
         )
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
-        self.records = Records(self.segments, self.folders, self.state, self.trainer)
+        self.records = Records(self.segments, self.folders, self.state, self.trainer, provenance)
         self.lane_positions = self.method.lanes(self.position)
         self.layout = self.trainer.policy.layout(self.position + 1)
         self.evaluator = self._make_evaluator()
@@ -173,13 +174,8 @@ class Fleet:
             self.method.use_expert(experts.actors(self.store, self.segments))
 
     def _restore(self) -> snapshot.LaneStates:
-        return snapshot.restore(
-            self.state,
-            self.trainer,
-            self.method,
-            folders=self.folders,
-            lanes=len(self.lane_positions),
-        )
+        parts = (self.state, self.trainer, self.method)
+        return snapshot.restore(*parts, folders=self.folders, lanes=len(self.lane_positions))
 
     def _start(self) -> snapshot.LaneStates:
         """Begin the task; what an attempt without a snapshot wrote is cut off."""
@@ -366,13 +362,8 @@ class Fleet:
         """Save the middle of the segment, so that continuing gives the same numbers."""
         self._evaluate_if_due()
         self.evaluator.wait()
-        snapshot.save(
-            self.state,
-            self.trainer,
-            self.method,
-            folders=self.folders,
-            lanes=self.collector.save(),
-        )
+        parts = (self.state, self.trainer, self.method)
+        snapshot.save(*parts, folders=self.folders, lanes=self.collector.save())
         self.snapshot_time = time.monotonic()
 
     def pause(self) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cwbench.fleet.state import FleetState
@@ -10,7 +10,11 @@ from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import EvalResult
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.store.files import read_json
 from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, SegmentFolder
+
+Provenance = Callable[[Segment], Mapping[str, Any]]
+BY_SESSION = ("versions", "machine", "device")
 
 
 class Records:
@@ -20,19 +24,36 @@ class Records:
         folders: Sequence[SegmentFolder],
         state: FleetState,
         trainer: Trainer,
+        provenance: Provenance = lambda segment: {},
     ) -> None:
         self.segments, self.folders, self.state, self.trainer = segments, folders, state, trainer
+        self.provenance = provenance
         self.episodes = segments[0].setup.schedule.eval_episodes
 
     def begin_session(self) -> None:
         """This process takes the segments over, at the step where they are."""
         began = {"started": time.time(), "started_step": self.state.step}
-        for folder in self.folders:
+        for segment, folder in zip(self.segments, self.folders, strict=True):
             status = folder.status()
             earlier = status.get("sessions", status.get("sittings", []))  # the key in version 0.1
-            sessions = [*earlier, self.state.step]
+            told = {
+                "sessions": [*earlier, self.state.step],
+                "resumed_with": self._resumed_with(segment, folder),
+            }
             steps = {"step": self.state.step, "steps": self.segments[0].steps}
-            folder.set_status("running", **steps, sessions=sessions, retraining=[], **began)
+            folder.set_status("running", **steps, **told, retraining=[], **began)
+
+    def _resumed_with(self, segment: Segment, folder: SegmentFolder) -> list[dict[str, Any]]:
+        """Code, machine and device of sessions where they are not those of the one before.
+
+        The first session's are in the segment's record.
+        """
+        found: list[dict[str, Any]] = folder.status().get("resumed_with", [])
+        before = found[-1] if found else read_json(folder.path / "segment.json")
+        now = {key: value for key, value in self.provenance(segment).items() if key in BY_SESSION}
+        if all(before.get(key) == value for key, value in now.items()):
+            return found
+        return [*found, {"step": self.state.step, **now}]
 
     def add_evaluation(self, step: int, run: int, results: Sequence[EvalResult]) -> None:
         """All of a run's results at a step: one per position."""

@@ -14,6 +14,7 @@ from cwbench.fleet import sharing as shared
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.precompile import Precompiler
+from cwbench.fleet.records import Provenance
 from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
@@ -42,9 +43,7 @@ class Runner:
     grouping: Grouping
     compiled: bool
     snapshot_seconds: float
-    provenance: Callable[
-        [Segment], Mapping[str, Any]
-    ]  # what a record says besides what its id hashes
+    provenance: Provenance  # what a record says besides what its id hashes
     gradients: Gradients = "manual"
     diagnose: bool = False
     side_by_side: int = 1  # fleets that train at the same time, at most
@@ -111,6 +110,7 @@ class Runner:
                     gradients=self.gradients,
                     diagnose=self.diagnose,
                     check_stop=training.stop.check,
+                    provenance=self.provenance,
                 )
             yield fleet
 

@@ -17,6 +17,7 @@ from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import shared_options
 from cwbench.spec.schedule import Exploration
+from cwbench.spec.source import note_source
 
 C = TypeVar("C", bound=MethodConfig)
 
@@ -45,6 +46,10 @@ class Method(Generic[C]):
     # A method whose single-task segments learn each task first. This method then makes no updates
     # but its own in `on_task_end`; the expert acts for `expert_steps` steps, to show it states.
     experts: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        note_source(cls)
 
     def __init__(self, config: C, trainer: Trainer) -> None:
         self.trainer = trainer

@@ -4,6 +4,10 @@ import contextlib
 import os
 from pathlib import Path
 
+from cwbench.spec.errors import UserError
+
+MOST_CORES = 10_000
+
 
 def cores() -> int:
     """Cores this process may use, which in a container or job may be fewer than there are.
@@ -11,6 +15,10 @@ def cores() -> int:
     Launchers that start several processes on a machine name each one's share.
     """
     if share := os.environ.get("CWBENCH_CORES"):
+        if not (share.isascii() and share.isdecimal() and 1 <= int(share[:9]) <= MOST_CORES):
+            raise UserError(
+                f"CWBENCH_CORES={share}: not a number of cores", f"give 1 to {MOST_CORES:,}"
+            )
         return int(share)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -34,7 +34,10 @@ def code_state() -> str:
 
 
 class TimeCache:
-    """Numbers by what they were measured of. A file that cannot be read or written is ignored."""
+    """Numbers by what they were measured of.
+
+    A file that cannot be read or written is ignored, as is an entry without numbers.
+    """
 
     def __init__(self, file: Path, device: torch.device) -> None:
         self.file, self.device = file, device
@@ -53,10 +56,11 @@ class TimeCache:
     def get(self, what: Mapping[str, Any]) -> list[float] | None:
         key = self._key(what)
         self._used.add(key)
-        entry = self._read().get(key)
-        if not isinstance(entry, dict) or time.time() - entry.get("measured", 0) > 86400 * DAYS:
-            return None
-        return [float(number) for number in entry["numbers"]]
+        with contextlib.suppress(TypeError, KeyError, ValueError):
+            entry = self._read()[key]
+            if time.time() - entry["measured"] <= 86400 * DAYS:
+                return [float(number) for number in entry["numbers"]]
+        return None
 
     def put(self, what: Mapping[str, Any], numbers: list[float]) -> None:
         entry = {"measured": time.time(), "numbers": numbers}

@@ -23,7 +23,9 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.segment import digest
 from cwbench.spec.text import file_name
-from cwbench.store.files import checked_name, read_json
+from cwbench.store.files import Damaged, check, checked_name, read_array, read_json
+from cwbench.store.integrity import checksums_of
+from cwbench.store.results import SegmentFolder
 
 if TYPE_CHECKING:
     from minari.data_collector import EpisodeBuffer
@@ -44,7 +46,7 @@ def rliable(runs: Runs, out: Path) -> Iterator[Path]:
     # What has one label may still differ: in shared options, or in the tasks of an edited file.
     files: dict[tuple[str, str], dict[tuple[str, str], list[Run]]] = {}
     for run in runs:
-        if run.state == "done":
+        if run.state == "done" and _evaluated_last(runs, run):
             settings = files.setdefault((run.sequence, run.protocol), {})
             what = digest({"setup": run.setup, "tasks": run.tasks})
             settings.setdefault((run.label, what), []).append(run)
@@ -61,10 +63,18 @@ def rliable(runs: Runs, out: Path) -> Iterator[Path]:
         yield file
 
 
+def _evaluated_last(runs: Runs, run: Run) -> bool:
+    """Whether a run's evaluation at its end can be read; if not, that is listed as a problem."""
+    if not np.isnan(final_success(runs, run)).any():
+        return True
+    runs.problems.append(f"{run.run} lacks its last evaluation and is left out")
+    return False
+
+
 def final_success(runs: Runs, run: Run) -> NDArray[np.float64]:
     """Success rate of each task at the end of a run: [tasks]; NaN where it was not evaluated."""
     table = runs.evaluations[runs.evaluations["run"] == run.run]
-    last = table[table["step"] == table["step"].max()].set_index("position")["success_rate"]
+    last = table[table["step"] == run.steps].set_index("position")["success_rate"]
     return np.asarray(last.reindex(range(len(run.tasks))), float)
 
 
@@ -104,7 +114,10 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
         trusted = all(run.trusted for run in runs)
         for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.done)}):
             if (folder / "replay" / "transitions.npy").exists():
-                yield out / _minari_dataset(folder, trusted)
+                try:
+                    yield out / _minari_dataset(folder, trusted)
+                except Damaged as error:
+                    runs.problems.append(f"{error.path}: {error.reason}")
     finally:
         del os.environ["MINARI_DATASETS_PATH"]
         os.environ |= {"MINARI_DATASETS_PATH": before} if before is not None else {}
@@ -119,7 +132,7 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
     check_trust(named_code("", record["env"]), trusted)
     config = EnvConfig.from_record(record["env"])
     dims = envs.dims(config)
-    rows = dims.unpack(np.load(folder / "replay" / "transitions.npy", allow_pickle=False))
+    rows = dims.unpack(transitions(folder))
     name = f"cwbench/{folder.name}-v0"
     buffers = [_buffer(rows, part) for part in episodes(rows, config.horizon)]
     with catch_warnings():
@@ -134,6 +147,13 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
             data_format="arrow",
         )
     return name
+
+
+def transitions(folder: Path) -> NDArray[Any]:
+    """Those that a segment has kept, [rows, numbers]; Damaged if they are not what was written."""
+    name = "replay/transitions.npy"
+    check(folder / name, checksums_of(SegmentFolder(folder)).get(name))
+    return read_array(folder / name)
 
 
 def _buffer(rows: dict[str, Any], episode: slice) -> EpisodeBuffer:
@@ -184,8 +204,12 @@ def export(
     *,
     methods: Mapping[str, Any] | None = None,
     trust: bool = False,
+    problems: list[str] | None = None,
 ) -> Iterator[Path]:
-    """Write results in a format; yields the files and folders as they are there."""
+    """Write results in a format; yields the files and folders as they are there.
+
+    What could not be read, and so was left out, is added to `problems`.
+    """
     folder = out or results / "export" / to
     runs = read_runs(results, methods or {}, trusted=trust)
     if not any(run.done for run in runs):
@@ -194,6 +218,8 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield from FORMATS[to](runs, folder)
+        if problems is not None:
+            problems += runs.problems
     except UserError:
         with suppress(OSError):  # where something has been written
             for path in new:

@@ -130,7 +130,11 @@ def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple
 
 
 def rows_by_run(runs: Runs) -> dict[str, dict[int, dict[str, float]]]:
-    """Success and return of each task, and training statistics: run -> step of the run -> row."""
+    """Success and return of each task, and training statistics: run -> step of the run -> row.
+
+    A run's rows end before a segment with damage: what was sent later could not be put right.
+    """
+    readable = {run.run: _readable(run, runs.problems) for run in runs}
     rows: dict[str, dict[int, dict[str, float]]] = {}
     names = {
         (run.run, index): name
@@ -138,14 +142,26 @@ def rows_by_run(runs: Runs) -> dict[str, dict[int, dict[str, float]]]:
         for index, name in enumerate(position_names(run.tasks))
     }
     for one in runs.evaluations.to_dict("records"):
+        if one["training_position"] >= readable[one["run"]]:
+            continue
         row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
         name = names.get((one["run"], one["position"]), one["task"])
         row[f"success/{name}"] = float(one["success_rate"])
         row[f"return/{name}"] = float(one["mean_return"])
     for one in runs.training.to_dict("records"):
+        if one["position"] >= readable[one["run"]]:
+            continue
         row = rows.setdefault(one["run"], {}).setdefault(int(one["step"]), {})
         row |= {f"train/{name}": float(one[name]) for name in (*STATISTICS, "alpha") if name in one}
     return rows
+
+
+def _readable(run: Run, problems: Sequence[str]) -> int:
+    """How many segments there are before the first that a problem names."""
+    for position, folder in enumerate(run.folders):
+        if folder and any(folder in problem for problem in problems):
+            return position
+    return len(run.folders)
 
 
 def position_names(tasks: Sequence[str]) -> list[str]:

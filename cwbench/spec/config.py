@@ -1,11 +1,12 @@
 """Option groups that every method shares, and the protocols that set them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.options import flag_name, from_record, option, to_record
+from cwbench.spec.options import field_names, field_type, flag_name, from_record, option, to_record
 from cwbench.spec.tasks import LONGEST_EPISODE, Task
 
 N = TypeVar("N", int, float)
@@ -110,13 +111,15 @@ class NetworkConfig:
     )
 
     def __post_init__(self) -> None:
-        """Equal networks get equal records: `hidden` stays only where the layers differ."""
+        """Equal networks get equal records: -20.0 is -20, `hidden` stays where layers differ."""
         low, high = self.log_std_bounds
         if not -1e3 <= low < high <= 1e3:
             raise UserError(
                 f"--log-std-range {self.log_std_range}: not a lower and an upper bound",
                 "write -20,2",
             )
+        plain = ",".join(str(int(x) if x.is_integer() else x) for x in (low, high))
+        object.__setattr__(self, "log_std_range", plain)
         if self.hidden is None:
             return
         units = _numbers("hidden", self.hidden, int, "256,256")
@@ -221,7 +224,7 @@ class GymnasiumConfig(EnvConfig):
     tasks: tuple[Task, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         tasks = [task.record() for task in self.tasks]
         return {"suite": self.suite, **values, "tasks": tasks}
 
@@ -266,6 +269,25 @@ GROUPS: dict[str, type] = {
     "env": MetaWorldConfig,
     "schedule": ScheduleConfig,
 }
+
+
+def option_groups() -> dict[str, type]:
+    """GROUPS, and as one more the options that only other suites than Meta-World have."""
+    return GROUPS | {"suites": _suite_options(tuple(ENV_CONFIGS.values()))}
+
+
+@cache
+def _suite_options(configs: Sequence[type[EnvConfig]]) -> type:
+    """Of options that several suites have, the first suite's is meant."""
+    known, own = field_names(MetaWorldConfig), []
+    for config in configs:
+        for one in fields(config):
+            if "help" in one.metadata and one.name not in known:
+                made = field(default=one.default, metadata=one.metadata)
+                own.append((one.name, field_type(config, one), made))
+                known.add(one.name)
+    return make_dataclass("SuiteOptions", own, frozen=True)
+
 
 # What a protocol sets; everything else keeps its default or the method's preset.
 PROTOCOLS: dict[str, dict[str, Any]] = {

@@ -15,6 +15,7 @@ STATUS_TYPES = {
     "message": str,
     "checksums": dict,
     "sessions": list,
+    "resumed_with": list,
     "resources": dict,
     "retraining": list,
 }

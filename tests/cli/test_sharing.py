@@ -38,6 +38,18 @@ def test_an_empty_export_says_what_it_needs(
     assert capsys.readouterr().out == "nothing to write as rliable: no run has ended\n"
 
 
+def test_what_an_export_leaves_out_is_named(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for table in results.glob("segments/*-3-*/evals.csv"):
+        table.write_text("nonsense")
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(results), "--to", "rliable"])
+    said = capsys.readouterr()
+    assert ended.value.code == 1 and not said.out
+    assert said.err.count("unexpected header") == 2 and said.err.count("is left out") == 2
+
+
 def test_a_folder_is_pushed_and_pulled(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

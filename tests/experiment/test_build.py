@@ -1,11 +1,15 @@
 """Setups from names and options."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 
+from cwbench import envs, sequences
+from cwbench.cli import cli
+from cwbench.envs import pointmass
 from cwbench.experiment.build import (
     load_method,
     make_label,
@@ -15,8 +19,9 @@ from cwbench.experiment.build import (
 )
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
-from cwbench.spec.config import PROTOCOLS, NetworkConfig, SACConfig
+from cwbench.spec.config import ENV_CONFIGS, PROTOCOLS, EnvConfig, NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.options import option
 from cwbench.spec.segment import Setup
 
 
@@ -97,3 +102,42 @@ def test_the_componet_protocol_has_its_rules() -> None:
     assert (setup.sac.actor_every, setup.sac.initial_log_alpha, setup.sac.lr) == (2, 0, 3e-4)
     assert setup.options.reset == "critic"  # replay, temperature and optimiser are new anyway
     assert Setup.from_record(setup.record(), entry.method.config_class) == setup
+
+
+@dataclass(frozen=True)
+class WindyConfig(EnvConfig):
+    """A suite as docs/development.md describes: a subclass, listed in ENV_CONFIGS."""
+
+    suite = "windy"
+
+    gust: float = option(0.0, "Strongest wind.", minimum=0)
+
+
+@pytest.fixture
+def windy(monkeypatch: pytest.MonkeyPatch) -> sequences.Sequence:
+    monkeypatch.setitem(ENV_CONFIGS, "windy", WindyConfig)
+    monkeypatch.setitem(envs.SUITES, "windy", replace(pointmass.SUITE, config_class=WindyConfig))
+    return sequences.Sequence("mine", ("reach-0-1",), "windy")
+
+
+def test_a_new_suite_has_options_of_its_own(windy: sequences.Sequence) -> None:
+    method, entry = load_method("finetuning")
+    setup = make_setup(method, entry, "paper", {"gust": 2}, windy)
+    assert setup.env == WindyConfig(gust=2.0)
+    assert make_label(method, entry, "paper", {"gust": 2}, swept=["gust"]) == "finetuning (gust=2)"
+    for given, sequence, message in (
+        ({"gust": -1}, windy, "--gust: -1 is too small"),
+        ({"obs": "full39"}, windy, "--obs is not an option of windy environments"),
+        ({"gust": 2}, sequences.get("point3"), "--gust is not an option of pointmass"),
+        ({"gust": 2}, sequences.get("cw3-1"), "--gust is not an option of metaworld"),
+    ):
+        with pytest.raises(UserError, match=message):
+            make_setup(method, entry, "paper", given, sequence)
+
+
+@pytest.mark.usefixtures("windy")
+def test_the_command_line_knows_options_of_new_suites() -> None:
+    command = ["run", "--method", "finetuning", "--seq", "point3", "--dry-run", "--gust"]
+    refused = CliRunner().invoke(cli, [*command, "2"]).exception
+    assert str(refused).startswith("--gust is not an option of pointmass environments")
+    assert "-2.0 is too small" in CliRunner().invoke(cli, [*command, "-2"]).output

@@ -3,6 +3,8 @@
 import importlib.util
 import itertools
 import linecache
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +103,99 @@ def test_the_source_of_a_notebooks_class_tells_its_results_apart(
     assert changed != CELL
     before, after = (source_hash(run_cell(code).Mine) for code in (CELL, changed))
     assert (before == after) == same
+
+
+VALUES = """
+import numpy as np
+import torch
+from dataclasses import dataclass, field
+from cwbench.learner import Method, MethodConfig
+
+TABLE = np.arange(5000)
+CURVE = torch.full((3,), 0.5, dtype=torch.float64)
+LAYER = torch.nn.Linear(2, 1)
+LAYER.weight.data.fill_(3)
+LAYER.bias.data.fill_(0)
+
+@dataclass(frozen=True)
+class Schedule:
+    times: tuple = (1, 2)
+
+def scaled(coef):
+    def penalty(self, batch, *, shift=(10.0,), power=20):
+        return coef * super(Mine, self).actor_penalty(batch)
+    return penalty
+
+@dataclass(frozen=True)
+class MineConfig(MethodConfig):
+    parts: list = field(default_factory=list)
+
+class Mine(Method):
+    config_class = MineConfig
+    actor_penalty = scaled(2.0)
+    names = {"a", "b", "c", "d", "e"}
+    curve = CURVE
+    by_name = {"table": TABLE, "layer": LAYER, "when": Schedule()}
+
+    def on_task_end(self, position, count=100):
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("scaled(2.0)", "scaled(2.5)"),  # in a closure
+        ("arange(5000)", "arange(5000) + (np.arange(5000) == 2500)"),  # where numpy shows dots
+        ("0.5, dtype", "0.5 + 1e-9, dtype"),  # which torch rounds
+        ("fill_(3)", "fill_(4)"),
+        ("Schedule()", "Schedule((1, 3))"),
+        ("default_factory=list", "default_factory=tuple"),
+    ],
+)
+def test_values_that_a_notebooks_class_uses_tell_its_results_apart(
+    run_cell: Any, old: str, new: str
+) -> None:
+    changed = VALUES.replace(old, new)
+    assert VALUES.count(old) == 1
+    first, again, other = (source_hash(run_cell(code).Mine) for code in (VALUES, VALUES, changed))
+    assert first == again != other
+
+
+def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
+    """The text is the same, what stands behind the name is not."""
+    code = VALUES.replace("count=100", "count=COUNT").replace("power=20", "power=POWER")
+    start = "COUNT, POWER = {}, {}\n"
+    hashes = {
+        source_hash(run_cell(start.format(*numbers) + code).Mine)
+        for numbers in ((1, 1), (2, 1), (1, 2))
+    }
+    assert len(hashes) == 3
+
+
+def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """Sets of texts have another order in each; objects have other addresses."""
+    file = tmp_path / "script.py"
+    show = "from cwbench.experiment.objects import source_hash\nprint(source_hash(Mine))\n"
+    file.write_text(f"{VALUES}\n{show}")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    hashes = {
+        subprocess.run(
+            [sys.executable, str(file)],
+            env=environment | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(hashes) == 1
+
+
+def test_a_value_that_cannot_be_told_apart_is_refused(run_cell: Any) -> None:
+    for value in ("object()", "__import__('pandas').Series(range(5000))"):
+        with pytest.raises(UserError, match=r"Mine.curve cannot be part of an id"):
+            source_hash(run_cell(VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
 
 
 def test_a_class_without_source_is_refused(run_cell: Any) -> None:

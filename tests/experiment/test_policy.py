@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cwbench
+from cwbench import methods
 
 FIRST, SECOND, THIRD = "reach-0-1", "reach-2-1000", "reach-4-1"
 
@@ -25,6 +26,23 @@ def test_evaluating_again_gives_the_recorded_numbers(
         policy = cwbench.load_policy(run, row["task"])
         found = cwbench.evaluate(policy, row["task"], episodes=row["episodes"])
         assert (found.scores.sum(), found.mean_return) == (row["successes"], row["mean_return"])
+
+
+def test_a_policy_is_the_one_that_its_method_has_evaluated(toy_run: Any, tmp_path: Path) -> None:
+    """Here not the one that acts: another bias of the output layer."""
+    (tmp_path / "own.py").write_text(
+        "from cwbench.learner import Method\n\nclass Own(Method):\n"
+        "    def evaluated_weights(self, position):\n"
+        "        weights = dict(self.policy_weights(position))\n"
+        "        name = list(weights)[-1]\n"
+        "        return weights | {name: weights[name] + 0.5}\n"
+    )
+    toy_run(tmp_path / "results", f"{tmp_path}/own.py:Own", tasks=(FIRST,))
+    own = {"Own": methods.load(f"{tmp_path}/own.py:Own")[1].method}
+    runs = cwbench.load_runs(tmp_path / "results", own)
+    [row] = runs.evaluations[runs.evaluations["step"] == 60].to_dict("records")
+    found = cwbench.evaluate(cwbench.load_policy(runs[0]), episodes=row["episodes"])
+    assert found.mean_return == row["mean_return"]
 
 
 def test_a_policy_can_be_taken_from_the_middle_of_a_run(toy_run: Any, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Tuning: candidates, the rule, what is written down, and how reports mark it."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from cwbench.experiment.tuning import (
     setting_of,
     summary,
 )
+from cwbench.planning.plan import Run
 from cwbench.reports.build import read as read_report
 from cwbench.store import tuning as store
 
@@ -65,25 +67,57 @@ def test_the_first_part_of_a_sequence_is_trained_and_nothing_else() -> None:
     assert "first 25 %" in tuning.rule
 
 
-def test_the_area_counts_unseen_tasks_as_failures() -> None:
-    tuning = make_tuning("ewc", [sequences.get("point3")], {"coef": [1.0]}, protocol="demo")
-    [run] = tuning.experiment.runs()[0]
-    rows = [
-        # step, successes of 10 for each task seen
-        (1500, [10]),
-        (3000, [10, 5]),
-        (4500, [2, 4, 6]),
-    ]
-    evals = pd.DataFrame(
+def evaluations(run: Run, rows: dict[int, list[int]], **columns: int) -> pd.DataFrame:
+    """Step -> successes of 10 for each task seen."""
+    name = f"{run.sequence}/{run.segments[-1].id}"
+    return pd.DataFrame(
         [
-            {"run": f"point3/{run.segments[-1].id}", "step": step, "successes": s, "episodes": 10}
-            for step, counts in rows
-            for s in counts
+            {"run": name, "step": step, "eval_position": position, "episodes": 10}
+            | {"successes": count, **columns}
+            for step, counts in rows.items()
+            for position, count in enumerate(counts)
         ]
     )
+
+
+def test_the_area_counts_unseen_tasks_as_failures() -> None:
+    tuning = make_tuning(
+        "ewc",
+        [sequences.get("point3")],
+        {"coef": [1.0]},
+        fixed={"eval_every": 1500},
+        protocol="demo",
+    )
+    [run] = tuning.experiment.runs()[0]
+    evals = evaluations(run, {1500: [10], 3000: [10, 5], 4500: [2, 4, 6]})
     expected = np.mean([1 / 3, 1.5 / 3, 1.2 / 3])
     assert list(run_areas(evals, [run]).values()) == [pytest.approx(expected)]
-    assert not run_areas(evals[evals["step"] < 4500], [run])  # not done
+    for lost in range(len(evals)):  # a run that lacks one is not judged by the others
+        assert not run_areas(evals.drop(lost), [run])
+
+
+def test_a_protocol_that_counts_the_last_step_is_tuned_by_it() -> None:
+    given: dict[str, Any] = {"fixed": {"steps_per_task": 50_000}, "protocol": "componet"}
+    tuning = make_tuning("ewc", [sequences.get("pair-5-0")], {"coef": [1.0]}, **given)
+    [run] = tuning.experiment.runs()[0]
+    evals = evaluations(run, {50_000: [10], 100_000: [10, 10]}, v3_last=4)
+    assert list(run_areas(evals, [run]).values()) == [pytest.approx(np.mean([0.2, 0.4]))]
+    assert not run_areas(evals.assign(v3_last=math.nan), [run])
+
+
+def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:
+    """The numbers are those of reports, and none is made up for a table that cannot be read."""
+    how: dict[str, Any] = {"results": tmp_path, "quiet": True, **TINY}
+    tuned = cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
+    metrics = cwbench.load_runs(tmp_path).metrics
+    scores = sorted((setting.score for setting in tuned.settings), reverse=True)
+    assert scores == pytest.approx(sorted(metrics["anytime_performance"], reverse=True))
+    [file, *_] = sorted(tmp_path.glob("segments/ewc-1-*/evals.csv"))
+    tuned.file.unlink()
+    file.write_text(file.read_text().replace("40,0,reach-0-1,1", "40,0,reach-0-1,2"))
+    with pytest.raises(cwbench.UserError, match=r"lacks evaluations: .*evals.csv.*cwbench repair"):
+        cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
+    assert not tuned.file.exists()
 
 
 def test_the_interval_ends_at_what_an_area_can_be() -> None:
@@ -103,8 +137,8 @@ def test_sensitivity_is_a_mean_over_the_other_options() -> None:
     ]
     record = {"rule": "rule", "options": {"a": 1, "b": 1}, "runs": 4, "steps": 100}
     text = "\n".join(summary(settings, record))
-    assert "mean area by a: 1: 0.700, 2: 0.200" in text
-    assert "mean area by b: 1: 0.600, 2: 0.300" in text
+    assert "mean anytime performance by a: 1: 0.700, 2: 0.200" in text
+    assert "mean anytime performance by b: 1: 0.600, 2: 0.300" in text
     assert "best minus worst setting: 0.800" in text
 
 

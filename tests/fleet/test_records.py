@@ -1,6 +1,7 @@
 """Rows and states that a fleet leaves in its segments' folders."""
 
 import csv
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from cwbench.fleet.records import Records
 from cwbench.fleet.state import FleetState, RunState
 from cwbench.learner import Trainer
+from cwbench.reports.analysis.provenance import versions_of
 from cwbench.rollout.episodes import EvalResult
 from cwbench.spec.config import (
     MethodConfig,
@@ -18,7 +20,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.segment import Segment, Setup
-from cwbench.store.files import read_json
+from cwbench.store.files import read_json, write_json
 from cwbench.store.results import Store
 
 
@@ -94,3 +96,20 @@ def test_sessions_are_listed_by_their_first_steps(records: Records) -> None:
     records.begin_session()
     record = read_json(folder.path / "status.json")
     assert record["sessions"] == [0, 30, 40] and record["started_step"] == 40
+
+
+def test_a_session_with_other_code_or_device_is_described(records: Records) -> None:
+    """Those that go on with what the record names add nothing, however many there are."""
+    first = {"versions": {"commit": "a"}, "device": {"type": "cpu"}}
+    other = {"versions": {"commit": "b"}, "device": {"type": "cpu"}}
+    folder = records.folders[0]
+    write_json(folder.path / "segment.json", read_json(folder.path / "segment.json") | first)
+    for step, described in ((0, first), (10, first), (20, other), (30, other), (40, first)):
+        records.state.step = step
+        records.provenance = lambda _, what=described: what | {"created": time.time()}  # type: ignore[misc]
+        records.begin_session()
+    status = folder.status()
+    assert status["sessions"] == [0, 10, 20, 30, 40]
+    assert status["resumed_with"] == [{"step": 20, **other}, {"step": 40, **first}]
+    record = read_json(folder.path / "segment.json") | {"status": status}
+    assert versions_of([record]) == {"commit": "a, b"}

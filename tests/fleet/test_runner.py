@@ -201,6 +201,7 @@ def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: P
     write_json(folder.path / "status.json", status)
     toy_run(tmp_path, tasks=("reach-0-1",))
     assert folder.done and folder.status()["sessions"] == [0, step]
+    assert folder.status()["resumed_with"] == []  # with the same code
 
 
 def test_a_fleet_that_runs_out_of_memory_is_split(

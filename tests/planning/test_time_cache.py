@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +34,28 @@ def test_what_has_proved_wrong_is_measured_again(tmp_path: Path) -> None:
     assert cache.get({"fleet": 1}) == [1.5]
     cache.forget_used()
     assert cache.get({"fleet": 1}) is None and cache.get({"fleet": 2}) == [1.5]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"measured": 4e9},
+        {"measured": 4e9, "numbers": 1.5},
+        {"measured": 4e9, "numbers": ["x"]},
+        {"measured": "yesterday", "numbers": [1.5]},
+        {"numbers": [1.5]},
+        [1.5],
+        None,
+    ],
+)
+def test_a_damaged_entry_is_measured_again(tmp_path: Path, entry: Any) -> None:
+    file = tmp_path / "times.json"
+    cache = TimeCache(file, CPU)
+    cache.put({"fleet": 1}, [1.5])
+    file.write_text(json.dumps(dict.fromkeys(json.loads(file.read_text()), entry)))
+    assert cache.get({"fleet": 1}) is None
+    cache.put({"fleet": 1}, [2.5])
+    assert cache.get({"fleet": 1}) == [2.5]
 
 
 def test_a_folder_that_cannot_be_written_is_no_problem(tmp_path: Path) -> None:

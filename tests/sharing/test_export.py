@@ -1,6 +1,7 @@
 """Exported results say what the results folder says."""
 
 import json
+import shutil
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from sample_results import SMALL, small, write_results
 
 import cwbench
 from cwbench.experiment.runs import Runs
-from cwbench.sharing.export import FORMATS, episodes, export
+from cwbench.sharing.export import FORMATS, episodes, export, transitions
 from cwbench.spec.errors import UserError
 
 
@@ -93,6 +94,35 @@ def test_minari_datasets_hold_the_transitions(
     assert np.concatenate([episode.actions for episode in found]) == pytest.approx(rows[:, 12:16])
     assert [len(episode.observations) for episode in found] == [21, 21, 21]
     assert all(episode.truncations[-1] for episode in found)
+
+
+def test_transitions_that_have_changed_are_not_exported(
+    shared_results: Path, tmp_path: Path
+) -> None:
+    [original, *_] = sorted(shared_results.glob("segments/*/replay/transitions.npy"))
+    folder = tmp_path / original.parents[1].name
+    shutil.copytree(original.parents[1], folder)
+    assert (transitions(folder) == np.load(original)).all()
+    rows = np.load(original)
+    rows[0, 0] += 1
+    np.save(folder / "replay" / "transitions.npy", rows)
+    with pytest.raises(UserError, match=r"transitions.npy: its checksum differs"):
+        transitions(folder)
+
+
+def test_a_run_without_its_last_evaluation_is_left_out(
+    shared_results: Path, tmp_path: Path
+) -> None:
+    results = shutil.copytree(shared_results, tmp_path / "results")
+    table = next(results.glob("segments/perfect-memory-2-*-s1-*/evals.csv"))
+    table.write_text(table.read_text().replace(",0,", ",1,"))
+    problems: list[str] = []
+    [file] = export(results, "rliable", tmp_path, problems=problems)
+    whole = [*export(shared_results, "rliable", tmp_path / "whole")]
+    assert (np.load(file)["perfect-memory"] == np.load(whole[0])["perfect-memory"][:1]).all()
+    damaged, left_out = problems
+    assert "evals.csv: its checksum differs" in damaged
+    assert left_out.endswith("lacks its last evaluation and is left out")
 
 
 def test_rows_in_random_order_are_episodes_of_one_step() -> None:

@@ -75,6 +75,21 @@ def test_a_later_call_sends_only_what_is_new(memory: tuple[Memory, Path]) -> Non
     assert min(tracker.rows[first]) > 60 and list(tracker.rows) == [first]
 
 
+@pytest.mark.parametrize("name", ["evals.csv", "train.csv"])
+def test_what_was_damaged_is_sent_when_it_is_right_again(
+    memory: tuple[Memory, Path], name: str
+) -> None:
+    tracker, results = memory
+    run = cwbench.load_runs(results)[0]
+    table = run.segment_folder(0) / name
+    text = table.read_text()
+    table.write_text(text[:-4] + "777\n")
+    assert rows_sent(results, "memory") == 6 and run.run not in tracker.rows
+    table.write_text(text)
+    assert rows_sent(results, "memory") == 6
+    assert all(len(row) > 3 for row in tracker.rows[run.run].values())
+
+
 def test_following_ends_with_the_last_run(memory: tuple[Memory, Path]) -> None:
     _, results = memory
     sent = follow(results, "memory", project="x", seconds=60)
