@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,12 +18,12 @@ from cwbench.experiment.policy import card_of, load_policy
 from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.environment import environment
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.segment import digest
 from cwbench.spec.text import file_name
 from cwbench.store.files import Damaged, check, checked_name, read_array, read_json
-from cwbench.store.integrity import checksums_of
 from cwbench.store.results import SegmentFolder
 
 if TYPE_CHECKING:
@@ -108,9 +107,7 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
     Minari finds them with the environment variable MINARI_DATASETS_PATH set to their folder.
     """
     extra("minari", "cwbench[share]")
-    before = os.environ.get("MINARI_DATASETS_PATH")
-    os.environ["MINARI_DATASETS_PATH"] = str(out.resolve())
-    try:
+    with environment({"MINARI_DATASETS_PATH": str(out.resolve())}):
         trusted = all(run.trusted for run in runs)
         for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.done)}):
             if (folder / "replay" / "transitions.npy").exists():
@@ -118,9 +115,6 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
                     yield out / _minari_dataset(folder, trusted)
                 except Damaged as error:
                     runs.problems.append(f"{error.path}: {error.reason}")
-    finally:
-        del os.environ["MINARI_DATASETS_PATH"]
-        os.environ |= {"MINARI_DATASETS_PATH": before} if before is not None else {}
 
 
 def _minari_dataset(folder: Path, trusted: bool) -> str:
@@ -152,7 +146,7 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
 def transitions(folder: Path) -> NDArray[Any]:
     """Those that a segment has kept, [rows, numbers]; Damaged if they are not what was written."""
     name = "replay/transitions.npy"
-    check(folder / name, checksums_of(SegmentFolder(folder)).get(name))
+    check(folder / name, SegmentFolder(folder).checksums().get(name))
     return read_array(folder / name)
 
 
