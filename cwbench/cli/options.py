@@ -107,9 +107,9 @@ method_option = click.option(
 
 def own_methods(names: Iterable[str]) -> dict[str, Any]:
     """Classes of methods, by the name they are recorded under."""
-    from cwbench.experiment.build import load_method
+    from cwbench import methods
 
-    loaded = map(load_method, names)
+    loaded = map(methods.load, names)
     return {recorded: entry.method for recorded, entry in loaded}
 
 

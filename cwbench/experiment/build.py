@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
+from cwbench.experiment.declaration import check_outside
 from cwbench.spec import options
 from cwbench.spec.config import (
     ENV_CONFIGS,
@@ -97,19 +98,24 @@ def with_unshared(
 
 
 def load_method(name: str) -> tuple[str, Entry]:
-    """The name it is recorded under, and the method."""
+    """The name it is recorded under, and the method. UserError if its class is misdeclared."""
     from cwbench import methods
 
-    return methods.load(name)
+    recorded, entry = methods.load(name)
+    if entry.source is not None:
+        check_outside(recorded, entry.method)
+    return recorded, entry
 
 
 def load_recorded(name: str) -> Entry:
     """The method of a record: a built-in or installed one, never a file that the record names."""
+    from cwbench import methods
+
     if ".py" in name:
         raise UserError(
             f"the record names a method file, {name}", "name your own copy with --method"
         )
-    return load_method(name)[1]
+    return methods.load(name)[1]
 
 
 def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

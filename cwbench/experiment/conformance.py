@@ -7,8 +7,6 @@ one line that says what differs.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,14 +25,15 @@ from torch.utils._pytree import tree_leaves
 from cwbench import envs
 from cwbench.experiment import toy
 from cwbench.experiment.build import load_method, make_run, make_setup
+from cwbench.experiment.declaration import check_hooks, check_options
 from cwbench.learner.method import Method
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
-from cwbench.spec.config import GROUPS, ScheduleConfig
+from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import describe, located
-from cwbench.spec.options import checked, field_names, per_run_names
+from cwbench.spec.options import checked, per_run_names
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
 from cwbench.store.results import Store
@@ -135,27 +134,13 @@ def require_same(one: Store, other: Store, segments: Sequence[Segment]) -> None:
 
 
 def options_survive(kit: Kit) -> None:
-    """Options have help and names of their own, and survive being written to a record."""
-    config = kit.method.config_class
-    for field in dataclasses.fields(config):
-        if not field.metadata.get("help"):
-            raise Broken(f"option {field.name} has no help: declare it with option(...)")
-    shared = field_names(*GROUPS.values())
-    if taken := field_names(config) & shared:
-        raise Broken(f"option {min(taken)} has the name of a shared option")
-    if unknown := set(kit.method.preset) - field_names(config) - shared:
-        raise Broken(f"preset names {min(unknown)}, which is not an option")
-    made = config()
-    if config.from_record(json.loads(json.dumps(made.record()))) != made:
-        raise Broken("options change when they are written to a record and read back")
+    """Options are declared as they must be, and survive being written to a record."""
+    check_options(kit.method)
 
 
 def names_are_known(kit: Kit) -> None:
     """No hook or class attribute is misspelt: it would be ignored."""
-    known = [name for name in dir(Method) if not name.startswith("_")]
-    for name in sorted(set(dir(kit.method)) - set(dir(Method))):
-        if match := difflib.get_close_matches(name, known, n=1, cutoff=0.85):
-            raise Broken(f"nothing uses {name}; did you mean {match[0]}?")
+    check_hooks(kit.method)
 
 
 def no_state_is_lost(kit: Kit) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
 from cwbench.experiment.build import load_method
+from cwbench.experiment.declaration import check_outside
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 
@@ -38,6 +39,7 @@ def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
             return name, name, entry
+    check_outside(method.__name__, method)
     return method.__name__, method.__name__, Entry(method, source=source_hash(method))
 
 

@@ -61,7 +61,7 @@ WRONG = {
     def actor_penality(self, batch):
         return per_run_sum(self.trainer.params["actor.0.weight"] ** 2)
 """,
-        "nothing uses actor_penality; did you mean actor_penalty?",
+        "nothing uses actor_penality of Wrong; did you mean actor_penalty?",
     ),
     "forgets its anchor": (
         "state reaches the next task",
