@@ -193,6 +193,36 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
             trainer.updates += 1
 
 
+HOOKS = (
+    *("sample_batch", "actor_penalty", "critic_penalty", "adjust_gradients", "after_update"),
+    *("at_interval", "on_task_start", "on_task_end"),
+)
+
+
+def replay_is_left_alone(kit: Kit) -> None:
+    """No hook changes stored transitions: snapshots write each once, when it is new."""
+    trainer = kit.rehearse(0 if kit.method.trains_jointly else 1)
+    method = trainer.method
+    for hook in HOOKS:
+        setattr(method, hook, _leaving_replay(trainer, hook, getattr(method, hook)))
+    trainer.train(2)
+    method.at_interval()
+    method.end_task(trainer.position)
+    method.on_task_start(trainer.position)
+
+
+def _leaving_replay(trainer: Rehearsal, name: str, hook: Callable[..., Any]) -> Any:
+    def guarded(*args: Any) -> Any:
+        replay = trainer.replay
+        rows, added = replay.rows.clone(), dict(replay.added)
+        made = hook(*args)
+        if added != replay.added or not torch.equal(rows, replay.rows):
+            raise Broken(f"{name} changes stored transitions: change a copy of them")
+        return made
+
+    return guarded
+
+
 def member_equals_alone(kit: Kit) -> None:
     """A run has the same numbers alone and among others."""
     require_same(kit.fleet.store, kit.alone.store, kit.alone.plan.segments)
@@ -224,7 +254,8 @@ def _another(config: Any, name: str) -> float:
 
 def resumed_equals_uninterrupted(kit: Kit) -> None:
     """A run that was interrupted in each task ends with the numbers of one that was not."""
-    for chunks in (3, 13):  # in the first task and in the second
+    # In the first task and in the second, each after several snapshots with updates between them.
+    for chunks in (7, 13):
         stopped = kit.train("parts", seeds=(0, 1), stop_after=chunks, groups=2, snapshot_seconds=0)
         if not stopped.outcome.interrupted:
             raise Broken("the run could not be interrupted")
@@ -319,6 +350,7 @@ CHECKS: dict[str, Callable[[Kit], None]] = {
     "hooks return one value per run, no global random numbers": hooks_keep_their_shapes,
     "updates can be captured": updates_can_be_captured,
     "updates leave no memory behind": memory_stays,
+    "hooks leave stored transitions alone": replay_is_left_alone,
     "member of a fleet = alone": member_equals_alone,
     "swept options = alone": sweep_equals_alone,
     "resumed = uninterrupted": resumed_equals_uninterrupted,

@@ -102,6 +102,32 @@ WRONG = {
 """,
         "Wrong.count, named in state_names, is 2; it must be a tensor [R, ...] with R = 2 runs",
     ),
+    "rescales stored rewards": (
+        "hooks leave stored transitions alone",
+        """
+    interval = 4
+    def at_interval(self):
+        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
+""",
+        "at_interval changes stored transitions",
+    ),
+    "rescales them where no snapshot sees it": (
+        "resumed = uninterrupted",
+        """
+    interval = 4
+    def at_interval(self):
+        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
+""",
+        "seed 0, task 1: trainer/actor.0.bias, trainer/actor.0.weight, trainer/actor.1.bias differ",
+    ),
+    "shortens the replay": (
+        "hooks leave stored transitions alone",
+        """
+    def after_update(self, batch, targets):
+        self.trainer.replay.set_added(self.trainer.position, 8)
+""",
+        "after_update changes stored transitions",
+    ),
     "mixes runs": (
         "hooks return one value per run, no global random numbers",
         """
