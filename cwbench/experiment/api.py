@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment.build import (
     check_count,
+    check_declared,
     make_label,
     make_runs,
     make_setup,
@@ -100,6 +101,7 @@ def plan(
     """
     parse_protocol(protocol)
     name, recorded, entry = find_method(method)
+    check_declared(recorded, entry)
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
     execution, launching = (take(group, options) for group in (Execution, Launching))

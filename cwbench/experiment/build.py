@@ -102,9 +102,14 @@ def load_method(name: str) -> tuple[str, Entry]:
     from cwbench import methods
 
     recorded, entry = methods.load(name)
+    check_declared(recorded, entry)
+    return recorded, entry
+
+
+def check_declared(recorded: str, entry: Entry) -> None:
+    """UserError if a method from outside the package is misdeclared."""
     if entry.source is not None:
         check_outside(recorded, entry.method)
-    return recorded, entry
 
 
 def load_recorded(name: str) -> Entry:

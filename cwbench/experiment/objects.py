@@ -13,8 +13,6 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
-from cwbench.experiment.build import load_method
-from cwbench.experiment.declaration import check_outside
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 
@@ -27,10 +25,11 @@ SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
     """What a method is called, the name it is recorded under, and its entry."""
+    from cwbench.methods import Entry, known, load
+
     if isinstance(method, str):
-        return (method, *load_method(method))
+        return (method, *load(method))
     from cwbench.learner.method import Method
-    from cwbench.methods import Entry, known
 
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UserError(
@@ -39,7 +38,6 @@ def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
             return name, name, entry
-    check_outside(method.__name__, method)
     return method.__name__, method.__name__, Entry(method, source=source_hash(method))
 
 
