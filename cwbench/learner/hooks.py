@@ -113,9 +113,18 @@ class CheckedHooks:
             raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
         if penalty.shape != (self.runs,):
             raise self._wrong(hook, f"shape {list(penalty.shape)}", f"[{self.runs}]")
+        healthy = self._healthy()  # one run that diverges must not end the others
+        if healthy.any() and not (penalty.isfinite() & healthy).any():
+            found = str(penalty.detach()[healthy][0].item())
+            raise self._wrong(hook, found, "a finite number for each run", "is it 0 / 0?")
         if self.runs > 1 and penalty.requires_grad:
             self._check_neighbours(hook, penalty)
         return penalty
+
+    def _healthy(self) -> Tensor:
+        """Runs whose weights are finite: [R]."""
+        sums = [x.detach().flatten(1).sum(1) for x in self.trained.values()]
+        return torch.stack(sums).isfinite().all(0)
 
     def _check_neighbours(self, hook: str, penalty: Tensor) -> None:
         """UserError if the first run's penalty has a gradient in another run's weights."""
@@ -129,8 +138,7 @@ class CheckedHooks:
                     PER_RUN,
                 )
 
-    def _wrong(self, hook: str, found: str, expected: str) -> UserError:
+    def _wrong(self, hook: str, found: str, expected: str, hint: str = PER_RUN) -> UserError:
         return UserError(
-            f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}",
-            PER_RUN,
+            f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}", hint
         )

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cwbench.spec.errors import UserError
+
 GOLDEN = 0x9E3779B97F4A7C15
 MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 BLOCK = 50
@@ -114,6 +116,7 @@ class Streams:
         self.position = position
         self.device = device
         self.update = 0  # number of the update that draws now
+        self.drawn: set[str] | None = None  # names, in an update that is checked
         self._start = 0
         self._draws: dict[str, _Draw] = {}
         self._kept_keys: dict[tuple[str, str], Tensor] = {}
@@ -125,6 +128,7 @@ class Streams:
     def seek(self, update: int) -> None:
         """Draw for this update next."""
         self.update = update
+        self.begin_draws()
         if not self._start <= update < self._start + BLOCK:
             self._start = update
             for draw in self._draws.values():
@@ -132,6 +136,21 @@ class Streams:
         if self.device.type != "cpu":
             self._slot.fill_(update - self._start)
             self._number.fill_(update)
+
+    def begin_draws(self) -> None:
+        """Let names be drawn again, in an update that is checked."""
+        if self.drawn is not None:
+            self.drawn.clear()
+
+    def _note(self, name: str) -> None:
+        if self.drawn is None:
+            return
+        if name in self.drawn:
+            raise UserError(
+                f"random numbers {name!r} are drawn twice in one update, and would be the same",
+                "give each draw a name of its own",
+            )
+        self.drawn.add(name)
 
     @property
     def left(self) -> int:
@@ -164,6 +183,7 @@ class Streams:
 
         `fast` may compile the function that makes them.
         """
+        self._note(name)
         if self.device.type == "cpu":
             self._number.fill_(self.update)
         made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
@@ -204,6 +224,7 @@ class Streams:
     def _take(
         self, name: str, shape: tuple[int, ...], convert: Callable[[Tensor], Tensor]
     ) -> Tensor:
+        self._note(name)
         draw = self._draws.get(name)
         if draw is None:
             draw = _Draw(shape, self._keys("update", name), torch.empty(0), convert)

@@ -234,10 +234,11 @@ class Trainer(Parameters):
         """An update that checks what the method's hooks return; the first ones of a process."""
         method = self.method
         self.method = CheckedHooks(method, self.runs, self.trained)
+        self.streams.drawn = set()
         try:
             update()
         finally:
-            self.method = method
+            self.method, self.streams.drawn = method, None
 
     def update(self) -> None:
         """Move critics, actor and temperature."""
@@ -270,6 +271,7 @@ class Trainer(Parameters):
         """Make up for the updates in which the actor did not move, on the same batch."""
         for repeat in range(1, self.sac.actor_every):
             self.moving = ("actor", "log_alpha")
+            self.streams.begin_draws()  # hooks are asked once more
             computed, _ = self._gradients(batch, f"repeat-{repeat}-")
             self.apply(self._moved(computed.grads))
 
