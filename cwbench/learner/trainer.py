@@ -175,6 +175,7 @@ class Trainer(Parameters):
 
     @torch.no_grad()
     def _at_interval(self) -> None:
+        self.streams.seek(self.updates - 1)  # captured updates leave it behind the last one
         first = self.updates == self.method.interval
         with no_global_randomness(self.method, "at_interval") if first else nullcontext():
             self.method.at_interval()
