@@ -70,10 +70,10 @@ def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
 def test_of_torchs_signatures_the_call_that_fits_none_is_shown() -> None:
     text: Any = "x"
     with pytest.raises(TypeError) as error:
-        torch.full((2,), text)
+        torch.where(torch.ones(1), text, 1)
     assert "\n" in str(error.value)
     assert describe(error.value)["message"] == (
-        "full() received an invalid combination of arguments - got (tuple, str)"
+        "where() received an invalid combination of arguments - got (Tensor, str, int)"
     )
 
 
