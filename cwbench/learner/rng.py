@@ -116,7 +116,7 @@ class Streams:
         self.position = position
         self.device = device
         self.update = 0  # number of the update that draws now
-        self.drawn: set[str] | None = None  # names, in an update that is checked
+        self.drawn: set[str] | None = None  # names, by a hook that is checked
         self._start = 0
         self._draws: dict[str, _Draw] = {}
         self._kept_keys: dict[tuple[str, str], Tensor] = {}
@@ -128,7 +128,6 @@ class Streams:
     def seek(self, update: int) -> None:
         """Draw for this update next."""
         self.update = update
-        self.begin_draws()
         if not self._start <= update < self._start + BLOCK:
             self._start = update
             for draw in self._draws.values():
@@ -137,17 +136,12 @@ class Streams:
             self._slot.fill_(update - self._start)
             self._number.fill_(update)
 
-    def begin_draws(self) -> None:
-        """Let names be drawn again, in an update that is checked."""
-        if self.drawn is not None:
-            self.drawn.clear()
-
     def _note(self, name: str) -> None:
         if self.drawn is None:
             return
         if name in self.drawn:
             raise UserError(
-                f"random numbers {name!r} are drawn twice in one update, and would be the same",
+                f"random numbers {name!r} are drawn twice in one hook, and would be the same",
                 "give each draw a name of its own",
             )
         self.drawn.add(name)

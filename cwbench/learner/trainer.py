@@ -234,12 +234,11 @@ class Trainer(Parameters):
     def checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first ones of a process."""
         method = self.method
-        self.method = CheckedHooks(method, self.runs, self.trained)
-        self.streams.drawn = set()
+        self.method = CheckedHooks(method, self.runs, self.trained, self.streams)
         try:
             update()
         finally:
-            self.method, self.streams.drawn = method, None
+            self.method = method
 
     def update(self) -> None:
         """Move critics, actor and temperature."""
@@ -272,7 +271,6 @@ class Trainer(Parameters):
         """Make up for the updates in which the actor did not move, on the same batch."""
         for repeat in range(1, self.sac.actor_every):
             self.moving = ("actor", "log_alpha")
-            self.streams.begin_draws()  # hooks are asked once more
             computed, _ = self._gradients(batch, f"repeat-{repeat}-")
             self.apply(self._moved(computed.grads))
 

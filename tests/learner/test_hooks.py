@@ -102,7 +102,7 @@ def test_the_second_update_finds_a_penalty_that_mixes_runs(
         (Rows, r"Rows.critic_penalty returned shape \[\d, 16\]"),
         (Number, "returned float, expected a tensor"),
         (NotFinite, "NotFinite.critic_penalty returned nan, expected a finite number"),
-        (Twice, "random numbers 'z' are drawn twice in one update"),
+        (Twice, "random numbers 'z' are drawn twice in one hook"),
         (FlatBatch, "sample_batch returned weight of shape"),
         (Replaced, "adjust_gradients changed the shape of 'log_alpha'; change gradients in place"),
         (Noise, "adjust_gradients draws from the global generator of torch; draw with self.trai"),
@@ -132,15 +132,23 @@ def test_a_run_that_is_not_finite_does_not_end_the_others(
     assert trainer.updates == 2
 
 
-def test_repeated_updates_of_the_actor_may_draw_again(make_trainer: Callable[..., Trainer]) -> None:
-    """With `actor_every` an update asks the hooks several times."""
+@pytest.mark.parametrize("actor_every", [1, 2])
+def test_two_hooks_may_share_numbers(
+    actor_every: int, make_trainer: Callable[..., Trainer]
+) -> None:
+    """ClonEx compares actor and critic on the same old states; `actor_every` repeats hooks."""
 
-    class Once(Base):
+    class Shared(Base):
         def actor_penalty(self, batch: Batch) -> Tensor:
             return per_run_sum(self.trainer.streams.normal("z", (3,)))
 
-    sac = SACConfig(batch_size=16, actor_every=2)
-    make_trainer([0], sac=sac, method=lambda trainer: Once(MethodConfig(), trainer)).train(2)
+        def critic_penalty(self, batch: Batch) -> Tensor:
+            return -self.actor_penalty(batch)
+
+    sac = SACConfig(batch_size=16, actor_every=actor_every)
+    trainer = make_trainer([0], sac=sac, method=lambda trainer: Shared(MethodConfig(), trainer))
+    trainer.train(2)
+    assert trainer.updates == 2
 
 
 class Drawn(Method[MethodConfig]):
