@@ -81,7 +81,7 @@ def to_index_bits(bits: Tensor) -> Tensor:
     return _shift(bits, 26)
 
 
-def to_index(bits: Tensor, size: Tensor, *, large: bool) -> Tensor:
+def to_index(bits: Tensor, size: Tensor | int, *, large: bool) -> Tensor:
     """bits * size / 2**38, rounded down: uniform in 0..size-1.
 
     If sizes may be LARGE, the two halves of the bits are multiplied one by one.
@@ -183,11 +183,14 @@ class Streams:
         made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
         return made
 
-    def index(self, name: str, count: int, size: Tensor, *, large: bool = False) -> Tensor:
-        """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
+    def index(self, name: str, count: int, size: Tensor | int, *, large: bool = False) -> Tensor:
+        """[R, count], uniform in 0..size-1 with replacement.
+
+        The size is an int64 tensor where it changes between updates, and may be one per column.
+        """
         return to_index(self._take(name, (count,), to_index_bits), size, large=large)
 
-    def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
+    def index_once(self, name: str, count: int, size: Tensor | int) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
         Not made in blocks: a block of fifty large draws would waste memory.

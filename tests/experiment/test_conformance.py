@@ -1,6 +1,8 @@
 """The conformance kit finds the mistakes that it is for."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,6 +158,24 @@ def test_what_the_next_start_sets_again_is_not_lost(tmp_path: Path, toy_pool: Po
 """
     (tmp_path / "right.py").write_text(HEAD.replace("Wrong", "Right") + body)
     no_state_is_lost(Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
+
+
+def test_the_memory_written_out_in_the_docs_keeps_the_contract(
+    tmp_path: Path, toy_pool: Pool
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    [code] = [part for part in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+              if "class Few" in part]  # fmt: skip
+    (tmp_path / "few.py").write_text(code)
+    kit = Kit(f"{tmp_path}/few.py:Few", tmp_path, toy_pool)
+    for title in ("state reaches the next task", "updates can be captured",
+                  "hooks return one value per run, no global random numbers",
+                  "hooks leave stored transitions alone"):  # fmt: skip
+        CHECKS[title](kit)
+    method: Any = kit.rehearse(2).method
+    assert method.memory.shape[:2] == (2, 200)  # of two finished tasks
+    tasks = method.sample_batch(8).tasks.index
+    assert set(tasks[:, :8].flatten().tolist()) <= {0, 1} and (tasks[:, 8:] == 2).all()
 
 
 @pytest.mark.parametrize("mistake", WRONG)
