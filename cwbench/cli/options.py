@@ -107,9 +107,9 @@ method_option = click.option(
 
 def own_methods(names: Iterable[str]) -> dict[str, Any]:
     """Classes of methods, by the name they are recorded under."""
-    from cwbench.experiment.build import load_method
+    from cwbench import methods
 
-    loaded = map(load_method, names)
+    loaded = map(methods.load, names)
     return {recorded: entry.method for recorded, entry in loaded}
 
 
@@ -157,7 +157,7 @@ def _click_option(cls: type, field: options.Field, shown: Any, group: str) -> cl
         group=group,
         default=None,
         metavar=field.metadata["metavar"],
-        help=field.metadata["help"] + _default_text(field, shown),
+        help=field.metadata["help"] + _default_text(field, shown) + _range_text(field),
     )
 
 
@@ -168,3 +168,10 @@ def _default_text(field: options.Field, shown: Any) -> str:
     if shown is None or isinstance(shown, bool):
         text = text.lower()
     return f"  [default: {text}]"
+
+
+def _range_text(field: options.Field) -> str:
+    words = {"minimum": "at least", "above": "above", "maximum": "at most"}
+    bounds = field.metadata["bounds"].items()
+    known = [f"{words[key]} {bound:,.10g}" for key, bound in bounds if bound is not None]
+    return f"  [{', '.join(known)}]" if known else ""

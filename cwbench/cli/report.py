@@ -195,6 +195,8 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
     tables = [(scores, table) for _, scores, table in build.tables_of(study, name)]
     if not tables:
         known = build.table_names(study)
+        if name in known:
+            raise UserError(f"table {name!r} has no numbers", "the page says what is missing")
         advice = f"these results have: {', '.join(known) or 'no runs'}"
         raise unknown("table", name, known, advice)
     text = "\n".join(sign(scores, table, format, interval) for scores, table in tables)

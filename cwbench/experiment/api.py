@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment.build import (
     check_count,
+    check_declared,
     parse_protocol,
     parse_seeds,
     parse_unshared,
@@ -97,6 +98,7 @@ def plan(
     """
     parse_protocol(protocol)
     name, recorded, entry = find_method(method)
+    check_declared(recorded, entry)
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
     execution, launching = (take(group, options) for group in (Execution, Launching))

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
+from cwbench.experiment.declaration import check_outside
 from cwbench.spec import options
 from cwbench.spec.config import (
     ENV_CONFIGS,
@@ -98,19 +99,29 @@ def with_unshared(
 
 
 def load_method(name: str) -> tuple[str, Entry]:
-    """The name it is recorded under, and the method."""
+    """The name it is recorded under, and the method. UserError if its class is misdeclared."""
     from cwbench import methods
 
-    return methods.load(name)
+    recorded, entry = methods.load(name)
+    check_declared(recorded, entry)
+    return recorded, entry
+
+
+def check_declared(recorded: str, entry: Entry) -> None:
+    """UserError if a method from outside the package is misdeclared."""
+    if entry.source is not None:
+        check_outside(recorded, entry.method)
 
 
 def load_recorded(name: str) -> Entry:
     """The method of a record: a built-in or installed one, never a file that the record names."""
+    from cwbench import methods
+
     if ".py" in name:
         raise UserError(
             f"the record names a method file, {name}", "name your own copy with --method"
         )
-    return load_method(name)[1]
+    return methods.load(name)[1]
 
 
 def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

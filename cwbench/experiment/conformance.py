@@ -7,8 +7,6 @@ one line that says what differs.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +25,15 @@ from torch.utils._pytree import tree_leaves
 from cwbench import envs
 from cwbench.experiment import toy
 from cwbench.experiment.build import load_method, make_run, make_setup
+from cwbench.experiment.declaration import check_hooks, check_options
 from cwbench.learner.method import Method
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
-from cwbench.spec.config import ScheduleConfig, option_groups
+from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import describe, located
-from cwbench.spec.options import checked, field_names, per_run_names
+from cwbench.spec.options import checked, per_run_names
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
 from cwbench.store.results import Store
@@ -135,27 +134,13 @@ def require_same(one: Store, other: Store, segments: Sequence[Segment]) -> None:
 
 
 def options_survive(kit: Kit) -> None:
-    """Options have help and names of their own, and survive being written to a record."""
-    config = kit.method.config_class
-    for field in dataclasses.fields(config):
-        if not field.metadata.get("help"):
-            raise Broken(f"option {field.name} has no help: declare it with option(...)")
-    shared = field_names(*option_groups().values())
-    if taken := field_names(config) & shared:
-        raise Broken(f"option {min(taken)} has the name of a shared option")
-    if unknown := set(kit.method.preset) - field_names(config) - shared:
-        raise Broken(f"preset names {min(unknown)}, which is not an option")
-    made = config()
-    if config.from_record(json.loads(json.dumps(made.record()))) != made:
-        raise Broken("options change when they are written to a record and read back")
+    """Options are declared as they must be, and survive being written to a record."""
+    check_options(kit.method)
 
 
 def names_are_known(kit: Kit) -> None:
     """No hook or class attribute is misspelt: it would be ignored."""
-    known = [name for name in dir(Method) if not name.startswith("_")]
-    for name in sorted(set(dir(kit.method)) - set(dir(Method))):
-        if match := difflib.get_close_matches(name, known, n=1, cutoff=0.85):
-            raise Broken(f"nothing uses {name}; did you mean {match[0]}?")
+    check_hooks(kit.method)
 
 
 def no_state_is_lost(kit: Kit) -> None:
@@ -208,6 +193,36 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
             trainer.updates += 1
 
 
+HOOKS = (
+    *("sample_batch", "actor_penalty", "critic_penalty", "adjust_gradients", "after_update"),
+    *("at_interval", "on_task_start", "on_task_end"),
+)
+
+
+def replay_is_left_alone(kit: Kit) -> None:
+    """No hook changes stored transitions: snapshots write each once, when it is new."""
+    trainer = kit.rehearse(0 if kit.method.trains_jointly else 1)
+    method = trainer.method
+    for hook in HOOKS:
+        setattr(method, hook, _leaving_replay(trainer, hook, getattr(method, hook)))
+    trainer.train(2)
+    method.at_interval()
+    method.end_task(trainer.position)
+    method.on_task_start(trainer.position)
+
+
+def _leaving_replay(trainer: Rehearsal, name: str, hook: Callable[..., Any]) -> Any:
+    def guarded(*args: Any) -> Any:
+        replay = trainer.replay
+        rows, added = replay.rows.clone(), dict(replay.added)
+        made = hook(*args)
+        if added != replay.added or not torch.equal(rows, replay.rows):
+            raise Broken(f"{name} changes stored transitions: change a copy of them")
+        return made
+
+    return guarded
+
+
 def member_equals_alone(kit: Kit) -> None:
     """A run has the same numbers alone and among others."""
     require_same(kit.fleet.store, kit.alone.store, kit.alone.plan.segments)
@@ -239,7 +254,8 @@ def _another(config: Any, name: str) -> float:
 
 def resumed_equals_uninterrupted(kit: Kit) -> None:
     """A run that was interrupted in each task ends with the numbers of one that was not."""
-    for chunks in (3, 13):  # in the first task and in the second
+    # In the first task and in the second, each after several snapshots with updates between them.
+    for chunks in (7, 13):
         stopped = kit.train("parts", seeds=(0, 1), stop_after=chunks, groups=2, snapshot_seconds=0)
         if not stopped.outcome.interrupted:
             raise Broken("the run could not be interrupted")
@@ -334,6 +350,7 @@ CHECKS: dict[str, Callable[[Kit], None]] = {
     "hooks return one value per run, no global random numbers": hooks_keep_their_shapes,
     "updates can be captured": updates_can_be_captured,
     "updates leave no memory behind": memory_stays,
+    "hooks leave stored transitions alone": replay_is_left_alone,
     "member of a fleet = alone": member_equals_alone,
     "swept options = alone": sweep_equals_alone,
     "resumed = uninterrupted": resumed_equals_uninterrupted,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwbench import sequences
-from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import NOTED, check_unchanged, file_source, in_file, short_hash
 from cwbench.spec.tasks import Task
@@ -29,10 +28,11 @@ SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
     """What a method is called, the name it is recorded under, and its entry."""
+    from cwbench.methods import Entry, known, load
+
     if isinstance(method, str):
-        return (method, *load_method(method))
+        return (method, *load(method))
     from cwbench.learner.method import Method
-    from cwbench.methods import Entry, known
 
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UserError(

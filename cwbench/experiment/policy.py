@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbench import envs
 from cwbench.experiment.build import load_recorded
+from cwbench.experiment.objects import find_method
 from cwbench.experiment.runs import Run
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
@@ -25,6 +26,7 @@ from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
+    from cwbench.methods import Entry
 
     MethodClass: TypeAlias = type[Method[Any]]
 
@@ -77,13 +79,14 @@ def load_policy(
     task: str | int | None = None,
     *,
     after: str | int | None = None,
-    method: MethodClass | None = None,
+    method: MethodClass | str | None = None,
     trust: bool = False,
 ) -> Policy:
     """The policy of a run for a task, at the end of task `after`, by default the last finished one.
 
     Tasks are names or positions; a name that occurs several times means the last of them. `method`
-    is the class of a method that is neither installed nor known to the run. `trust=True` imports
+    is the class of a method that is neither installed nor known to the run, or
+    `path/to/file.py:Class`; its code must be the one that trained the run. `trust=True` imports
     environments that the record names. `run` may also be the card of an exported policy
     (`cwbench export --to weights`).
     """
@@ -125,7 +128,9 @@ def card_of(policy: Policy) -> dict[str, Any]:
     }
 
 
-def read_card(file: Path, method: MethodClass | None = None, *, trust: bool = False) -> Policy:
+def read_card(
+    file: Path, method: MethodClass | str | None = None, *, trust: bool = False
+) -> Policy:
     """The policy of a card written by `cwbench export --to weights`."""
     from safetensors.numpy import load_file
 
@@ -175,18 +180,25 @@ def _record(run: Run, index: int) -> dict[str, Any]:
 
 
 def _segment(
-    record: Mapping[str, Any], method: MethodClass | None, trusted: bool
+    record: Mapping[str, Any], method: MethodClass | str | None, trusted: bool
 ) -> tuple[Segment, MethodClass]:
     """A segment from its record, which may name code, and the class of its method."""
     check_trust(named_code("", record["env"]), trusted)
-    method_class = method or _installed(record)
+    name = record["method"]
+    found, entry = (name, _installed(record)) if method is None else find_method(method)[1:]
+    if (found, entry.source) != (name, record["source"]):
+        kept = f"sources/{record['source']}.py of its results folder"
+        raise UserError(
+            f"method {found!r} here is not the code of {name!r} that trained this",
+            f"that is {kept if record['source'] else 'a built-in method'}",
+        )
+    method_class: MethodClass = entry.method
     return Segment.from_record(record, method_class.config_class), method_class
 
 
-def _installed(record: Mapping[str, Any]) -> MethodClass:
+def _installed(record: Mapping[str, Any]) -> Entry:
     try:
-        method_class: MethodClass = load_recorded(record["method"]).method
-        return method_class
+        return load_recorded(record["method"])
     except UserError:
         raise UserError(f"method {record['method']!r} is not installed", METHOD_HINT) from None
 

@@ -32,7 +32,7 @@ def describe(
         f"{counted(len(plan.fleets), 'fleet')} on {device}, {workers}"
     ]
     if missing:
-        lines += _resumed(plan, resumed)
+        lines += [*_endless(plan), *_resumed(plan, resumed)]
         on_device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
         lines += [
             f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
@@ -53,6 +53,17 @@ def disk_shortage(results: Path, needed: int) -> list[str]:
     folder = next(p for p in [results, *results.resolve().parents] if p.exists())
     free = shutil.disk_usage(folder).free
     return [f"not enough disk space: {size(free)} free for {results}"] if free < needed else []
+
+
+def _endless(plan: Plan) -> list[str]:
+    """Where episodes are longer than tasks: such runs count no training episode."""
+    setups = (segment.setup for fleet in plan.fleets for segment in fleet)
+    found = {(setup.env.horizon, setup.schedule.steps_per_task) for setup in setups}
+    return [
+        f"no episode of {horizon:,} steps ends in a task of {steps:,}: give more --steps-per-task"
+        for horizon, steps in sorted(found)
+        if horizon > steps
+    ]
 
 
 def _resumed(plan: Plan, left: Mapping[str, int]) -> list[str]:

@@ -1,7 +1,7 @@
 """Actors of another architecture: a class with the shapes of its weights and a forward pass.
 
-A position's weights are a module. When a task ends its module is frozen, so the policy of an old
-task, which uses the modules up to its own, never changes. Weights that all positions share are
+A position's weights are a module, which is frozen when its task ends. The policy of an old task
+uses the modules up to its own, and never changes where positions share no weights: shared ones are
 trained in every task. The forward pass is written once for torch and numpy.
 """
 

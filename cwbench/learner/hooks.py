@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner.replay import Batch
+from cwbench.learner.rng import Streams
 from cwbench.spec.errors import UserError
 
 PER_RUN = "axis 0 is the run: use per_run_sum instead of .sum()"
@@ -67,16 +68,28 @@ def no_global_randomness(method: object, hook: str) -> Iterator[None]:
 class CheckedHooks:
     """A method's update hooks, with what they return and draw checked."""
 
-    def __init__(self, method: Hooks, runs: int, trained: Mapping[str, Tensor]) -> None:
-        self.method, self.runs, self.trained = method, runs, trained
+    def __init__(
+        self, method: Hooks, runs: int, trained: Mapping[str, Tensor], streams: Streams
+    ) -> None:
+        self.method, self.runs, self.trained, self.streams = method, runs, trained, streams
         self.interval = method.interval
 
     def at_interval(self) -> None:
         with no_global_randomness(self.method, "at_interval"):
             self.method.at_interval()
 
+    @contextmanager
+    def _draws(self, hook: str) -> Iterator[None]:
+        """Two hooks may share numbers by their name; one that draws them twice is mistaken."""
+        self.streams.drawn = set()
+        try:
+            with no_global_randomness(self.method, hook):
+                yield
+        finally:
+            self.streams.drawn = None
+
     def sample_batch(self, size: int) -> Batch:
-        with no_global_randomness(self.method, "sample_batch"):
+        with self._draws("sample_batch"):
             batch = self.method.sample_batch(size)
         rows = tuple(batch.reward.shape[1:2])
         for name in ("obs", "action", "reward", "next_obs", "weight"):
@@ -93,7 +106,7 @@ class CheckedHooks:
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
         shapes = {name: grad.shape for name, grad in grads.items()}
-        with no_global_randomness(self.method, "adjust_gradients"):
+        with self._draws("adjust_gradients"):
             self.method.adjust_gradients(grads)
         for name in shapes.keys() | grads.keys():
             if name not in grads or grads[name].shape != shapes.get(name):
@@ -103,19 +116,28 @@ class CheckedHooks:
                 )
 
     def after_update(self, batch: Batch, targets: Tensor) -> None:
-        with no_global_randomness(self.method, "after_update"):
+        with self._draws("after_update"):
             self.method.after_update(batch, targets)
 
     def _penalty(self, hook: str, batch: Batch) -> Tensor:
-        with no_global_randomness(self.method, hook):
+        with self._draws(hook):
             penalty: Tensor = getattr(self.method, hook)(batch)
         if not isinstance(penalty, Tensor):
             raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
         if penalty.shape != (self.runs,):
             raise self._wrong(hook, f"shape {list(penalty.shape)}", f"[{self.runs}]")
+        healthy = self._healthy()  # one run that diverges must not end the others
+        if healthy.any() and not (penalty.isfinite() & healthy).any():
+            found = str(penalty.detach()[healthy][0].item())
+            raise self._wrong(hook, found, "a finite number for each run", "is it 0 / 0?")
         if self.runs > 1 and penalty.requires_grad:
             self._check_neighbours(hook, penalty)
         return penalty
+
+    def _healthy(self) -> Tensor:
+        """Runs whose weights are finite: [R]."""
+        sums = [x.detach().flatten(1).sum(1) for x in self.trained.values()]
+        return torch.stack(sums).isfinite().all(0)
 
     def _check_neighbours(self, hook: str, penalty: Tensor) -> None:
         """UserError if the first run's penalty has a gradient in another run's weights."""
@@ -129,8 +151,7 @@ class CheckedHooks:
                     PER_RUN,
                 )
 
-    def _wrong(self, hook: str, found: str, expected: str) -> UserError:
+    def _wrong(self, hook: str, found: str, expected: str, hint: str = PER_RUN) -> UserError:
         return UserError(
-            f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}",
-            PER_RUN,
+            f"{type(self.method).__name__}.{hook} returned {found}, expected {expected}", hint
         )

@@ -15,6 +15,7 @@ from torch import Tensor
 from cwbench.learner import host_memory
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.rng import LARGE, Streams
+from cwbench.spec.errors import UserError
 from cwbench.spec.transition import Dims
 
 KEYS = 2**24  # different random keys; rows in the order of theirs are in random order
@@ -145,6 +146,12 @@ class Replay:
 
     def since(self, position: int, run: int, start: int) -> tuple[int, Tensor]:
         """What a run added after `start` transitions, as far as it is still there: first, rows."""
+        if self.added[position] < start:
+            raise UserError(
+                f"the replay has {self.added[position]:,} transitions, fewer than the {start:,} of "
+                "the last snapshot",
+                "a method must not remove or change them",
+            )
         first = max(start, self.added[position] - self.capacity)
         return first, self.rows[self._row_numbers(position, run, first, self.added[position])]
 

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cwbench.spec.errors import UserError
+
 GOLDEN = 0x9E3779B97F4A7C15
 MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 BLOCK = 50
@@ -79,7 +81,7 @@ def to_index_bits(bits: Tensor) -> Tensor:
     return _shift(bits, 26)
 
 
-def to_index(bits: Tensor, size: Tensor, *, large: bool) -> Tensor:
+def to_index(bits: Tensor, size: Tensor | int, *, large: bool) -> Tensor:
     """bits * size / 2**38, rounded down: uniform in 0..size-1.
 
     If sizes may be LARGE, the two halves of the bits are multiplied one by one.
@@ -114,6 +116,7 @@ class Streams:
         self.position = position
         self.device = device
         self.update = 0  # number of the update that draws now
+        self.drawn: set[str] | None = None  # names, by a hook that is checked
         self._start = 0
         self._draws: dict[str, _Draw] = {}
         self._kept_keys: dict[tuple[str, str], Tensor] = {}
@@ -132,6 +135,16 @@ class Streams:
         if self.device.type != "cpu":
             self._slot.fill_(update - self._start)
             self._number.fill_(update)
+
+    def _note(self, name: str) -> None:
+        if self.drawn is None:
+            return
+        if name in self.drawn:
+            raise UserError(
+                f"random numbers {name!r} are drawn twice in one hook, and would be the same",
+                "give each draw a name of its own",
+            )
+        self.drawn.add(name)
 
     @property
     def left(self) -> int:
@@ -164,16 +177,20 @@ class Streams:
 
         `fast` may compile the function that makes them.
         """
+        self._note(name)
         if self.device.type == "cpu":
             self._number.fill_(self.update)
         made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
         return made
 
-    def index(self, name: str, count: int, size: Tensor, *, large: bool = False) -> Tensor:
-        """[R, count], uniform in 0..size-1 with replacement; size is an int64 tensor."""
+    def index(self, name: str, count: int, size: Tensor | int, *, large: bool = False) -> Tensor:
+        """[R, count], uniform in 0..size-1 with replacement.
+
+        The size is an int64 tensor where it changes between updates, and may be one per column.
+        """
         return to_index(self._take(name, (count,), to_index_bits), size, large=large)
 
-    def index_once(self, name: str, count: int, size: Tensor) -> Tensor:
+    def index_once(self, name: str, count: int, size: Tensor | int) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
         Not made in blocks: a block of fifty large draws would waste memory.
@@ -204,6 +221,7 @@ class Streams:
     def _take(
         self, name: str, shape: tuple[int, ...], convert: Callable[[Tensor], Tensor]
     ) -> Tensor:
+        self._note(name)
         draw = self._draws.get(name)
         if draw is None:
             draw = _Draw(shape, self._keys("update", name), torch.empty(0), convert)

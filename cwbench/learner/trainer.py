@@ -184,6 +184,7 @@ class Trainer(Parameters):
 
     @torch.no_grad()
     def _at_interval(self) -> None:
+        self.streams.seek(self.updates - 1)  # captured updates leave it behind the last one
         first = self.updates == self.method.interval
         with no_global_randomness(self.method, "at_interval") if first else nullcontext():
             self.method.at_interval()
@@ -242,7 +243,7 @@ class Trainer(Parameters):
     def checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first ones of a process."""
         method = self.method
-        self.method = CheckedHooks(method, self.runs, self.trained)
+        self.method = CheckedHooks(method, self.runs, self.trained, self.streams)
         try:
             update()
         finally:

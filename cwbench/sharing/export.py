@@ -82,7 +82,7 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
     from safetensors.numpy import save_file
 
     finished = [run for run in runs if run.done]
-    for run in {run.method: run for run in finished}.values():
+    for run in {run.setup: run for run in finished}.values():
         load_policy(run, 0)  # raises for an unknown method before anything is written
     for run in finished:
         joint = len(run.segments) < len(run.tasks)

@@ -1,7 +1,8 @@
 """Single-task reference curves, which forward transfer is measured against.
 
-They come from runs named `single-TASK` in the results folder, trained by fine-tuning, or from the
-reference sets shipped with the package. A set is two files in `data/reference/`:
+They come from runs of fine-tuning on sequences of one task in the results folder, such as
+`single-TASK`, or from the reference sets shipped with the package. A set is two files in
+`data/reference/`:
 
     NAME.json     {"env", "schedule", "sac", "network", "history": [{"seeds", ...}, ...]}
     NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation; further columns
@@ -116,7 +117,12 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
             refused |= dict.fromkeys(source.curves, f"that of {source.name} has {gap}")
         else:
             fitting.append(source)
-    needed = {t for g in study.of(protocol) if g.family != "single" for t in g.tasks}
+    needed = {
+        task
+        for one in study.of(protocol)
+        if one.family != "single" and not _is_reference(one, protocol)
+        for task in one.tasks
+    }
     whole = [source for source in fitting if needed <= source.curves.keys()][:1]
     curves: dict[str, Curves] = {}
     for source in whole or sorted(fitting, key=lambda s: s.name != FOLDER):
@@ -128,13 +134,18 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
 
 def setting(study: Study, group: Group) -> tuple[dict[str, Any], frozenset[str]]:
     """Network and SAC options of a group, and which of them its method sets by itself."""
-    ids = [key for run in group.runs for key in run.segments]
-    record = next((study.segments[key] for key in ids if key in study.segments), {})
+    record = _record(study, group)
     options = {**(record.get("network") or {}), **(record.get("sac") or {})}
     preset = record.get("preset")
     if not isinstance(preset, Mapping):
         preset = PRESETS.get(names.method_key(group.method), {})
     return options, frozenset(key for key, value in preset.items() if options.get(key) == value)
+
+
+def _record(study: Study, group: Group) -> Mapping[str, Any]:
+    """Of any of its segments."""
+    ids = [key for run in group.runs for key in run.segments]
+    return next((study.segments[key] for key in ids if key in study.segments), {})
 
 
 def difference(
@@ -152,7 +163,9 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
 
     Several settings of one origin are several sources; default options come first.
     """
-    groups = [g for g in study.groups if _is_reference(g, protocol)]
+    alone = [g for g in study.groups if _is_reference(g, protocol)]
+    # A class of one's own may be called finetuning, too.
+    groups = [g for g in alone if not _record(study, g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
     for group in sorted(groups, key=lambda g: g.label != g.method):
         done = np.asarray(np.isfinite(own_window(group.complete)[:, 0]).all(1))
@@ -180,7 +193,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
 
 
 def _is_reference(group: Group, protocol: Protocol) -> bool:
-    plain = group.family == "single" and names.method_key(group.method) == "finetuning"
+    plain = len(group.tasks) == 1 and names.method_key(group.method) == "finetuning"
     return plain and group.protocol.settings == settings_alone(protocol, group.tasks[0])
 
 

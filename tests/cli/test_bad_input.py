@@ -51,6 +51,7 @@ FILES = {
     "broken.py": "import nothing_of_this_name\n",
     "other.py": "class Thing: ...\n",
     "hook.py": HOOK.format(name="Hook", value="1 / 0"),
+    "misspelt.py": HOOK.format(name="Misspelt", value="0").replace("penalty", "penality"),
     "scalar.py": HOOK.format(name="Scalar", value="batch.reward.sum()"),
     "notable.tex": "no table",
 }
@@ -295,6 +296,8 @@ WORDS = [
     (["new-method", "other"], "other.py exists; choose another name or --folder"),
     ([*RUN[:2], "hook.py:Hook", *RUN[3:]], "hook.py line 4, in actor_penalty: ZeroDivisionError"),
     ([*RUN[:2], "hook.py:Hok", *RUN[3:]], "'Hok' is not a class derived from Method; it has Hook"),
+    ([*RUN[:2], "misspelt.py:Misspelt", *RUN[3:]], "nothing uses actor_penality of Misspelt"),
+    (["check", "misspelt.py:Misspelt"], "did you mean actor_penalty?"),
     ([*RUN[:2], "scalar.py:Scalar", *RUN[3:]], "returned shape [], expected [1]"),
     (["video", "nowhere"], "nowhere is neither a results folder nor a segment's folder"),
     (["video", "nowhere", "--seed", "x"], "'x' is not a whole number"),

@@ -32,6 +32,12 @@ def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert "`cwbench run --method NAME --help` also shows" in capsys.readouterr().out
 
 
+def test_help_shows_what_an_option_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--method", "recall", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Transitions per update. [default: 128] [at least 1, at most 1,000,000]" in text
+
+
 def test_help_shows_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", "--method", "recall", "--help"])
     text = " ".join(capsys.readouterr().out.split())

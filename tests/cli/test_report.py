@@ -109,6 +109,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
     [
         (["report", "nowhere"], "no results folder at 'nowhere'"),
         (["report", "--table", "cw4"], "unknown table 'cw4'; did you mean 'cw3'?"),
+        (["report", "--table", "cw3-comparison-transfer"], "'cw3-comparison-transfer' has no numb"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--against", "ewk"], "unknown method 'ewk'; did you mean 'ewc'?"),
         (["report", "--success", "v1-any"], "--success v1-any: evaluations of these runs were not"),

@@ -1,6 +1,8 @@
 """The conformance kit finds the mistakes that it is for."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +63,7 @@ WRONG = {
     def actor_penality(self, batch):
         return per_run_sum(self.trainer.params["actor.0.weight"] ** 2)
 """,
-        "nothing uses actor_penality; did you mean actor_penalty?",
+        "nothing uses actor_penality of Wrong; did you mean actor_penalty?",
     ),
     "forgets its anchor": (
         "state reaches the next task",
@@ -102,6 +104,32 @@ WRONG = {
 """,
         "Wrong.count, named in state_names, is 2; it must be a tensor [R, ...] with R = 2 runs",
     ),
+    "rescales stored rewards": (
+        "hooks leave stored transitions alone",
+        """
+    interval = 4
+    def at_interval(self):
+        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
+""",
+        "at_interval changes stored transitions",
+    ),
+    "rescales them where no snapshot sees it": (
+        "resumed = uninterrupted",
+        """
+    interval = 4
+    def at_interval(self):
+        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
+""",
+        "seed 0, task 1: trainer/actor.0.bias, trainer/actor.0.weight, trainer/actor.1.bias differ",
+    ),
+    "shortens the replay": (
+        "hooks leave stored transitions alone",
+        """
+    def after_update(self, batch, targets):
+        self.trainer.replay.set_added(self.trainer.position, 8)
+""",
+        "after_update changes stored transitions",
+    ),
     "mixes runs": (
         "hooks return one value per run, no global random numbers",
         """
@@ -130,6 +158,24 @@ def test_what_the_next_start_sets_again_is_not_lost(tmp_path: Path, toy_pool: Po
 """
     (tmp_path / "right.py").write_text(HEAD.replace("Wrong", "Right") + body)
     no_state_is_lost(Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
+
+
+def test_the_memory_written_out_in_the_docs_keeps_the_contract(
+    tmp_path: Path, toy_pool: Pool
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    [code] = [part for part in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+              if "class Few" in part]  # fmt: skip
+    (tmp_path / "few.py").write_text(code)
+    kit = Kit(f"{tmp_path}/few.py:Few", tmp_path, toy_pool)
+    for title in ("state reaches the next task", "updates can be captured",
+                  "hooks return one value per run, no global random numbers",
+                  "hooks leave stored transitions alone"):  # fmt: skip
+        CHECKS[title](kit)
+    method: Any = kit.rehearse(2).method
+    assert method.memory.shape[:2] == (2, 200)  # of two finished tasks
+    tasks = method.sample_batch(8).tasks.index
+    assert set(tasks[:, :8].flatten().tolist()) <= {0, 1} and (tasks[:, 8:] == 2).all()
 
 
 @pytest.mark.parametrize("mistake", WRONG)

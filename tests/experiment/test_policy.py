@@ -8,6 +8,7 @@ import pytest
 
 import cwbench
 from cwbench import methods
+from cwbench.experiment import build
 
 FIRST, SECOND, THIRD = "reach-0-1", "reach-2-1000", "reach-4-1"
 
@@ -92,3 +93,43 @@ def test_a_run_without_a_finished_task_has_no_policy(toy_run: Any, tmp_path: Pat
     toy_run(tmp_path, stop_after=1)
     with pytest.raises(cwbench.UserError, match="has finished no task yet; train it first"):
         cwbench.load_policy(cwbench.load_runs(tmp_path)[0])
+
+
+OWN = """
+from cwbench.learner import Method
+
+class Mine(Method):
+    scale = 1
+
+class Other(Method):
+    pass
+"""
+
+
+def test_only_the_code_that_trained_a_run_gives_its_policy(toy_run: Any, tmp_path: Path) -> None:
+    file, edited = tmp_path / "mine.py", tmp_path / "edited.py"
+    file.write_text(OWN)
+    edited.write_text(OWN.replace("scale = 1", "scale = 2"))
+    toy_run(tmp_path / "results", f"{file}:Mine", tasks=(FIRST,))
+    [run] = cwbench.load_runs(tmp_path / "results")
+    policy = cwbench.load_policy(run, method=f"{file}:Mine")
+    [kept] = (tmp_path / "results" / "sources").iterdir()  # what the message names
+    assert cwbench.load_policy(run, method=f"{kept}:Mine").weights.tolist() == list(policy.weights)
+    for wrong in (f"{edited}:Mine", f"{file}:Other", "finetuning", cwbench.Method):
+        with pytest.raises(cwbench.UserError, match=f"not the code .* sources/{kept.name} of its"):
+            cwbench.load_policy(run, method=wrong)
+
+
+def test_a_method_of_ones_own_is_not_mistaken_for_a_built_in_one(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions trained classes with the names of built-in methods; they stay readable."""
+    (tmp_path / "mine.py").write_text(OWN.replace("Mine", "finetuning"))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(build, "check_outside", lambda *_: None)
+        toy_run(tmp_path / "results", f"{tmp_path}/mine.py:finetuning", tasks=(FIRST,))
+    runs = cwbench.load_runs(tmp_path / "results")
+    assert not runs.problems and len(runs.evaluations) > 0
+    with pytest.raises(cwbench.UserError, match=r"not the code .* sources/\w+\.py of its results"):
+        cwbench.load_policy(runs[0])
+    assert cwbench.load_policy(runs[0], method=f"{tmp_path}/mine.py:finetuning").task == FIRST

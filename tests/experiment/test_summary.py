@@ -1,5 +1,6 @@
 """What is said of how training ended."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from cwbench.experiment.listener import Silent
@@ -41,6 +42,17 @@ def test_numbers_of_a_large_plan_have_separators() -> None:
     needs = Estimate(1, 1, 1, 1, 0, 1, None)
     [first, *_] = describe(Plan((), fleet, frozenset(), (fleet,)), needs, {}, "cpu", "2 workers")
     assert "1,100 segments, 0 done, 1,100 to train in 1 fleet" in first
+
+
+def test_episodes_longer_than_a_task_are_pointed_out() -> None:
+    def lines(steps: int) -> list[str]:
+        setup = replace(SETUP, schedule=ScheduleConfig(steps_per_task=steps))  # episodes of 200
+        fleet = (Segment(setup, 0, ("push",)),)
+        needs = Estimate(1, 1, 1, 1, 0, 1, None)
+        return describe(Plan((), fleet, frozenset(), (fleet,)), needs, {}, "cpu", "2 workers")
+
+    assert "no episode of 200 steps ends in a task of 150: give more" in "".join(lines(150))
+    assert "no episode" not in "".join(lines(200))
 
 
 def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:

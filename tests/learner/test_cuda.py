@@ -71,6 +71,32 @@ def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> T
     return trainer
 
 
+class Drawn(Method[MethodConfig]):
+    """Draws after every 25 updates: twice within each block of random numbers, once at its end."""
+
+    interval = 25
+
+    def on_task_start(self, position: int) -> None:
+        self.seen: list[torch.Tensor] = []
+
+    def at_interval(self) -> None:
+        self.seen.append(self.trainer.streams.uniform("mine", (2,)).cpu().clone())
+        self.seen.append(self.trainer.replay.sample(4, "rows").rows.cpu())
+
+
+def test_draws_between_captured_updates_are_those_of_the_cpu() -> None:
+    seen = []
+    for device in (torch.device("cpu"), CUDA):
+        trainer = make([0, 1], device)
+        method = Drawn(MethodConfig(), trainer)
+        method.on_task_start(0)
+        trainer.method = method
+        trainer.train(200)
+        seen.append(method.seen)
+    assert len(seen[0]) == 16
+    assert all(torch.equal(here, there) for here, there in zip(*seen, strict=True))
+
+
 def test_draws_are_the_same_on_both_devices() -> None:
     here, there = Streams([1, 2], 3, torch.device("cpu")), Streams([1, 2], 3, CUDA)
     for update in (0, 5, 77):

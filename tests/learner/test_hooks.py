@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cwbench.learner import Batch, Method, MethodConfig, Trainer, per_run_sum
 from cwbench.learner.hooks import no_global_randomness
+from cwbench.spec.config import SACConfig
 from cwbench.spec.errors import UserError
 
 
@@ -31,6 +32,18 @@ class Rows(Base):
 class Number(Base):
     def actor_penalty(self, batch: Batch) -> Any:
         return 0.0
+
+
+class NotFinite(Base):
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        zero = super().critic_penalty(batch)
+        return zero / zero
+
+
+class Twice(Base):
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        one, other = (self.trainer.streams.normal("z", (3,)) for _ in range(2))
+        return per_run_sum(one - other)
 
 
 class Noise(Base):
@@ -88,6 +101,8 @@ def test_the_second_update_finds_a_penalty_that_mixes_runs(
         (Scalar, r"Scalar.actor_penalty returned shape \[\], expected \[\d\]; .* per_run_sum"),
         (Rows, r"Rows.critic_penalty returned shape \[\d, 16\]"),
         (Number, "returned float, expected a tensor"),
+        (NotFinite, "NotFinite.critic_penalty returned nan, expected a finite number"),
+        (Twice, "random numbers 'z' are drawn twice in one hook"),
         (FlatBatch, "sample_batch returned weight of shape"),
         (Replaced, "adjust_gradients changed the shape of 'log_alpha'; change gradients in place"),
         (Noise, "adjust_gradients draws from the global generator of torch; draw with self.trai"),
@@ -101,6 +116,81 @@ def test_the_first_update_finds(
     trainer = make_trainer(seeds, method=lambda trainer: method(MethodConfig(), trainer))
     with pytest.raises(UserError, match=words):
         trainer.train(1)
+
+
+def test_a_run_that_is_not_finite_does_not_end_the_others(
+    make_trainer: Callable[..., Trainer],
+) -> None:
+    class Squared(Base):
+        def actor_penalty(self, batch: Batch) -> Tensor:
+            return per_run_sum(self.trainer.params["actor.0.weight"] ** 2)
+
+    trainer = make_trainer([0, 1], method=lambda trainer: Squared(MethodConfig(), trainer))
+    with torch.no_grad():
+        trainer.params["actor.0.weight"][0] = float("nan")
+    trainer.train(2)
+    assert trainer.updates == 2
+
+
+@pytest.mark.parametrize("actor_every", [1, 2])
+def test_two_hooks_may_share_numbers(
+    actor_every: int, make_trainer: Callable[..., Trainer]
+) -> None:
+    """ClonEx compares actor and critic on the same old states; `actor_every` repeats hooks."""
+
+    class Shared(Base):
+        def actor_penalty(self, batch: Batch) -> Tensor:
+            return per_run_sum(self.trainer.streams.normal("z", (3,)))
+
+        def critic_penalty(self, batch: Batch) -> Tensor:
+            return -self.actor_penalty(batch)
+
+    sac = SACConfig(batch_size=16, actor_every=actor_every)
+    trainer = make_trainer([0], sac=sac, method=lambda trainer: Shared(MethodConfig(), trainer))
+    trainer.train(2)
+    assert trainer.updates == 2
+
+
+class Drawn(Method[MethodConfig]):
+    """Draws in every third update's wake."""
+
+    interval = 3
+
+    def on_task_start(self, position: int) -> None:
+        self.seen: list[list[float]] = []
+
+    def at_interval(self) -> None:
+        self.seen.append(self.trainer.streams.uniform("mine", (2,)).flatten().tolist())
+
+
+class Captured:
+    """What a captured update does to the streams: its own numbers advance, Python's stay."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+
+    def replay(self, most: int) -> int:
+        streams, first = self.trainer.streams, self.trainer.updates
+        for update in range(first, first + most):
+            streams.seek(update)
+            self.trainer.update()
+        streams.seek(first)
+        return most
+
+
+def test_draws_at_an_interval_are_the_same_after_captured_updates(
+    make_trainer: Callable[..., Trainer],
+) -> None:
+    plain, captured = (
+        make_trainer([0, 1], method=lambda trainer: Drawn(MethodConfig(), trainer))
+        for _ in range(2)
+    )
+    captured.captured = Captured(captured)  # type: ignore[assignment]
+    for trainer in (plain, captured):
+        trainer.method.on_task_start(0)  # type: ignore[attr-defined]
+        trainer.train(54)  # beyond a block of numbers
+    assert plain.method.seen == captured.method.seen  # type: ignore[attr-defined]
+    assert len({*map(tuple, plain.method.seen)}) == 18  # type: ignore[attr-defined]
 
 
 def test_task_boundaries_are_checked(make_trainer: Callable[..., Trainer]) -> None:

@@ -6,6 +6,7 @@ from scipy import stats
 
 from cwbench.learner.replay import OldTask, Replay, draw_equally, take_rows
 from cwbench.learner.rng import Streams
+from cwbench.spec.errors import UserError
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
 
@@ -26,6 +27,15 @@ def test_memory_is_first_in_first_out_per_run() -> None:
         replay.add(0, torch.stack([rows([start, start + 1, start + 2]) + 100 * r for r in (0, 1)]))
     assert sorted(replay.stored(0)[0, :, 0].tolist()) == [4, 5, 6, 7, 8]
     assert sorted(replay.stored(0)[1, :, 0].tolist()) == [104, 105, 106, 107, 108]
+
+
+def test_a_replay_that_became_shorter_cannot_be_saved() -> None:
+    """Snapshots add what is new; of what a method takes away, they would know nothing."""
+    replay = make(1, 5)
+    replay.add(0, rows([0, 1, 2])[None])
+    replay.set_added(0, 2)
+    with pytest.raises(UserError, match="has 2 transitions, fewer than the 3 of the last snapshot"):
+        replay.since(0, 0, start=3)
 
 
 def test_fields_come_back_as_they_went_in() -> None:

@@ -41,6 +41,14 @@ def test_indices_are_uniform_over_a_size_that_is_no_power_of_two() -> None:
     assert stats.chisquare(counts.numpy()).pvalue > 1e-3
 
 
+def test_a_size_is_a_number_or_a_tensor() -> None:
+    streams = Streams([3, 4], 0, CPU)
+    one, other = (streams.index("i", 9, size) for size in (7, torch.tensor(7)))
+    assert torch.equal(one, other) and one.dtype == torch.int64
+    each = streams.index("i", 9, torch.tensor([1, 7, 1] * 3))
+    assert (each[:, 1::3] == one[:, 1::3]).all() and not each[:, ::3].any()
+
+
 @pytest.mark.parametrize("size", [20_000_000, 2**26 + 1, 80_000_000, 10**9])
 def test_large_sizes_do_not_overflow(size: int) -> None:
     streams = Streams([3], 0, CPU)

@@ -1,8 +1,10 @@
 """Errors as they are stored and shown."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
@@ -63,6 +65,16 @@ def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
         1 / 0  # noqa: B018
     record = describe(ValueError("a\nlast"), [breaks])
     assert located(record) == "ValueError: last" and not record["theirs"]
+
+
+def test_of_torchs_signatures_the_call_that_fits_none_is_shown() -> None:
+    text: Any = "x"
+    with pytest.raises(TypeError) as error:
+        torch.where(torch.ones(1), text, 1)
+    assert "\n" in str(error.value)
+    assert describe(error.value)["message"] == (
+        "where() received an invalid combination of arguments - got (Tensor, str, int)"
+    )
 
 
 def test_a_user_error_needs_no_line_of_code() -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_results import Setting, singles, small, write_results, write_set
+from sample_results import (
+    Setting,
+    run_entry,
+    singles,
+    small,
+    write_results,
+    write_segment,
+    write_set,
+)
 
 from cwbench import sequences
 from cwbench.methods import METHODS
@@ -15,6 +23,8 @@ from cwbench.reports.analysis import metrics, reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group, Protocol
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.segment import Segment, digest
+from cwbench.store.results import Store
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -66,6 +76,29 @@ def test_a_set_without_the_protocols_count_of_success_cannot_serve(tmp_path: Pat
     scores = read(tmp_path / "results")
     found = scores.reference_of(scores.study.groups[0])
     assert not found.curves and "success counted as v3-any only" in found.why(TASKS)
+
+
+def write_one_task(results: Path, source: str | None = None) -> None:
+    """A run of fine-tuning on a sequence of the first task, under a name of its author's own."""
+    setup = replace(small("finetuning").setup, source=source)
+    segment = Segment(setup, 0, TASKS[:1])
+    sequence, store = sequences.Sequence("my-push", TASKS[:1]), Store(results)
+    write_segment(store, segment, sequence.name)
+    entry = run_entry(sequence, small("finetuning"), 0, [segment])
+    entry["setup"] = digest(setup.record())
+    store.add_experiment({"name": "mine", "command": "", "created": 1.7e9, "runs": [entry]})
+
+
+@pytest.mark.parametrize("source", [None, "0123456789ab"])
+def test_a_sequence_of_one_task_is_a_reference_under_any_name(
+    source: str | None, tmp_path: Path
+) -> None:
+    """But not where it was trained by a class of one's own that is called finetuning."""
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    write_one_task(results, source)
+    expected = {} if source else {TASKS[0]: "1 run of this folder"}
+    assert sources(read(results)) == expected
 
 
 def wide(method: str, width: int) -> Setting:
@@ -133,7 +166,7 @@ def gymnasium_group(*tasks: str, obs_size: int = 3, gravity: float = 9.8) -> Gro
     env = {"suite": "gymnasium", "tasks": definitions, "horizon": longest, "obs_size": obs_size}
     name, shape = "-".join(tasks), (1, len(tasks), 1, len(tasks))
     return Group(
-        sequence=name if len(tasks) > 1 else f"single-{name}",
+        sequence=name,
         tasks=tasks,
         method="finetuning",
         label="finetuning",

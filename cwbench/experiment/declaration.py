@@ -1,0 +1,85 @@
+"""What the declaration of a method's class shows to be wrong, before anything is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+
+from cwbench.spec.config import MethodConfig, option_groups
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.options import checked, field_names
+
+if TYPE_CHECKING:
+    from cwbench.learner.method import Method
+
+    MethodClass: TypeAlias = type[Method[Any]]
+
+# Of `Method`, but called only: a method that has names like these means nothing by it.
+CALLED = ("assign", "begin_task", "end_task", "kind_of_segments", "per_run", "rows_per_task")
+STATE = ("state", "load_state")
+
+
+def check_outside(name: str, method: MethodClass) -> None:
+    """UserError if a class from outside the package cannot be what its author means."""
+    from cwbench.methods import ALIASES, METHODS
+
+    if name in {*METHODS, *ALIASES}:
+        raise UserError(f"class {name} has the name of a built-in method", "choose another name")
+    check_hooks(method)
+    check_options(method)
+
+
+def check_hooks(method: MethodClass) -> None:
+    """UserError if a hook or class attribute is misspelt: it would be ignored."""
+    from cwbench.learner.method import Method
+
+    known = [one for one in dir(Method) if not one.startswith("_") and one not in (*CALLED, *STATE)]
+    for name in sorted(set(dir(method)) - set(dir(Method))):
+        cutoff = 0.0 if name.startswith("on_task_") else 0.85
+        match = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+        if match and not name.startswith("_"):
+            raise UserError(
+                f"nothing uses {name} of {method.__name__}",
+                f"did you mean {match[0]}? Names of your own may begin with an underscore",
+            )
+
+
+def check_options(method: MethodClass) -> None:
+    """UserError unless options have help, names of their own, and defaults that they allow.
+
+    They must also survive being written to a record.
+    """
+    config = method.config_class
+    for declared in _declared_configs(method):
+        if not issubclass(config, declared):
+            raise UserError(
+                f"{method.__name__} does not use the options of {declared.__name__}",
+                f"set config_class = {declared.__name__}",
+            )
+    for field in dataclasses.fields(config):
+        if not field.metadata.get("help"):
+            raise UserError(f"option {field.name} has no help", "declare it with option(...)")
+        if field.default is not None:
+            with located(f"the default of option {field.name} of {method.__name__}"):
+                checked(config, field.name, field.default)
+    shared = field_names(*option_groups().values())
+    if taken := field_names(config) & shared:
+        raise UserError(
+            f"option {min(taken)} of {method.__name__} has the name of a shared option",
+            "choose another name",
+        )
+    if unknown := set(method.preset) - field_names(config) - shared:
+        raise UserError(f"preset names {min(unknown)}, which is not an option")
+    if config.from_record(json.loads(json.dumps(config().record()))) != config():
+        raise UserError("options change when they are written to a record and read back")
+
+
+def _declared_configs(method: MethodClass) -> Iterator[type[MethodConfig]]:
+    """`MineConfig` of `class Mine(Method[MineConfig])` and of its bases."""
+    for cls in method.__mro__:
+        for base in vars(cls).get("__orig_bases__", ()):
+            named = (x for x in get_args(base) if isinstance(x, type))
+            yield from (x for x in named if issubclass(x, MethodConfig))

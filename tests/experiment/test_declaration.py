@@ -1,0 +1,96 @@
+"""Mistakes in the declaration of a method that would be ignored or only show in training."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cwbench
+from cwbench.experiment.build import load_method
+from cwbench.experiment.declaration import check_outside
+from cwbench.learner import Method, MethodConfig, option
+from cwbench.methods import METHODS
+from cwbench.spec.errors import UserError
+
+
+@dataclass(frozen=True)
+class OwnConfig(MethodConfig):
+    coef: float | None = option(None, "Strength.")
+    rate: float = option(1, "A whole number is a number, too.")
+
+
+@dataclass(frozen=True)
+class SharedName(MethodConfig):
+    lr: float = option(1.0, "Of SAC as well.")
+
+
+@dataclass(frozen=True)
+class WrongDefault(MethodConfig):
+    coef: float = option("big", "Strength.")
+
+
+@dataclass(frozen=True)
+class NoHelp(MethodConfig):
+    coef: float = 1.0
+
+
+def helper(*_: Any) -> None:
+    """The body of a hook or of a method of its author's own."""
+
+
+def made(bases: type = Method, **names: Any) -> type[Method[Any]]:
+    return type("Mine", (bases,), names)
+
+
+class Forgetful(Method[OwnConfig]):
+    """Does not name its options."""
+
+
+class Complete(Method[OwnConfig]):
+    config_class = OwnConfig
+
+
+WRONG = {
+    "nothing uses actor_penality of Mine; did you mean actor_penalty?": made(actor_penality=helper),
+    "nothing uses on_task_begin of Mine; did you mean on_task_": made(on_task_begin=helper),
+    "option lr of Mine has the name of a shared option": made(config_class=SharedName),
+    "default of option coef of Mine: 'big' is not a number": made(config_class=WrongDefault),
+    "option coef has no help": made(config_class=NoHelp),
+    "preset names speed, which is not an option": made(preset={"speed": 1}),
+    "Mine does not use the options of OwnConfig; set config_class = OwnConfig": made(Forgetful),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_misdeclared_class_is_one_line(message: str) -> None:
+    with pytest.raises(UserError) as error:
+        check_outside("Mine", WRONG[message])
+    assert message in str(error.value)
+    with pytest.raises(cwbench.UserError):
+        cwbench.plan(WRONG[message], ["reach-0-1"])
+
+
+@pytest.mark.parametrize("name", ["states", "penalty", "task_of", "_on_task_begin", "update"])
+def test_names_of_an_authors_own_are_not_mistaken_for_hooks(name: str) -> None:
+    check_outside("Mine", made(Complete, **{name: helper}))
+
+
+@pytest.mark.parametrize("name", ["finetuning", "pm"])
+def test_a_class_with_the_name_of_a_built_in_method_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        f"from cwbench.learner import Method\n\nclass {name}(Method):\n    pass\n"
+    )
+    calls: list[Callable[[], Any]] = [
+        lambda: load_method(f"{tmp_path}/own.py:{name}"),
+        lambda: cwbench.plan(type(name, (Method,), {}), ["reach-0-1"]),
+    ]
+    for call in calls:
+        with pytest.raises(UserError, match=f"class {name} has the name of a built-in method"):
+            call()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_built_in_method_is_declared_well(name: str) -> None:
+    check_outside("Mine", METHODS[name].method)
