@@ -17,6 +17,7 @@ from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.pool import Pool
 from cwbench.spec.config import Gradients, MethodConfig, NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.transition import Dims
 from cwbench.store import files
 
 # How long an example takes says more about the machine's load than about the code.
@@ -87,14 +88,14 @@ def make_trainer() -> Callable[..., Trainer]:
         trainer = Trainer(
             seeds,
             position,
-            dims=(12, 4),
+            dims=Dims(12, 4),
             sac=sac or SACConfig(batch_size=16),
             network=network or NetworkConfig(width=16),
             schedule=ScheduleConfig(),
             device=torch.device("cpu"),
             gradients=gradients,
         )
-        replay = Replay(len(seeds), rows, (12, 4), trainer.streams, live=[position])
+        replay = Replay(len(seeds), rows, Dims(12, 4), trainer.streams, live=[position])
         data = [
             torch.randn(rows, 29, generator=torch.Generator().manual_seed(seed)) for seed in seeds
         ]

@@ -15,8 +15,8 @@ import torch
 
 from cwbench import envs
 from cwbench.bench.timeline import Span, Timeline
+from cwbench.fleet.claiming import Outcome
 from cwbench.fleet.runner import Runner
-from cwbench.fleet.sharing import Outcome
 from cwbench.learner.method import Method
 from cwbench.planning.costs import Costs
 from cwbench.planning.estimate import CUDA_BYTES

@@ -10,7 +10,7 @@ import click
 from cwbench.cli.completers import complete_experiment, complete_protocol
 from cwbench.cli.console import show
 from cwbench.cli.options import GroupedCommand
-from cwbench.cli.training_options import Training, execute, training_options
+from cwbench.cli.training_options import TrainingOptions, execute, training_options
 from cwbench.experiment.definition import Experiment, names, path_of, read
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
@@ -47,7 +47,7 @@ def experiment(
     if wanted == ("list",):
         list_experiments(as_json=given["as_json"])
         return
-    training = Training.take(given)
+    training = TrainingOptions.take(given)
     if wanted[0] == "show" and len(wanted) == 2:
         click.echo(path_of(wanted[1]).read_text(encoding="utf-8"), nl=False)
         return
@@ -65,7 +65,7 @@ def experiment(
         write_report_into(training.results, quiet=training.quiet)
 
 
-def train(chosen: list[Experiment], training: Training) -> bool:
+def train(chosen: list[Experiment], training: TrainingOptions) -> bool:
     """All their runs in one plan, so that what they share is trained once."""
     if len({one.protocol for one in chosen}) > 1:
         found = ", ".join(f"{one.name} has {one.protocol}" for one in chosen)

@@ -9,7 +9,7 @@ from cwbench import sequences
 from cwbench.cli.completers import complete_sequence
 from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, methods_option, seeds_and_protocol
-from cwbench.cli.training_options import Training, training_options
+from cwbench.cli.training_options import TrainingOptions, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
 from cwbench.spec.errors import located
@@ -51,7 +51,7 @@ def pairwise(
 
     Pairs with the same first task share it: ten tasks are 110 segments per method and seed.
     """
-    training = Training.take(given)
+    training = TrainingOptions.take(given)
     base = sequences.get(of)
     ids, numbers = parse_tasks(tasks, len(base.distinct)), parse_seeds(seeds)
     parse_protocol(protocol)

@@ -11,7 +11,7 @@ import click
 
 from cwbench.cli.folders import PATH, existing
 from cwbench.cli.options import GroupedCommand, method_option
-from cwbench.cli.training_options import Training, execute, retry_options
+from cwbench.cli.training_options import TrainingOptions, execute, retry_options
 from cwbench.experiment.build import load_method, load_recorded
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.trust import check_trust, named_code
@@ -51,7 +51,7 @@ def retry(
     depends on them. A diverged segment always starts from the beginning; on the same device it
     diverges again.
     """
-    training = Training.take(given | {"results": existing(results)})
+    training = TrainingOptions.take(given | {"results": existing(results)})
     store = open_store(results)
     experiments, segments = _records(results)
     chosen = _choose(results, {"failed", "diverged"} if diverged else {"failed"}, wanted)

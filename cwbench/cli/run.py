@@ -24,7 +24,7 @@ from cwbench.cli.options import (
     seeds_and_protocol,
     unknown_option,
 )
-from cwbench.cli.training_options import Training, execute, training_options
+from cwbench.cli.training_options import TrainingOptions, execute, training_options
 from cwbench.experiment.build import (
     check_count,
     layers,
@@ -239,19 +239,20 @@ def run(
     **given: Any,
 ) -> None:
     """Train methods on sequences. The same command again continues where it stopped."""
-    training = Training.take(given)
+    training = TrainingOptions.take(given)
     parse_protocol(protocol)
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     numbers, alone = parse_seeds(seeds), parse_unshared(unshared)
-    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
     check_count(len(names) * len(wanted) * len(numbers))
     experiments: dict[str, list[Run]] = {}
     methods: dict[str, type[Method[Any]]] = {}
     for name in names:
         method, entry = load_method(name)
         methods[method] = entry.method
-        runs = runs_of(name, method, entry, protocol, given, **asked)
+        runs = runs_of(
+            name, method, entry, protocol, given, wanted=wanted, seeds=numbers, unshared=alone
+        )
         title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
         experiments.setdefault(title, []).extend(runs)
     if not execute(

@@ -11,7 +11,7 @@ import click
 
 from cwbench.cli.console import show
 from cwbench.cli.folders import PATH, existing
-from cwbench.spec.failure import located
+from cwbench.spec.failure import where_it_failed
 from cwbench.spec.text import at_task_end
 
 
@@ -99,7 +99,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
         note = f"on {segment.owner}" + (f" since {moment}" if segment.since else "")
         note = f"{at_task_end(segment.retraining)}, {note}" if segment.retraining else note
     elif segment.error:
-        note = located(segment.error)
+        note = where_it_failed(segment.error)
     elif segment.state == "stopped":
         note = "the same command continues it"
     elif segment.state == "waiting":

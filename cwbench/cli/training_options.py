@@ -66,7 +66,7 @@ training_options = with_options([RESULTS, *EXECUTION, *SESSION, *LAUNCHING])
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingOptions:
     """How a command was asked to train."""
 
     results: Path
@@ -79,7 +79,7 @@ class Training:
     as_json: bool = False
 
     @staticmethod
-    def take(given: dict[str, Any]) -> Training:
+    def take(given: dict[str, Any]) -> TrainingOptions:
         """Take these options out of all that were given."""
         names = ("results", "quiet", "live", "dry_run", "yes", "as_json")
         own = {name: given.pop(name) for name in names}
@@ -91,7 +91,7 @@ class Training:
         check_launching(launching)
         if not own["dry_run"]:
             check_installed(launching.launcher)
-        return Training(**own, execution=execution, launching=launching)
+        return TrainingOptions(**own, execution=execution, launching=launching)
 
     @property
     def finishes(self) -> bool:
@@ -116,7 +116,7 @@ def command_line() -> str:
 def execute(
     experiments: Mapping[str, Sequence[Run]],
     methods: Methods,
-    training: Training,
+    training: TrainingOptions,
     *,
     record: bool = True,
     also_record: Callable[[], object] = lambda: None,

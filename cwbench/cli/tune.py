@@ -12,7 +12,7 @@ from cwbench.cli.completers import complete_method, complete_sequence
 from cwbench.cli.console import show
 from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, Number, seeds_and_protocol
-from cwbench.cli.training_options import Training, command_line, training_options
+from cwbench.cli.training_options import TrainingOptions, command_line, training_options
 from cwbench.experiment.build import parse_protocol, parse_seeds
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import flag_name
@@ -59,7 +59,7 @@ def tune(
     """
     from cwbench.experiment.tuning import make_tuning, parse_sweep
 
-    training = Training.take(given)
+    training = TrainingOptions.take(given)
     wanted = list(dict.fromkeys(one for text in on for one in sequences.expand(text)))
     numbers = parse_seeds(seeds)
     parse_protocol(protocol)
@@ -82,7 +82,7 @@ def tune(
         finish(tuning, training, method)
 
 
-def finish(tuning: Tuning, training: Training, method: str) -> None:
+def finish(tuning: Tuning, training: TrainingOptions, method: str) -> None:
     """Choose, write the choice down and say what it rests on."""
     from cwbench.experiment.tuning import summary
     from cwbench.store.tuning import write

@@ -104,8 +104,9 @@ def plan(
     execution, launching = (take(group, options) for group in (Execution, Launching))
     check_count(len(wanted) * len(numbers))
     alone = parse_unshared(unshared)
-    asked: dict[str, Any] = {"wanted": wanted, "seeds": numbers, "unshared": alone}
-    runs = runs_of(name, recorded, entry, protocol, options, **asked)
+    runs = runs_of(
+        name, recorded, entry, protocol, options, wanted=wanted, seeds=numbers, unshared=alone
+    )
     session = open_session(
         folder_named(results),
         {recorded: entry.method},

@@ -32,7 +32,7 @@ from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
 from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import describe, located
+from cwbench.spec.failure import describe, where_it_failed
 from cwbench.spec.options import checked, per_run_names
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
@@ -385,7 +385,7 @@ def _problem(check: Callable[[Kit], None], kit: Kit) -> str:
     except (Broken, UserError) as error:
         return str(error)
     except Exception as error:
-        return located(describe(error, [kit.method]))
+        return where_it_failed(describe(error, [kit.method]))
     return ""
 
 

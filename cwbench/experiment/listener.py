@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from cwbench.fleet.sharing import Progress
+    from cwbench.fleet.claiming import Display
     from cwbench.planning.forecast import Forecast
 
 
@@ -21,7 +21,7 @@ class Listener(Protocol):
     def warn(self, text: str) -> None:
         """One line about a problem; shown even where information is not."""
 
-    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:
         """Shows progress while training runs inside it."""
 
 
@@ -30,7 +30,7 @@ class Silent:
 
     def say(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...
-    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:
         from cwbench.fleet.progress import Quiet
 
         return Quiet()
@@ -49,7 +49,7 @@ class Terminal:
     def warn(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def progress(self, forecast: Forecast) -> AbstractContextManager[Progress]:
+    def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:
         from cwbench.fleet.displays import make_progress
 
         return make_progress(forecast, self.console, quiet=self.quiet)

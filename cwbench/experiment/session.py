@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import torch
 
     from cwbench.experiment.build import Methods
+    from cwbench.fleet.claiming import Outcome
     from cwbench.fleet.runner import Runner
-    from cwbench.fleet.sharing import Outcome
     from cwbench.launch import Launcher
     from cwbench.planning.estimate import Estimate
     from cwbench.planning.forecast import Forecast
@@ -282,18 +282,18 @@ class Session:
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None
     ) -> bool:
         """Through commands of their own, here or elsewhere."""
-        from cwbench.launch import Task
+        from cwbench.launch import Command
         from cwbench.launch.jobs import write_jobs
 
         asked = {"protocol": protocol, "command": self.command}
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = [*self.execution.arguments(), *self._trust(plan)]
-        tasks = [Task(job, ["train", str(job.file), *arguments]) for job in jobs]
+        commands = [Command(job, ["train", str(job.file), *arguments]) for job in jobs]
         waits = self.launching is not None and self.launching.waits
         start = time.monotonic()
         try:
             with self._watching(plan, estimate) if waits else nullcontext():
-                launcher.launch(tasks, self.listener.say)
+                launcher.launch(commands, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
             raise Paused from None

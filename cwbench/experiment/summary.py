@@ -13,7 +13,7 @@ from cwbench.spec.text import counted, duration
 
 if TYPE_CHECKING:
     from cwbench.experiment.listener import Listener
-    from cwbench.fleet.sharing import Outcome
+    from cwbench.fleet.claiming import Outcome
     from cwbench.planning.estimate import Estimate
     from cwbench.planning.plan import Plan
     from cwbench.store.results import Store

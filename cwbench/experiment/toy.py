@@ -17,8 +17,8 @@ from cwbench.experiment.execution import Execution
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.session import Session
 from cwbench.fleet import stop
+from cwbench.fleet.claiming import Outcome
 from cwbench.fleet.progress import Quiet
-from cwbench.fleet.sharing import Outcome
 from cwbench.planning.plan import Plan, Run, split_evenly
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence

@@ -16,7 +16,7 @@ from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.segment import Segment
 
 # (step, run, one result per position)
-Evaluated = Callable[[int, int, Sequence[EvalResult]], None]
+OnEvaluated = Callable[[int, int, Sequence[EvalResult]], None]
 
 
 class Evaluator:
@@ -31,7 +31,7 @@ class Evaluator:
         layout: ActorLayout,
         policy: Callable[[int], Tensor],  # position -> weights of every run: [R, P]
         one_policy: bool,  # whether the current position's policy acts for all of them
-        evaluated: Evaluated,
+        evaluated: OnEvaluated,
     ) -> None:
         self.pool, self.segments, self.counts = pool, segments, counts
         self.layout, self.policy, self.one_policy = layout, policy, one_policy
@@ -45,7 +45,7 @@ class Evaluator:
         self._error: Exception | None = None  # of whoever received results
         self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
-    def start(self, step: int, evaluated: Evaluated | None = None) -> list[bool]:
+    def start(self, step: int, evaluated: OnEvaluated | None = None) -> list[bool]:
         """Evaluate every task seen, with the current weights; whether each run's are finite.
 
         `evaluated` receives the results in place of the one given to all evaluations.

@@ -44,7 +44,7 @@ class Fleet:
         store: Store,
         pool: Pool,
         device: torch.device,
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         stream: AbstractContextManager[Any] | None = None,
         compiled: bool = False,
         gradients: Gradients = "manual",

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from cwbench.fleet import sharing as shared
+from cwbench.fleet import claiming
+from cwbench.fleet.claiming import Display, Outcome, Shares
 from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.records import Provenance
-from cwbench.fleet.sharing import Outcome, Progress, Sharing
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.compiler import around_compilations
@@ -50,7 +50,7 @@ class Runner:
     compile_ahead: bool = True  # in other processes, on CUDA
     room: Callable[[Sequence[Segments]], bool] = lambda fleets: True  # whether they fit together
 
-    def run(self, plan: Plan, pool: Pool, progress: Progress) -> Outcome:
+    def run(self, plan: Plan, pool: Pool, progress: Display) -> Outcome:
         """Train what is not claimed elsewhere; wait for the rest and continue with its children.
 
         Ends when every segment of the plan is done, failed, or waits for one that failed.
@@ -59,9 +59,9 @@ class Runner:
         pool.check_stop = stop.check_urgent
         with stop.listening(), self._compiling(stop), Claims() as claims:
             ours = replace(self, store=replace(self.store, token=claims.token))
-            sharing = Sharing(ours.store, self.provenance, claims, outcome, progress)
+            shares = Shares(ours.store, self.provenance, claims, outcome, progress)
             with self._precompiling(plan) as compiled:
-                SideBySide(ours, plan, sharing, pool, stop, compiled).run()
+                SideBySide(ours, plan, shares, pool, stop, compiled).run()
         return outcome
 
     def _compiling(self, stop: StopRequest) -> contextlib.AbstractContextManager[None]:
@@ -133,14 +133,14 @@ class SideBySide:
         self,
         runner: Runner,
         plan: Plan,
-        sharing: Sharing,
+        shares: Shares,
         pool: Pool,
         stop: StopRequest,
         compiled: Callable[[Segments], bool],
     ) -> None:
-        self.runner, self.sharing, self.pool, self.stop = runner, sharing, pool, stop
+        self.runner, self.shares, self.pool, self.stop = runner, shares, pool, stop
         self.compiled = compiled  # whether nothing is being compiled for a fleet
-        self.outcome = sharing.outcome
+        self.outcome = shares.outcome
         self.waiting: list[Segments] = list(plan.fleets)
         self.untried = {segment.id for fleet in plan.fleets for segment in fleet}
         self.trainings: list[Training] = []  # in the order of their next turns
@@ -152,8 +152,8 @@ class SideBySide:
             self._start_fleets()
             if self.trainings:
                 self._give_turn()
-            elif self.waiting and not self.sharing.moved:
-                self.sharing.wait(self.waiting, self.stop)
+            elif self.waiting and not self.shares.moved:
+                self.shares.wait(self.waiting, self.stop)
         self.outcome.interrupted |= bool(self.waiting)
         if self.outcome.failed or self.outcome.interrupted:
             self.pool.reset()
@@ -164,8 +164,8 @@ class SideBySide:
         """Start what is ready and fits. Looks again when a fleet ends, and every few seconds."""
         if self.stop or (self.trainings and time.monotonic() < self._look_again):
             return
-        self._look_again = time.monotonic() + shared.WAIT_SECONDS
-        self.sharing.moved = False
+        self._look_again = time.monotonic() + claiming.WAIT_SECONDS
+        self.shares.moved = False
         for segments in list(self.waiting):
             full = len(self.trainings) >= self.runner.side_by_side
             if self.stop or full:
@@ -176,7 +176,7 @@ class SideBySide:
     def _blocked(self, segments: Segments) -> bool:
         """Whether a parent is being trained here or comes first: a fleet starts as a whole."""
         parents = {parent.id for segment in segments for parent in segment.parents}
-        return bool(parents & (self.untried | self.sharing.ours))
+        return bool(parents & (self.untried | self.shares.ours))
 
     def _can_join(self, segments: Segments) -> bool:
         """Whether it can train next to the others; without others it always can."""
@@ -190,9 +190,9 @@ class SideBySide:
     def _start(self, segments: Segments) -> None:
         """Train those segments of a fleet that can be claimed; the rest waits."""
         self.untried.difference_update(segment.id for segment in segments)
-        ours, later = self.sharing.sort(segments)
+        ours, later = self.shares.sort(segments)
         now, apart = self._at_one_step(ours)
-        self.sharing.release(apart)
+        self.shares.release(apart)
         self.untried.update(segment.id for segment in apart)
         index = self.waiting.index(segments)
         self.waiting[index : index + 1] = [rest for rest in (apart, later) if rest]
@@ -201,7 +201,7 @@ class SideBySide:
             training = Training(
                 now,
                 lowest_free(taken, len(self.runner.grouping(now))),
-                self.sharing.progress,
+                self.shares.progress,
                 self.stop,
                 self.runner.snapshot_seconds,
             )
@@ -218,7 +218,7 @@ class SideBySide:
         for segment, error in damaged.items():
             self.runner.mark([segment], "failed", str(error))
             self.outcome.failed[segment.folder] = str(error)
-        self.sharing.release(list(damaged))
+        self.shares.release(list(damaged))
         now, *others = steps.values() or [[]]
         return now, [segment for group in others for segment in group]
 
@@ -268,7 +268,7 @@ class SideBySide:
 
     def _fail(self, trainings: Sequence[Training], error: Exception) -> None:
         record = failure.describe(error, self.runner.methods.values())
-        message = failure.located(record) if record["theirs"] else record["message"]
+        message = failure.where_it_failed(record) if record["theirs"] else record["message"]
         self._abandon(trainings, "failed", record["message"], error=record)
         for training in trainings:
             for segment in training.segments:
@@ -316,7 +316,7 @@ class SideBySide:
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished
         self.trainings.remove(training)
-        self.sharing.progress.end(training.fleets)
+        self.shares.progress.end(training.fleets)
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
@@ -326,5 +326,5 @@ class SideBySide:
             self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)
-        self.sharing.release(training.segments)
+        self.shares.release(training.segments)
         self._look_again = 0.0

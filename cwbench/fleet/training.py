@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from cwbench.fleet.claiming import Display
 from cwbench.fleet.fleet import Fleet
-from cwbench.fleet.sharing import Progress
 from cwbench.fleet.stop import StopRequest
 from cwbench.spec.segment import Segment
 
@@ -19,7 +19,7 @@ class Training:
 
     segments: Sequence[Segment]
     streams: Sequence[int]  # numbers of the CUDA streams that it occupies
-    progress: Progress
+    progress: Display
     stop: StopRequest
     snapshot_seconds: float
     fleets: list[Fleet] = field(default_factory=list)

@@ -17,7 +17,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Task:
+class Command:
     """The command that trains a job, without the interpreter: `train FILE ...`."""
 
     job: Job
@@ -33,7 +33,7 @@ class Launcher(Protocol):
     def check(self) -> None:
         """UserError if it cannot work; called before anything is written."""
 
-    def launch(self, tasks: Sequence[Task], tell: Tell) -> None: ...
+    def launch(self, commands: Sequence[Command], tell: Tell) -> None: ...
 
     def parallelism(self) -> Parallelism:
         """How many processes train at the same time, as far as this machine knows."""

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from cwbench.launch import Task, Tell
+from cwbench.launch import Command, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.order import describe, drive
 from cwbench.planning.fleet_time import Parallelism
@@ -20,8 +20,8 @@ class Local:
     def check(self) -> None:
         pass
 
-    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
-        drive(tasks, _Devices(self.devices, self.cores, tell))
+    def launch(self, commands: Sequence[Command], tell: Tell) -> None:
+        drive(commands, _Devices(self.devices, self.cores, tell))
 
     def parallelism(self) -> Parallelism:
         devices = len(set(self.devices))
@@ -31,7 +31,9 @@ class Local:
 class _Devices:
     def __init__(self, devices: Sequence[str], cores: int, tell: Tell) -> None:
         self.devices, self.cores, self.tell = devices, cores, tell
-        self.running: dict[int, tuple[Task, subprocess.Popen[bytes]]] = {}  # by index in the list
+        self.running: dict[
+            int, tuple[Command, subprocess.Popen[bytes]]
+        ] = {}  # by index in the list
 
     @property
     def room(self) -> bool:
@@ -41,26 +43,26 @@ class _Devices:
     def busy(self) -> bool:
         return bool(self.running)
 
-    def start(self, task: Task) -> None:
+    def start(self, command: Command) -> None:
         index = next(n for n in range(len(self.devices)) if n not in self.running)
         device = self.devices[index]
         own = {"CUDA_VISIBLE_DEVICES": device, "CWBENCH_CORES": str(self.cores)}
-        self.running[index] = (task, start(task.arguments, own, task.log))
-        self.tell(f"device {device}: {describe(task)}")
+        self.running[index] = (command, start(command.arguments, own, command.log))
+        self.tell(f"device {device}: {describe(command)}")
 
-    def collect(self) -> list[Task]:
+    def collect(self) -> list[Command]:
         time.sleep(0.2)
         done = {
-            index: (task, process.returncode)
-            for index, (task, process) in self.running.items()
+            index: (command, process.returncode)
+            for index, (command, process) in self.running.items()
             if process.poll() is not None
         }
-        for index, (task, code) in done.items():
+        for index, (command, code) in done.items():
             self.running.pop(index)[1].communicate()
             if code not in (0, PAUSED):
                 device = self.devices[index]
-                self.tell(f"device {device}: {describe(task)}: ended with exit code {code}")
-        return [task for task, _ in done.values()]
+                self.tell(f"device {device}: {describe(command)}: ended with exit code {code}")
+        return [command for command, _ in done.values()]
 
     def stop(self) -> None:
         for _, process in self.running.values():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cwbench.launch import Task
+from cwbench.launch import Command
 from cwbench.spec.text import counted
 
 
@@ -15,28 +15,28 @@ class Executor(Protocol):
     def room(self) -> bool: ...  # for one more
     @property
     def busy(self) -> bool: ...
-    def start(self, task: Task) -> None: ...
-    def collect(self) -> Sequence[Task]: ...  # those that have ended, after a moment
+    def start(self, command: Command) -> None: ...
+    def collect(self) -> Sequence[Command]: ...  # those that have ended, after a moment
     def stop(self) -> None: ...  # let all pause, and wait for it
 
 
-def drive(tasks: Sequence[Task], executor: Executor) -> None:
+def drive(commands: Sequence[Command], executor: Executor) -> None:
     """Until all have ended. A failed job does not stop its children: some may have parents."""
-    waiting, ended = list(tasks), set[Path]()
+    waiting, ended = list(commands), set[Path]()
     try:
         while waiting or executor.busy:
-            for task in list(waiting):
-                if executor.room and ended.issuperset(task.job.after):
-                    waiting.remove(task)
-                    executor.start(task)
-            ended |= {task.job.file for task in executor.collect()}
+            for command in list(waiting):
+                if executor.room and ended.issuperset(command.job.after):
+                    waiting.remove(command)
+                    executor.start(command)
+            ended |= {command.job.file for command in executor.collect()}
     except KeyboardInterrupt:
         executor.stop()
         raise
 
 
-def describe(task: Task) -> str:
+def describe(command: Command) -> str:
     """A job in a few words."""
-    segments = task.job.segments
+    segments = command.job.segments
     names = sorted({segment.setup.method for segment in segments})
     return f"{', '.join(names)} task {segments[0].position + 1}, {counted(len(segments), 'run')}"

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from cwbench.launch import Task, Tell
+from cwbench.launch import Command, Tell
 from cwbench.launch.jobs import levels
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.machine import cores
@@ -15,9 +15,9 @@ class Printed:
     def check(self) -> None:
         pass
 
-    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
-        by_file = {task.job.file: task for task in tasks}
-        for number, level in enumerate(levels([task.job for task in tasks])):
+    def launch(self, commands: Sequence[Command], tell: Tell) -> None:
+        by_file = {command.job.file: command for command in commands}
+        for number, level in enumerate(levels([command.job for command in commands])):
             order = "in any order, also at the same time"
             when = f"after those above have ended, {order}" if number else order
             print(f"# level {number + 1}: {len(level)} fleets, {when}")

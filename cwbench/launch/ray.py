@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbench.launch import Task, Tell
+from cwbench.launch import Command, Tell
 from cwbench.launch.command import start
 from cwbench.launch.order import describe, drive
 from cwbench.planning.fleet_time import Parallelism
@@ -60,7 +60,7 @@ class Ray:
             raise UserError(f"--ray-address {self.address}: {line}") from None
         self._cores(ray)
 
-    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+    def launch(self, commands: Sequence[Command], tell: Tell) -> None:
         ray = _ray()
         cpus = self._cores(ray)
         nodes = counted(len(_nodes(ray)), "node")
@@ -73,7 +73,7 @@ class Ray:
             retry_exceptions=[Killed],
         )
         try:
-            drive(tasks, _Cluster(ray, remote, cpus, tell))
+            drive(commands, _Cluster(ray, remote, cpus, tell))
         finally:
             ray.shutdown()
 
@@ -122,36 +122,36 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
 
 
 class _Cluster:
-    """Ray finds a node for each task; those without one wait there."""
+    """Ray finds a node for each command; those without one wait there."""
 
     room = True
 
     def __init__(self, ray: Any, remote: Any, cpus: int, tell: Tell) -> None:
         self.ray, self.remote, self.tell = ray, remote, tell
         self.environment = {"CWBENCH_CORES": str(cpus)}
-        self.running: dict[Any, Task] = {}
+        self.running: dict[Any, Command] = {}
 
     @property
     def busy(self) -> bool:
         return bool(self.running)
 
-    def start(self, task: Task) -> None:
-        self.running[self.remote.remote(task.arguments, self.environment, task.log)] = task
-        self.tell(f"submitted: {describe(task)}")
+    def start(self, command: Command) -> None:
+        self.running[self.remote.remote(command.arguments, self.environment, command.log)] = command
+        self.tell(f"submitted: {describe(command)}")
 
-    def collect(self) -> list[Task]:
+    def collect(self) -> list[Command]:
         done, _ = self.ray.wait(list(self.running), timeout=5)
         return [self._end(reference) for reference in done]
 
-    def _end(self, reference: Any) -> Task:
-        task = self.running.pop(reference)
+    def _end(self, reference: Any) -> Command:
+        command = self.running.pop(reference)
         try:
             code = self.ray.get(reference)
             text = "ended" if code == 0 else f"ended with exit code {code}"
         except self.ray.exceptions.RayError as error:
             text = f"given up ({str(error).strip().splitlines()[-1]})"
-        self.tell(f"{text}: {describe(task)}")
-        return task
+        self.tell(f"{text}: {describe(command)}")
+        return command
 
     def stop(self) -> None:
         for reference in self.running:

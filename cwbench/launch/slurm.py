@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cwbench.launch import Task, Tell
+from cwbench.launch import Command, Tell
 from cwbench.launch.command import PAUSED, start
 from cwbench.launch.jobs import levels
 from cwbench.planning.fleet_time import Parallelism
@@ -26,7 +26,7 @@ TIMEOUTS = 10_000  # a job is put back as often as it takes
 LINGER_SECONDS = 3600.0  # for Slurm to end a job it has asked to stop
 
 
-class Training:
+class SlurmJob:
     """What a Slurm job does; submitit calls `checkpoint` when the time limit is near."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class Training:
             self.process.send_signal(signal.SIGTERM)
             # Called inside a signal handler, while __call__ polls: Popen's own wait could hang.
             os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
-        return DelayedSubmission(Training(self.arguments, self.environment))
+        return DelayedSubmission(SlurmJob(self.arguments, self.environment))
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Slurm:
     def check(self) -> None:
         self._executor()
 
-    def launch(self, tasks: Sequence[Task], tell: Tell) -> None:
+    def launch(self, commands: Sequence[Command], tell: Tell) -> None:
         executor = self._executor()
-        by_file = {task.job.file: task for task in tasks}
-        for number, level in enumerate(levels([task.job for task in tasks])):
+        by_file = {command.job.file: command for command in commands}
+        for number, level in enumerate(levels([command.job for command in commands])):
             job = self._submit(executor, [by_file[job.file] for job in level])
             tell(f"level {number + 1}: {counted(len(level), 'fleet')} as Slurm job {job}")
             # After any end: where some parents failed, the others' children can be trained.
@@ -84,14 +84,17 @@ class Slurm:
     def parallelism(self) -> Parallelism:
         return Parallelism(processes=1, cores=self.cpus)
 
-    def _submit(self, executor: Any, tasks: Sequence[Task]) -> str:
+    def _submit(self, executor: Any, commands: Sequence[Command]) -> str:
         """One array of jobs; its number."""
         from submitit.core.utils import FailedJobError
 
         environment = {"CWBENCH_CORES": str(self.cpus)}
         try:
             with executor.batch():
-                jobs = [executor.submit(Training(task.arguments, environment)) for task in tasks]
+                jobs = [
+                    executor.submit(SlurmJob(command.arguments, environment))
+                    for command in commands
+                ]
         except FailedJobError as error:
             line = str(error).strip().splitlines()[-1]
             raise UserError(f"--launcher slurm: {line}") from None

@@ -25,7 +25,7 @@ class Parameters:
         seeds: Sequence[int],
         position: int,
         *,
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         network: NetworkConfig,
         initial_log_alpha: float,
         device: torch.device,

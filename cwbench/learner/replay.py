@@ -71,7 +71,7 @@ class Replay:
         self,
         runs: int,
         capacity: int,
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         streams: Streams,
         *,
         live: Sequence[int],
@@ -79,7 +79,7 @@ class Replay:
     ) -> None:
         old = dict(old or {})
         self.runs, self.capacity, self.streams, self.live = runs, capacity, streams, tuple(live)
-        self.dims = Dims(*dims)
+        self.dims = dims
         self.width = self.dims.width
         self.positions = sorted({*old, *live})
         self.added = dict.fromkeys(live, 0)  # transitions of each live position, over all time

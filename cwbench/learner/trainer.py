@@ -48,7 +48,7 @@ class Trainer(Parameters):
         seeds: Sequence[int],
         position: int,
         *,
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         sac: SACConfig,
         network: NetworkConfig,
         schedule: ScheduleConfig,
@@ -68,7 +68,7 @@ class Trainer(Parameters):
             architecture=architecture,
         )
         self.length = length  # of the whole sequence, for methods that need it
-        self.dims, self.sac, self.schedule = Dims(*dims), sac, schedule
+        self.dims, self.sac, self.schedule = dims, sac, schedule
         self.streams = Streams(seeds, position, device)
         self.compiled = compiled
         manual = gradients == "manual"
@@ -94,7 +94,7 @@ class Trainer(Parameters):
         cls,
         segments: Sequence[Segment],
         *,
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         device: torch.device,
         compiled: bool = False,
         gradients: Gradients = "manual",

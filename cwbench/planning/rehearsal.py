@@ -48,7 +48,7 @@ class Rehearsal(Trainer):
         self,
         fleet: Sequence[Segment],
         method_class: type[Method[Any]],
-        dims: tuple[int, int] | Dims,
+        dims: Dims,
         device: torch.device,
         *,
         compiled: bool = False,
@@ -201,9 +201,7 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.now -= size
 
 
-def run_bytes(
-    segment: Segment, method_class: type[Method[Any]], dims: tuple[int, int] | Dims
-) -> tuple[int, int]:
+def run_bytes(segment: Segment, method_class: type[Method[Any]], dims: Dims) -> tuple[int, int]:
     """Memory of one run of a fleet without its replay: what it holds, and what an update needs."""
     trainer = Rehearsal([segment], method_class, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments

@@ -28,7 +28,7 @@ def count_parameters(actor: Any, critic: Any, tasks: int) -> tuple[int, int]:
 
 
 def row_bytes(dims: Dims) -> int:
-    return 4 * Dims(*dims).width
+    return 4 * dims.width
 
 
 class ReplayShape(NamedTuple):

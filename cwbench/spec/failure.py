@@ -62,7 +62,7 @@ def brief(status: Mapping[str, Any]) -> str:
     return message if kind in ("", UserError.__name__) else f"{kind}: {message}"
 
 
-def located(record: dict[str, Any]) -> str:
+def where_it_failed(record: dict[str, Any]) -> str:
     """`file.py line 12, in actor_penalty: ValueError: too small`, as far as it is known."""
     if record["type"] == UserError.__name__:  # the message says what to do
         return str(record["message"])
@@ -91,7 +91,7 @@ def blamed_on(classes: Iterable[type]) -> Iterator[None]:
         classes = list(classes)
         record = describe(error, classes)
         if record["theirs"]:
-            raise UserError(f"method file {located(record)}") from error
+            raise UserError(f"method file {where_it_failed(record)}") from error
         if isinstance(error, TypeError) and _calls_wrongly(str(error), classes):
             raise UserError(f"{error}", "see the hook's arguments in docs/methods.md") from error
         raise

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from cwbench.bench import fleets
 from cwbench.cli import cli
-from cwbench.fleet.sharing import Outcome
+from cwbench.fleet.claiming import Outcome
 from cwbench.spec.errors import UserError
 
 

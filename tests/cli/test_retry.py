@@ -13,7 +13,7 @@ import pytest
 from cwbench.cli import main
 from cwbench.cli.retry import _reset
 from cwbench.experiment.session import Session
-from cwbench.fleet.sharing import Outcome
+from cwbench.fleet.claiming import Outcome
 from cwbench.spec.segment import digest
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder

@@ -11,8 +11,8 @@ from cwbench.experiment import build, session
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.session import Session
 from cwbench.fleet import snapshot
-from cwbench.fleet.sharing import Outcome
-from cwbench.launch import Task
+from cwbench.fleet.claiming import Outcome
+from cwbench.launch import Command
 from cwbench.launch.local import Local
 from cwbench.planning.costs import Costs, Times
 from cwbench.planning.estimate import STARTING_SECONDS, Estimate
@@ -60,12 +60,12 @@ class Noted:
     """A launcher that starts nothing."""
 
     def __init__(self) -> None:
-        self.tasks: list[Task] = []
+        self.commands: list[Command] = []
 
     def check(self) -> None: ...
 
-    def launch(self, tasks: Any, tell: Any) -> None:
-        self.tasks += tasks
+    def launch(self, commands: Any, tell: Any) -> None:
+        self.commands += commands
 
     def parallelism(self) -> Parallelism:
         return Parallelism(processes=1)
@@ -79,10 +79,12 @@ def test_other_processes_get_the_same_execution(tmp_path: Path) -> None:
         launching=Launching(launcher="print"),
     )
     assert one.launch(one.plan(make_runs(2)), launcher, "demo")
-    assert [task.job.level for task in launcher.tasks] == [0, 1, 2]
-    for task in launcher.tasks:
-        assert task.arguments[:2] == ["train", str(task.job.file)] and task.job.file.is_file()
-        assert "--workers=3" in task.arguments and "--trust" not in task.arguments
+    assert [command.job.level for command in launcher.commands] == [0, 1, 2]
+    for command in launcher.commands:
+        assert (
+            command.arguments[:2] == ["train", str(command.job.file)] and command.job.file.is_file()
+        )
+        assert "--workers=3" in command.arguments and "--trust" not in command.arguments
 
 
 def test_a_session_sets_nothing_up_for_another_machine(

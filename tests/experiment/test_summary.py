@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.summary import describe, disk_shortage, tell_outcome, tell_states
-from cwbench.fleet.sharing import Outcome
+from cwbench.fleet.claiming import Outcome
 from cwbench.planning.estimate import Estimate
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import (

@@ -15,6 +15,7 @@ from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.schedule import milestones
 from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 from cwbench.store.runs import load_runs
 
@@ -23,7 +24,7 @@ LAG = {"tasks": ("reach-0-1",), "options": {"lag": 1}}
 
 def delayed(segment: Segment) -> dict[str, Tensor]:
     """Plain SAC in one process; each chunk is collected with weights one chunk old."""
-    setup, dims = segment.setup, (12, 4)
+    setup, dims = segment.setup, Dims(12, 4)
     trainer = Trainer(
         [segment.seed], 0, dims=dims, sac=setup.sac, network=setup.network,
         schedule=setup.schedule, device=torch.device("cpu"),

@@ -5,6 +5,7 @@ import torch
 from cwbench.fleet import lanes
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
+from cwbench.spec.transition import Dims
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
 
@@ -12,7 +13,7 @@ WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
 def test_transitions_go_to_the_position_of_their_episode() -> None:
     """Lane 0 plays position 2; lane 1 plays 0 and 1 in turns, in episodes of four steps."""
     streams = Streams([0, 1], 2, torch.device("cpu"))
-    replay = Replay(2, 20, (3, 2), streams, live=[0, 1, 2])
+    replay = Replay(2, 20, Dims(3, 2), streams, live=[0, 1, 2])
     steps = torch.arange(10.0)[:, None].expand(-1, WIDTH)
     chunk = torch.stack([steps + 100 * lane for lane in range(4)])  # [R * lanes, n, F]
     for start, end in ((0, 3), (3, 10)):

@@ -47,7 +47,7 @@ class Chunks:
 @contextmanager
 def pretending(machine: Machine, chunks: Chunks) -> Iterator[None]:
     from cwbench.experiment import toy
-    from cwbench.fleet import sharing
+    from cwbench.fleet import claiming
     from cwbench.store import claims, files
 
     now, touch, true = time.time, os.utime, claims._this_process()
@@ -56,7 +56,7 @@ def pretending(machine: Machine, chunks: Chunks) -> Iterator[None]:
     replaced = [
         (claims, "BEAT_SECONDS", 0.2),
         (claims, "STALE_SECONDS", LIFETIME),
-        (sharing, "WAIT_SECONDS", 0.05),
+        (claiming, "WAIT_SECONDS", 0.05),
         (files, "sync", lambda path: None),
         (claims, "_this_process", lambda: mine),
         (claims, "_pid_namespace", lambda: mine["pid_namespace"]),

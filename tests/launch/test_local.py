@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cwbench.cli import main
-from cwbench.launch import Task
+from cwbench.launch import Command
 from cwbench.launch.jobs import Job, read_job, read_segments
 from cwbench.launch.local import Local
 from cwbench.methods.recall import RecallConfig
@@ -56,13 +56,13 @@ def test_devices_of_one_machine_work_side_by_side(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     results, said = tmp_path / "results", list[str]()
     main([*PAIR, "--results", str(results), "--launcher", "print", "--fleet-size", "1"])
-    tasks = []
+    commands = []
     for file in sorted(results.glob("jobs/*.json")):
         [segment] = read_segments(read_job(file), lambda name: RecallConfig)
         if segment.parent is None:
             job = Job(file, (segment,), 0, ())
-            tasks.append(Task(job, ["train", str(file), "--device=cpu", "--threads=1"]))
-    Local(devices, cores=2).launch(tasks, said.append)
+            commands.append(Command(job, ["train", str(file), "--device=cpu", "--threads=1"]))
+    Local(devices, cores=2).launch(commands, said.append)
     assert said == [f"device {device}: recall task 1, 1 run" for device in devices]
     states = [json.loads(f.read_text())["state"] for f in results.glob("segments/*/status.json")]
     assert states == ["done", "done"]

@@ -21,6 +21,7 @@ from cwbench.methods.componet import Modules
 from cwbench.methods.prognet import Columns
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
+from cwbench.spec.transition import Dims
 
 SEEDS, CPU = [3, 4], torch.device("cpu")
 
@@ -117,14 +118,14 @@ def trainer_of(
     trainer = Trainer(
         seeds,
         position,
-        dims=(12, 4),
+        dims=Dims(12, 4),
         sac=SACConfig(batch_size=16),
         network=NetworkConfig(hidden="16,12,8"),
         schedule=ScheduleConfig(),
         device=CPU,
         architecture=architecture,
     )
-    replay = Replay(len(seeds), 50, (12, 4), trainer.streams, live=[position])
+    replay = Replay(len(seeds), 50, Dims(12, 4), trainer.streams, live=[position])
     data = [torch.randn(50, 29, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
     replay.add(position, torch.stack(data))
     trainer.begin(Method(MethodConfig(), trainer), replay, inherited=inherited)

@@ -38,6 +38,7 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, segments_of_run
+from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
 
@@ -57,14 +58,14 @@ def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> T
     trainer = Trainer(
         seeds,
         0,
-        dims=(12, 4),
+        dims=Dims(12, 4),
         sac=SACConfig(batch_size=64, clip_norm=0.5),
         network=NetworkConfig(width=64),
         schedule=ScheduleConfig(),
         device=device,
         compiled=compiled,
     )
-    replay = Replay(len(seeds), 300, (12, 4), trainer.streams, live=[0])
+    replay = Replay(len(seeds), 300, Dims(12, 4), trainer.streams, live=[0])
     rows = [torch.randn(300, 29, generator=torch.Generator().manual_seed(s)) for s in seeds]
     replay.add(0, torch.stack(rows))
     trainer.begin(methods.METHODS["finetuning"].method(MethodConfig(), trainer), replay)
@@ -186,7 +187,7 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
-        trainer = Rehearsal(members, kind, (12, 4), CUDA)
+        trainer = Rehearsal(members, kind, Dims(12, 4), CUDA)
         for column in trainer.replay.annotations.values():  # in a rehearsal, those of its first run
             column.zero_()
         trainer.train(200)

@@ -8,6 +8,7 @@ import torch
 
 from cwbench.learner import Trainer, diagnostics, losses
 from cwbench.learner.replay import OldTask, Replay
+from cwbench.spec.transition import Dims
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -100,14 +101,14 @@ def test_gradients_of_equal_tasks_point_the_same_way(make_trainer: MakeTrainer) 
                     heads.select(network.task_axis, 0).copy_(heads.select(network.task_axis, 1))
     rows = trainer.replay.stored(1)
     old = {0: OldTask([rows[0]], [0])}
-    replay = Replay(1, rows.shape[1], (12, 4), trainer.streams, live=[1], old=old)
+    replay = Replay(1, rows.shape[1], Dims(12, 4), trainer.streams, live=[1], old=old)
     replay.add(1, rows)
     trainer.replay = replay
     values = diagnostics.measure(trainer, "0")
     assert float(values["gradient_cosine", "critic"]) > 0.7
     opposite = {0: OldTask([rows[0].clone()], [0])}
     opposite[0].shards[0][:, 16] = 2 * 1000 - rows[0, :, 16]  # rewards near 2000
-    trainer.replay = Replay(1, rows.shape[1], (12, 4), trainer.streams, live=[1], old=opposite)
+    trainer.replay = Replay(1, rows.shape[1], Dims(12, 4), trainer.streams, live=[1], old=opposite)
     rows = rows.clone()
     rows[:, :, 16] -= 2000
     trainer.replay.add(1, rows)

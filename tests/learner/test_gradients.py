@@ -26,6 +26,7 @@ from cwbench.planning.rehearsal import Rehearsal
 from cwbench.spec.config import Gradients, NetworkConfig, ScheduleConfig
 from cwbench.spec.segment import segments_of_run
 from cwbench.spec.tasks import CW_TASKS
+from cwbench.spec.transition import Dims
 
 Params = Mapping[str, Tensor]
 RUNS, ROWS, TASKS, OBS, ACT = 2, 12, 3, 5, 3
@@ -231,7 +232,7 @@ def rehearsal(name: str, tasks: int, device: torch.device, **how: Any) -> Rehear
     setup = make_setup(name, METHODS[name], "paper", small)
     rules = kind.kind_of_segments()
     fleet = [segments_of_run(setup, seed, CW_TASKS[:tasks], **rules)[-1] for seed in (0, 1)]
-    return Rehearsal(fleet, kind, (12, 4), device, **how)
+    return Rehearsal(fleet, kind, Dims(12, 4), device, **how)
 
 
 @pytest.mark.usefixtures("double_precision")

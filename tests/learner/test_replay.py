@@ -7,6 +7,7 @@ from scipy import stats
 from cwbench.learner.replay import OldTask, Replay, draw_equally, take_rows
 from cwbench.learner.rng import Streams
 from cwbench.spec.errors import UserError
+from cwbench.spec.transition import Dims
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
 
@@ -18,7 +19,7 @@ def rows(values: list[float]) -> torch.Tensor:
 
 def make(runs: int, capacity: int, old: dict[int, OldTask] | None = None, live: int = 0) -> Replay:
     streams = Streams(list(range(runs)), live, torch.device("cpu"))
-    return Replay(runs, capacity, (3, 2), streams, live=[live], old=old)
+    return Replay(runs, capacity, Dims(3, 2), streams, live=[live], old=old)
 
 
 def test_memory_is_first_in_first_out_per_run() -> None:

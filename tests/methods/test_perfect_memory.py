@@ -19,6 +19,7 @@ from cwbench.methods.multitask import Multitask
 from cwbench.methods.perfect_memory import PerfectMemory, PerfectMemoryConfig
 from cwbench.rollout.episodes import generator
 from cwbench.spec.config import PointMassConfig, SACConfig
+from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 
 HORIZON = 20
@@ -28,7 +29,7 @@ TASKS = ("reach-0-1", "reach-2-1000", "reach-4-10")
 def memory(old: int, capacity: int) -> Replay:
     streams = Streams([0], 1, torch.device("cpu"))
     kept = {0: OldTask([torch.zeros(old, 4)], [0])}
-    return Replay(1, capacity, (1, 1), streams, live=[1], old=kept)
+    return Replay(1, capacity, Dims(1, 1), streams, live=[1], old=kept)
 
 
 @pytest.mark.parametrize(("step", "share"), [(1_001, 0.001), (50_000, 0.048), (1_000_000, 0.5)])
@@ -59,7 +60,7 @@ def test_every_transition_is_equally_likely() -> None:
 def test_old_temperatures_learn(make_trainer: Callable[..., Trainer]) -> None:
     trainer = make_trainer([0], position=1, sac=SACConfig(batch_size=32))
     kept = {0: OldTask([torch.randn(40, 29, generator=torch.Generator().manual_seed(0))], [0])}
-    replay = Replay(1, 40, (12, 4), trainer.streams, live=[1], old=kept)
+    replay = Replay(1, 40, Dims(12, 4), trainer.streams, live=[1], old=kept)
     replay.add(1, torch.randn(1, 40, 29, generator=torch.Generator().manual_seed(1)))
     trainer.replay, trainer.method = replay, PerfectMemory(PerfectMemoryConfig(), trainer)
     trainer.train(3)

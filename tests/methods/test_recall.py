@@ -17,6 +17,7 @@ from cwbench.methods import METHODS
 from cwbench.methods.recall import Recall, RecallConfig
 from cwbench.spec.options import resolve
 from cwbench.spec.schedule import Exploration
+from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 
 Make = Callable[..., Trainer]
@@ -36,7 +37,7 @@ def in_task(make_trainer: Make, position: int, name: str = "recall", **options: 
     for task in range(position):
         notes = [{"policy": torch.randn(40, 8, generator=generator)} for _ in range(2)]
         old[task] = OldTask([rows(task), rows(task)], [0, 1], notes)
-    replay = Replay(2, 40, (12, 4), trainer.streams, live=[position], old=old)
+    replay = Replay(2, 40, Dims(12, 4), trainer.streams, live=[position], old=old)
     replay.add(position, torch.stack([rows(position), rows(position)]))
     trainer.replay = replay
     config = resolve(RecallConfig, options, METHODS[name].options)
@@ -206,7 +207,7 @@ def _trainer_at_end(folder: Any) -> Trainer:
     trainer = Trainer(
         [0],
         0,
-        dims=(12, 4),
+        dims=Dims(12, 4),
         sac=SACConfig(),
         network=NetworkConfig(width=8, critic_head_layers=3),
         schedule=ScheduleConfig(),

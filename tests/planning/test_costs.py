@@ -20,6 +20,7 @@ from cwbench.planning.rehearsal import Rehearsal
 from cwbench.planning.time_cache import TimeCache
 from cwbench.planning.timing import seconds_per_call
 from cwbench.spec.segment import Segment
+from cwbench.spec.transition import Dims
 
 MEASURE = """
 import sys, torch
@@ -216,7 +217,7 @@ def test_the_end_of_a_task_takes_its_real_samples_and_updates() -> None:
     setup = replace(segments[0].setup, options=SlowEndConfig())
     first = replace(segments[0], setup=setup, tasks=("push",))
     measuring = Costs({"finetuning": SlowEnd}, torch.device("cpu"))
-    trainer = Rehearsal([first] * 2, SlowEnd, (12, 4), torch.device("cpu"))
+    trainer = Rehearsal([first] * 2, SlowEnd, Dims(12, 4), torch.device("cpu"))
     # One run's samples on a CPU, for two runs; own updates as timed; SAC's at their price.
     assert measuring._task_end(trainer, first, 0.25) == (1040, 2 * 2560 + 500 + 10)
 
@@ -243,5 +244,5 @@ def test_steps_take_longer_once_policies_touch_things(
     setup = replace(segments[0].setup, schedule=schedule)
     first = replace(segments[0], setup=setup, tasks=("hammer",))
     measuring = Costs({"finetuning": kind}, torch.device("cpu"))
-    trainer = Rehearsal([first], kind, (12, 4), torch.device("cpu"))
+    trainer = Rehearsal([first], kind, Dims(12, 4), torch.device("cpu"))
     assert measuring._step_seconds(first, trainer, 0.0) == pytest.approx(seconds)

@@ -17,6 +17,7 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup
+from cwbench.spec.transition import Dims
 
 CPU = torch.device("cpu")
 
@@ -34,7 +35,7 @@ def rehearse(name: str, tasks: int, runs: int = 1, **options: Any) -> Rehearsal:
     names = ("push", "hammer", "push-back")[:tasks]
     length = 3 if entry.method.needs_length else None
     fleet = [Segment(setup, seed, names, length=length) for seed in range(runs)]
-    return Rehearsal(fleet, entry.method, (12, 4), CPU)
+    return Rehearsal(fleet, entry.method, Dims(12, 4), CPU)
 
 
 def test_peak_is_what_lives_at_the_same_time() -> None:

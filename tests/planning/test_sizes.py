@@ -33,7 +33,7 @@ def test_replay_takes_what_the_plan_says(
         trainer = Trainer(
             [0],
             segment.position,
-            dims=(12, 4),
+            dims=Dims(12, 4),
             sac=segment.setup.sac,
             network=segment.setup.network,
             schedule=segment.setup.schedule,

@@ -23,6 +23,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.segment import Segment, Setup
+from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 
 
@@ -95,7 +96,7 @@ def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
     for segment in segments:
         store.folder(segment).create(segment, {})
     method = methods.METHODS["finetuning"].method
-    return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=(12, 4))
+    return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=Dims(12, 4))
 
 
 def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:

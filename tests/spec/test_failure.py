@@ -8,7 +8,7 @@ import torch
 
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import blamed_on, brief, describe, located
+from cwbench.spec.failure import blamed_on, brief, describe, where_it_failed
 
 SOURCE = """
 from cwbench.learner import Method
@@ -43,7 +43,7 @@ def test_the_line_is_the_innermost_one_of_the_users_file(breaks: type) -> None:
         "helper",
     )
     assert record["message"] == "division by zero" and record["traceback"].startswith("Traceback")
-    assert located(record).endswith(
+    assert where_it_failed(record).endswith(
         "breaks.py line 5, in helper: ZeroDivisionError: division by zero"
     )
 
@@ -64,7 +64,7 @@ def test_an_error_of_ours_stays_what_it_is(breaks: type) -> None:
     with pytest.raises(ZeroDivisionError), blamed_on([breaks]):
         1 / 0  # noqa: B018
     record = describe(ValueError("a\nlast"), [breaks])
-    assert located(record) == "ValueError: last" and not record["theirs"]
+    assert where_it_failed(record) == "ValueError: last" and not record["theirs"]
 
 
 def test_of_torchs_signatures_the_call_that_fits_none_is_shown() -> None:
@@ -80,7 +80,7 @@ def test_of_torchs_signatures_the_call_that_fits_none_is_shown() -> None:
 def test_a_user_error_needs_no_line_of_code() -> None:
     with pytest.raises(UserError) as error:
         raise UserError("found 1", "write 2")
-    assert located(describe(error.value)) == "found 1; write 2"
+    assert where_it_failed(describe(error.value)) == "found 1; write 2"
 
 
 def test_a_message_of_one_word_is_shown_with_its_type() -> None:

@@ -11,7 +11,7 @@ from cwbench.envs.gymnasium import state
 from cwbench.envs.instability import was_reset
 from cwbench.envs.suite import Observation, State
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import describe, located
+from cwbench.spec.failure import describe, where_it_failed
 from cwbench.spec.tasks import Task, imported
 from cwbench.spec.text import counted
 
@@ -93,7 +93,7 @@ class GymnasiumEnv:
 
     def _failed(self, error: BaseException) -> UserError:
         """One line about what the environment's own code has raised."""
-        return UserError(f"task {self.task.name}: {located(describe(error))}")
+        return UserError(f"task {self.task.name}: {where_it_failed(describe(error))}")
 
     def _tuple(self, name: str, made: Any, parts: tuple[str, ...]) -> tuple[Any, ...]:
         """What `reset` or `step` returned, if it is what gymnasium asks for."""

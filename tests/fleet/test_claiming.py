@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from other_machine import claim_elsewhere
 
-from cwbench.fleet import sharing
+from cwbench.fleet import claiming
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
 
@@ -63,7 +63,7 @@ def hold_until_the_rest_is_done(store: Any, plan: Any, then: Callable[[Any], Non
 def test_what_another_process_lets_go_is_taken_over(
     toy_run: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(claiming, "WAIT_SECONDS", 0.02)
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=3)
     watch = hold_until_the_rest_is_done(store, plan, lambda folder: None)
     _, _, outcome = toy_run(tmp_path, seeds=(0, 1))
@@ -75,7 +75,7 @@ def test_what_another_process_lets_go_is_taken_over(
 def test_what_fails_in_another_process_is_not_waited_for(
     toy_run: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(claiming, "WAIT_SECONDS", 0.02)
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=3)
     fail = lambda folder: folder.set_status("failed", message="out of luck")  # noqa: E731
     watch = hold_until_the_rest_is_done(store, plan, fail)

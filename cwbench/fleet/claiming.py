@@ -14,7 +14,7 @@ from cwbench.store.results import Store
 WAIT_SECONDS = 5.0  # between looks at what other processes are training
 
 
-class Progress(Protocol):
+class Display(Protocol):
     """What the runner reports to a display of progress."""
 
     def begin(self, fleets: Sequence[Fleet]) -> None: ...
@@ -39,7 +39,7 @@ class Outcome:
         return not (self.failed or self.diverged or self.skipped or self.interrupted)
 
 
-class Sharing:
+class Shares:
     """A plan's segments among several processes: which are ours now, which are another's."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Sharing:
         provenance: Callable[[Segment], Mapping[str, Any]],
         claims: Claims,
         outcome: Outcome,
-        progress: Progress,
+        progress: Display,
     ) -> None:
         self.store, self.provenance, self.claims = store, provenance, claims
         self.outcome, self.progress = outcome, progress
