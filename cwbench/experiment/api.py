@@ -167,7 +167,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
 def _runs_of(plan: Plan) -> Runs:
     """The runs of a plan on disk, in its order."""
     session = plan.session
-    names = [f"{run.sequence}/{run.segments[-1].id}" for run in plan.runs]
+    names = [run.name for run in plan.runs]
     return read_runs(session.store.root, session.methods, trusted=True).filter(run=names)
 
 

@@ -94,9 +94,9 @@ def load_policy(
         return read_card(Path(run), method, trust=trust)
     if not run.done:
         raise UserError(f"run {run.run} has finished no task yet", "train it first")
-    end = _position(run.tasks[: run.done], after) if not _joint(run) else len(run.tasks) - 1
+    end = _position(run.tasks[: run.done], after) if not run.joint else len(run.tasks) - 1
     position = _position(run.tasks[: end + 1], task)
-    record = _record(run, 0 if _joint(run) else end)
+    record = _record(run, 0 if run.joint else end)
     segment, method_class = _segment(
         record, method or run.methods.get(record["method"]), trust or run.trusted
     )
@@ -154,10 +154,6 @@ def read_card(
         raise
     except Exception as error:
         raise UserError(f"{file}: not the card of a policy ({error!r:.80})") from None
-
-
-def _joint(run: Run) -> bool:
-    return len(run.segments) < len(run.tasks)
 
 
 def _position(tasks: tuple[str, ...], task: str | int | None) -> int:

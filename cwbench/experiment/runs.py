@@ -28,7 +28,7 @@ class Run:
     protocol: str
     seed: int
     tasks: tuple[str, ...]
-    segments: tuple[str, ...]  # ids, one per task
+    segments: tuple[str, ...]  # ids, one per task or one for all
     folders: tuple[str, ...]  # of the segments, "" where nothing is on disk
     done: int  # segments finished
     state: str  # done, running, pending, failed or diverged
@@ -39,6 +39,11 @@ class Run:
     methods: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     # Trained by this process: code that its records name has run already.
     trusted: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def joint(self) -> bool:
+        """Whether one segment trained all tasks."""
+        return len(self.segments) < len(self.tasks)
 
     def segment_folder(self, position: int) -> Path:
         return self.results / "segments" / self.folders[position]
@@ -155,7 +160,7 @@ class Runs(SequenceOf[Run]):
     def _trained(self, table: pd.DataFrame, position: str) -> list[str]:
         """The task that was trained at each row; "all" where all are trained together."""
         tasks = {run.run: run.tasks for run in self}
-        together = {run.run for run in self if len(run.segments) < len(run.tasks)}
+        together = {run.run for run in self if run.joint}
         pairs = zip(table["run"], table[position], strict=True)
         return ["all" if run in together else tasks[run][index] for run, index in pairs]
 

@@ -67,12 +67,12 @@ class Tuning:
         loaded = load_runs(results)
         areas = run_areas(loaded.evals, runs)
         for run in runs:
-            if _name(run) not in areas:
+            if run.name not in areas:
                 raise _lacking(run, loaded, results)
         count = len(runs) // len(self.experiment.members)
         found = []
         for number, member in enumerate(self.experiment.members):
-            own = [_name(run) for run in runs[number * count : (number + 1) * count]]
+            own = [run.name for run in runs[number * count : (number + 1) * count]]
             values = {name: member.options[name] for name in self.swept}
             found.append(setting_of(values, np.array([areas[name] for name in own])))
         return sorted(found, key=lambda setting: -setting.score)
@@ -170,12 +170,12 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     found = {str(name): rows for name, rows in evals.groupby("run")}
     areas = {}
     for run in runs:
-        rows = found.get(_name(run), evals[:0])
+        rows = found.get(run.name, evals[:0])
         last = getattr(run.segments[-1].setup.env, "success", "any") == "last"
         rate = rows[SUCCESS_COLUMNS["v3-last" if last else "v3-any"]] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
-            areas[_name(run)] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
+            areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
     return areas
 
 
@@ -199,20 +199,15 @@ def _evaluation_steps(schedule: ScheduleConfig, steps: int, expert: bool) -> tup
 
 def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
     """Why a run cannot be judged, and what to do."""
-    name = _name(run)
-    [state] = loaded.runs["state"][loaded.runs["run"] == name]
+    [state] = loaded.runs["state"][loaded.runs["run"] == run.name]
     if state != "done":
-        return UserError(f"run {name} is not done", "the same command continues")
+        return UserError(f"run {run.name} is not done", "the same command continues")
     folders = [segment.folder for segment in run.segments]
     problems = [one for one in loaded.problems if any(folder in one for folder in folders)]
     return UserError(
-        f"run {name} lacks evaluations{''.join(f': {one}' for one in problems[:1])}",
+        f"run {run.name} lacks evaluations{''.join(f': {one}' for one in problems[:1])}",
         f"`cwbench repair {results}` sets damaged segments aside, the same command trains them",
     )
-
-
-def _name(run: Run) -> str:
-    return f"{run.sequence}/{run.segments[-1].id}"
 
 
 def setting_of(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:

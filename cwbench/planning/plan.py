@@ -30,6 +30,11 @@ class Run:
     protocol: str
     segments: tuple[Segment, ...]
 
+    @property
+    def name(self) -> str:
+        """As tables of results call it, unique in a results folder."""
+        return f"{self.sequence}/{self.segments[-1].id}"
+
     def record(self) -> dict[str, Any]:
         last = self.segments[-1]
         return {

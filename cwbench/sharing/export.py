@@ -85,8 +85,7 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
     for run in {run.setup: run for run in finished}.values():
         load_policy(run, 0)  # raises for an unknown method before anything is written
     for run in finished:
-        joint = len(run.segments) < len(run.tasks)
-        for position, task in enumerate(run.tasks if joint else run.tasks[: run.done]):
+        for position, task in enumerate(run.tasks if run.joint else run.tasks[: run.done]):
             policy = load_policy(run, position)
             label = file_name(checked_name(run.label, "run"))
             name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"

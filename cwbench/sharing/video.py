@@ -72,8 +72,8 @@ def make_films(
     run, position = find_run(path)
     if run.done <= position:
         raise UserError(f"{path} is not finished", "train it first")
-    learned = run.tasks if len(run.segments) < len(run.tasks) else run.tasks[: position + 1]
-    after = None if len(run.segments) < len(run.tasks) else position
+    learned = run.tasks if run.joint else run.tasks[: position + 1]
+    after = None if run.joint else position
     for task in tasks or dict.fromkeys(learned):
         own = (methods or {}).get(run.method)
         yield record(load_policy(run, task, after=after, method=own, trust=trust), seed=seed)
