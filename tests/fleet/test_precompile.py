@@ -18,7 +18,7 @@ from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 CPU = torch.device("cpu")
-SMALL = {"batch_size": 8, "width": 8, "horizon": 20, "steps_per_task": 2000}
+SMALL = {"batch_size": 8, "width": 8, "horizon": 20, "steps_per_task": 2000, "start_steps": 100}
 
 
 def fleet(name: str, runs: int, length: int, **options: Any) -> list[Segment]:
