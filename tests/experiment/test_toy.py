@@ -18,14 +18,14 @@ def test_a_methods_options_exist(name: str) -> None:
     assert toy.OPTIONS[name].keys() <= known
 
 
-def test_ctrl_c_comes_after_n_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_comes_after_n_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda *args: sent.append(args))
     progress = toy.Stopping(2).progress(None)
     for chunk in range(4):
         progress.advance(None)
         assert len(sent) == (chunk >= 1)
-    assert sent == [(os.getpid(), signal.SIGINT)]
+    assert sent == [(os.getpid(), signal.SIGUSR1)]
     never = toy.Stopping(0).progress(None)
     for _ in range(4):
         never.advance(None)

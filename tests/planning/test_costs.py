@@ -30,6 +30,7 @@ from planned_fleet import ROWS, RUNS, fleet_of
 from cwbench import methods
 from cwbench.planning.costs import Costs
 from cwbench.planning.rehearsal import Rehearsal
+from cwbench.spec.transition import Dims
 from cwbench.learner.replay import OldTask, Replay
 
 def resident(name):
@@ -42,14 +43,14 @@ fleet, kind = fleet_of(sys.argv[1])
 costs = Costs({fleet[0].setup.method: kind}, torch.device("cpu"))
 predicted = costs.fleet_bytes(fleet)  # also loads all that an update needs
 before = resident("VmRSS")
-trainer = Rehearsal(fleet, kind, (12, 4), torch.device("cpu"))
+trainer = Rehearsal(fleet, kind, Dims(12, 4), torch.device("cpu"))
 old = {}
 if kind.keeps_replay or trainer.method.keeps_replay:
     names = {name: x.shape[1] for name, x in trainer.replay.annotations.items()}
     columns = {name: torch.ones(1, width).expand(ROWS, width) for name, width in names.items()}
     shards = [torch.ones(1, 29).expand(ROWS, 29)] * RUNS  # of as many different parents
     old = {0: OldTask(shards, list(range(RUNS)), [columns] * RUNS)}
-trainer.replay = Replay(RUNS, ROWS, (12, 4), trainer.streams, live=[1], old=old)
+trainer.replay = Replay(RUNS, ROWS, Dims(12, 4), trainer.streams, live=[1], old=old)
 for start in range(0, ROWS, 1000):
     trainer.replay.add(1, torch.randn(RUNS, 1000, 29))
 trainer.train(5)
