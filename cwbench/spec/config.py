@@ -111,15 +111,13 @@ class NetworkConfig:
     )
 
     def __post_init__(self) -> None:
-        """Equal networks get equal records: -20.0 is -20, `hidden` stays where layers differ."""
+        """Equal networks get equal records: `hidden` stays only where the layers differ."""
         low, high = self.log_std_bounds
         if not -1e3 <= low < high <= 1e3:
             raise UserError(
                 f"--log-std-range {self.log_std_range}: not a lower and an upper bound",
                 "write -20,2",
             )
-        plain = ",".join(str(int(x) if x.is_integer() else x) for x in (low, high))
-        object.__setattr__(self, "log_std_range", plain)
         if self.hidden is None:
             return
         units = _numbers("hidden", self.hidden, int, "256,256")
