@@ -100,7 +100,7 @@ def sample_states(
 ) -> tuple[dict[str, Tensor], TaskIndex]:
     """Recorded states, equally many of each old task, with replacement: at least `size`.
 
-    Asking twice in one update gives the same states.
+    Two hooks that ask in one update get the same states.
     """
     old = trainer.position
     kept = states["obs"].shape[1] // old

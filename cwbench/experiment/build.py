@@ -222,11 +222,6 @@ def check_together(
             f"--update-after {schedule.update_after} leaves no update in a task of "
             f"{schedule.steps_per_task} steps", "give a smaller number"
         )  # fmt: skip
-    if schedule.start_steps >= schedule.steps_per_task:
-        raise UserError(
-            f"--start-steps {schedule.start_steps} makes all actions random in a task of "
-            f"{schedule.steps_per_task} steps", "give fewer, or more --steps-per-task"
-        )  # fmt: skip
     if env.push_back_shaping and env.reward != "cw_v1":
         raise UserError(f"--push-back-shaping has no effect with --reward {env.reward}",
                         "leave it out or give --reward cw_v1")  # fmt: skip

@@ -32,7 +32,7 @@ def describe(
         f"{counted(len(plan.fleets), 'fleet')} on {device}, {workers}"
     ]
     if missing:
-        lines += [*_endless(plan), *_resumed(plan, resumed)]
+        lines += [*_odd_schedules(plan), *_resumed(plan, resumed)]
         on_device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
         lines += [
             f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
@@ -55,14 +55,20 @@ def disk_shortage(results: Path, needed: int) -> list[str]:
     return [f"not enough disk space: {size(free)} free for {results}"] if free < needed else []
 
 
-def _endless(plan: Plan) -> list[str]:
-    """Where episodes are longer than tasks: such runs count no training episode."""
-    setups = (segment.setup for fleet in plan.fleets for segment in fleet)
-    found = {(setup.env.horizon, setup.schedule.steps_per_task) for setup in setups}
+def _odd_schedules(plan: Plan) -> list[str]:
+    """Where tasks are shorter than episodes, which are then not counted, or than exploration."""
+    setups = [segment.setup for fleet in plan.fleets for segment in fleet]
+    endless = {(setup.env.horizon, setup.schedule.steps_per_task) for setup in setups}
+    random = {(setup.schedule.start_steps, setup.schedule.steps_per_task) for setup in setups}
     return [
         f"no episode of {horizon:,} steps ends in a task of {steps:,}: give more --steps-per-task"
-        for horizon, steps in sorted(found)
+        for horizon, steps in sorted(endless)
         if horizon > steps
+    ] + [
+        f"tasks of {steps:,} steps are explored at random to their end: give fewer --start-steps "
+        f"than {start:,}"
+        for start, steps in sorted(random)
+        if start >= steps
     ]
 
 

@@ -299,7 +299,8 @@ class Fleet:
         if self.diagnostics:
             self.diagnostics.keep_probe()
         tensors = snapshot.tensors(self.trainer, self.method)
-        finite = checkpoint.finite(tensors)  # evaluations look at the actor only
+        # Evaluations look at the actor only. A method may keep what is not finite.
+        finite = checkpoint.finite(checkpoint.under("trainer", tensors))
         kept = sum(x[0].nbytes for x in self.method.state().values())
         for run, folder in enumerate(self.folders):
             if self.state.runs[run].diverged or not finite[run]:

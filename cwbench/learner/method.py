@@ -33,8 +33,7 @@ class Method(Generic[C]):
     config_class: ClassVar[type[MethodConfig]] = MethodConfig  # its options
     preset: ClassVar[Mapping[str, Any]] = {}  # shared options it wants different
     # Attributes, tensors [R, ...] or dicts of them, that a snapshot and the next task need. After
-    # an interruption they are restored, and on_task_start is not called again. A run in which one
-    # of their numbers is not finite at the task's end has diverged.
+    # an interruption they are restored, and on_task_start is not called again.
     state_names: ClassVar[tuple[str, ...]] = ()
     keeps_replay: bool = False  # whether earlier tasks' transitions stay available
     replay_budget: int | None = None  # of all earlier tasks together; None: all of them

@@ -228,7 +228,9 @@ def _text(function: Any) -> str:
 def _captured(function: Any) -> list[str]:
     """Variables of surrounding functions that a function, or a method of a class, uses."""
     parts = [function] if isinstance(function, FunctionType) else vars(function).values()
-    codes = [part.__code__ for part in parts if isinstance(part, FunctionType)]
+    # What a decorator made of a function shows in the function's text.
+    plain = (part for part in parts if not hasattr(part, "__wrapped__"))
+    codes = [part.__code__ for part in plain if isinstance(part, FunctionType)]
     return [name for code in codes for name in code.co_freevars if name != "__class__"]  # super()
 
 

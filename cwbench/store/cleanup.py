@@ -116,7 +116,9 @@ def _half_merged(segments: Path) -> Iterator[Leftover]:
 
 
 def _is_old(*paths: Path) -> bool:
-    return all(time.time() - path.lstat().st_mtime > OLD_SECONDS for path in paths)
+    with contextlib.suppress(FileNotFoundError):  # someone is at work there
+        return all(time.time() - path.lstat().st_mtime > OLD_SECONDS for path in paths)
+    return False
 
 
 def _temporary(folder: Path, segment: SegmentFolder | None = None) -> Iterator[Leftover]:

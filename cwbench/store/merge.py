@@ -241,7 +241,12 @@ def _put(half: Path, target: Path, replaces: bool) -> None:
     aside = hidden(target)
     if replaces:
         target.rename(aside)
-    half.rename(target)
+    try:
+        half.rename(target)
+    except OSError:
+        if replaces and not target.exists():
+            aside.rename(target)
+        raise
     shutil.rmtree(aside, ignore_errors=True)
 
 

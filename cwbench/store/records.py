@@ -70,6 +70,9 @@ class Problem(str):
         problem.file, problem.reason = file, reason
         return problem
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.file, self.reason  # to be sent to another process
+
 
 class Problems(Protocol):
     """A list of them, or of lines of any kind."""

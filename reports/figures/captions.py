@@ -37,7 +37,7 @@ OF_FAMILY = {  # `FAMILY-NAME`
 OF_METHOD = {  # what names of single methods' figures start with
     "pairs-": "Pairs of tasks: success on both tasks at the end, and forgetting of the first; "
     "means over seeds. Darker is worse.",
-    "tuning-": "Settings tried by cwbench tune: mean area under the average curve with 90 % t "
+    "tuning-": "Settings tried by cwbench tune: mean anytime performance with 90 % t "
     "intervals over runs, the chosen setting on top.",
 }
 

@@ -138,7 +138,7 @@ def _orders(scores: Scores) -> str:
 def _tuning(scores: Scores) -> str:
     """What each choice of options was made from."""
     charts = [
-        f"<div>{_rows(tuning.standings(record), f'Mean area of {tuning.title(record)}')}"
+        f"<div>{_rows(tuning.standings(record), f'Anytime performance of {tuning.title(record)}')}"
         f'<p class="note">{escape(tuning.cost(record))}</p></div>'
         for record in tuning.records(scores)
     ]

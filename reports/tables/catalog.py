@@ -111,8 +111,8 @@ def _orders(scores: Scores) -> Iterator[Entry]:
 def _tuning(scores: Scores) -> Iterator[Entry]:
     if tuning.records(scores):
         caption = (
-            "Settings tried by cwbench tune, the chosen one first: mean area under the average "
-            "curve over the sequences named, in brackets 90 % t intervals over runs. On these "
+            "Settings tried by cwbench tune, the chosen one first: mean anytime performance "
+            "over the sequences named, in brackets 90 % t intervals over runs. On these "
             "sequences the chosen setting is not tested."
         )
         families, blocks = tuple(names.FAMILIES), partial(tuning.tuning, scores)

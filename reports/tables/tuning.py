@@ -70,4 +70,6 @@ def _block(record: Record) -> Block:
             for name, values in effects(record).items()
             for value, score in values.items()
         ]
-    return Block(f"{title(record)}: {cost(record)}", "Setting", ("Mean area", "Runs"), tuple(rows))
+    return Block(
+        f"{title(record)}: {cost(record)}", "Setting", ("Anytime performance", "Runs"), tuple(rows)
+    )

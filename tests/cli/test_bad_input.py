@@ -152,7 +152,6 @@ WORDS = [
     ([*RUN, "--steps-per-task", "1e14"], "100000000000000 is too large"),
     ([*RUN, "--steps-per-task", "1.5e0"], "'1.5e0' is not a whole number"),
     ([*RUN, "--steps-per-task", "500"], "--update-after 1000 leaves no update in a task of 500"),
-    ([*RUN, "--steps-per-task", "9000"], "--start-steps 10000 makes all actions random in a task"),
     ([*RUN, "--push-back-shaping", "--reward", "v2"], "-shaping has no effect with --reward v2"),
     ([*RUN, "--push-back-shaping", "--protocol", "componet"], "has no effect with --reward v2"),
     ([*RUN, "--no-hammer-nail", "--obs", "full39"], "-nail has no effect with --obs full39; leave"),

@@ -44,7 +44,7 @@ def test_numbers_of_a_large_plan_have_separators() -> None:
     assert "1,100 segments, 0 done, 1,100 to train in 1 fleet" in first
 
 
-def test_episodes_longer_than_a_task_are_pointed_out() -> None:
+def test_tasks_shorter_than_episodes_or_exploration_are_pointed_out() -> None:
     def lines(steps: int) -> list[str]:
         setup = replace(SETUP, schedule=ScheduleConfig(steps_per_task=steps))  # episodes of 200
         fleet = (Segment(setup, 0, ("push",)),)
@@ -53,6 +53,9 @@ def test_episodes_longer_than_a_task_are_pointed_out() -> None:
 
     assert "no episode of 200 steps ends in a task of 150: give more" in "".join(lines(150))
     assert "no episode" not in "".join(lines(200))
+    random = "tasks of 10,000 steps are explored at random to their end: give fewer --start-steps"
+    assert random in "".join(lines(10_000))
+    assert "at random" not in "".join(lines(10_001))
 
 
 def test_what_other_processes_left_is_counted_and_named(tmp_path: Path) -> None:

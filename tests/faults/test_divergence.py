@@ -7,11 +7,20 @@ import pytest
 import torch
 from faults import count
 
+import cwbench
 from cwbench.cli import main
 from cwbench.fleet.fleet import Fleet
+from cwbench.learner import Method, MethodConfig
 from cwbench.reports import build
 
 TASKS = ("reach-0-1", "reach-2-1000")
+SMALL: dict[str, Any] = {
+    "steps_per_task": 60,
+    "eval_every": 30,
+    "update_after": 20,
+    "start_steps": 20,
+    "width": 8,
+}
 
 
 def poison_weights(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
@@ -77,3 +86,22 @@ def test_a_diverged_run_is_shown_and_harms_no_other(
     assert "diverged" in shown and "weights are not finite at step" in shown
     [problem] = [one for one in build.read(tmp_path).problems if "diverged" in one]
     assert "seed 1" in problem and "in no mean" in problem
+
+
+class KeepsInfinity(Method[MethodConfig]):
+    """A running minimum that nothing has lowered yet."""
+
+    state_names = ("lowest",)
+
+    def on_task_start(self, position: int) -> None:
+        if position == 0:
+            self.lowest = torch.full((self.trainer.runs,), torch.inf)
+
+
+def test_a_method_may_keep_what_is_not_finite(tmp_path: Path) -> None:
+    runs = cwbench.train(
+        cwbench.plan(
+            KeepsInfinity, ["reach-0-1", "reach-2-1"], results=tmp_path, protocol="smoke", **SMALL
+        )
+    )
+    assert [run.state for run in runs] == ["done"]

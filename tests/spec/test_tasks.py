@@ -4,6 +4,7 @@ import functools
 import hashlib
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,6 +44,32 @@ def test_what_is_no_rule_is_refused(rule: object) -> None:
 
 def make_env(size: int = 1) -> int:
     return size
+
+
+def timed(function: Callable[[], int]) -> Callable[[], int]:
+    @functools.wraps(function)
+    def wrapper() -> int:
+        return function()
+
+    return wrapper
+
+
+@timed
+def make_timed() -> int:
+    return 3
+
+
+class Timed:
+    @timed
+    def make() -> int:  # type: ignore[misc]
+        return 3
+
+
+def test_decorated_functions_and_methods_are_recorded_by_their_text() -> None:
+    text = "@timed\ndef make_timed() -> int:\n    return 3\n"
+    recorded = Task("x", make_timed, horizon=1).record()
+    assert recorded["source"] == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert Task("x", Timed, horizon=1).record()["callable"].endswith(":Timed")
 
 
 def test_a_function_is_recorded_by_name_and_text() -> None:

@@ -1,5 +1,6 @@
 """Records that lack something, hold something else, or come from a later version."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,8 @@ def test_damage_is_listed_under_the_name_of_its_file() -> None:
         ("experiments/a.json", r) for r in reasons
     ]
     assert problems == [f"experiments/a.json: {reason}" for reason in reasons]
+
+
+def test_a_problem_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(Problem("a.json", "odd")))
+    assert sent == "a.json: odd" and (sent.file, sent.reason) == ("a.json", "odd")

@@ -72,7 +72,9 @@ def test_orders_and_tried_settings_are_drawn_where_there_are_some(
 ) -> None:
     section = overview.comparison_section(with_orders)
     assert "Average performance on orders-cw10, orders as dots" in section
-    assert "Mean area of EWC on cw3-1" in section and "coef = 10.0, layers = [64]" in section
+    assert (
+        "Anytime performance of EWC on cw3-1" in section and "coef = 10.0, layers = [64]" in section
+    )
     plain = overview.comparison_section(scores)
     assert "Orders of tasks" not in plain and "Tuned options" not in plain
 
