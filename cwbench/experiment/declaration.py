@@ -98,8 +98,10 @@ def check_options(method: MethodClass) -> None:
 
 
 def _declared_configs(method: MethodClass) -> Iterator[type[MethodConfig]]:
-    """`MineConfig` of `class Mine(Method[MineConfig])` and of its bases."""
+    """`MineConfig` of `class Mine(Method[MineConfig])`, down to the base that has set its own."""
     for cls in method.__mro__:
         for base in vars(cls).get("__orig_bases__", ()):
             named = (x for x in get_args(base) if isinstance(x, type))
             yield from (x for x in named if issubclass(x, MethodConfig))
+        if "config_class" in vars(cls):
+            return

@@ -110,6 +110,10 @@ def test_functions_that_the_class_itself_uses_are_not_mistaken_for_hooks() -> No
     check_outside("Helpers", Helpers)
 
 
+def test_options_other_than_those_of_the_base_may_be_set() -> None:
+    check_outside("Mine", made(METHODS["ewc"].method, config_class=OwnConfig))
+
+
 @pytest.mark.parametrize("name", ["finetuning", "pm"])
 def test_a_class_with_the_name_of_a_built_in_method_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
