@@ -17,7 +17,7 @@ import numpy as np
 from cwbench import sequences
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import NOTED, check_unchanged, file_source, in_file, short_hash
-from cwbench.spec.tasks import Task
+from cwbench.spec.tasks import Task, has_plain_defaults
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -128,13 +128,14 @@ class Source:
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         try:
-            yield inspect.getsource(function)
+            text = inspect.getsource(function)
         except (OSError, TypeError):
             raise UserError(
                 f"the source of {function.__qualname__} is not available",
                 "define the method in a file or a notebook, so that its results can be told apart",
             ) from None
-        for name, value in _outer_values(function):
+        yield text
+        for name, value in _outer_values(function, text):
             if not inspect.ismodule(value):
                 yield self._value(name, value)
 
@@ -193,14 +194,15 @@ def _numbers(value: Any) -> str | None:
     return f"{value.dtype} {list(value.shape)} {short_hash(content)}"
 
 
-def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]]:
     """What a function's text leaves open: globals, defaults, and variables around it."""
     for name in sorted(set(_globals(function.__code__))):
         if name in function.__globals__:
             yield name, function.__globals__[name]
-    if function.__defaults__:
+    plain = has_plain_defaults(function, text)
+    if function.__defaults__ and not plain:
         yield f"{function.__qualname__} defaults", function.__defaults__
-    if function.__kwdefaults__:
+    if function.__kwdefaults__ and not plain:
         yield f"{function.__qualname__} keyword defaults", function.__kwdefaults__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # a variable that has no value yet

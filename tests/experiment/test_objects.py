@@ -173,6 +173,12 @@ def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
     assert len(hashes) == 3
 
 
+def test_defaults_in_the_text_leave_an_id_as_it_was(run_cell: Any) -> None:
+    """The id is that of version 0.2, which took the text only."""
+    code = CELL.replace("half(x)", "half(x, k=2, *, power=(1, None))")
+    assert source_hash(run_cell(code).Mine) == "2aa8e7160a20"
+
+
 def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Sets of texts have another order in each; objects have other addresses."""
     file = tmp_path / "script.py"
