@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import dis
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from cwbench.spec.tasks import Task, has_plain_defaults
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.methods import Entry
+
+# A text in quotes, as `repr` shows it.
+QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 
 SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
@@ -124,7 +128,7 @@ class Source:
             if value.__module__ == self.module and (not generated or name == "__post_init__"):
                 yield from self.collect(value)
         elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
-            yield self._value(f"{cls.__qualname__}.{name}", value)
+            yield from self._value(f"{cls.__qualname__}.{name}", value)
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         try:
@@ -136,11 +140,11 @@ class Source:
             ) from None
         yield text
         for name, value in _outer_values(function, text):
-            if not inspect.ismodule(value):
-                yield self._value(name, value)
+            yield from self._value(name, value)
 
-    def _value(self, name: str, value: Any) -> str:
-        return f"{name} = {self._text(name, value)}"
+    def _value(self, name: str, value: Any) -> Iterator[str]:
+        if not inspect.ismodule(value):
+            yield f"{name} = {self._text(name, value)}"
 
     def _text(self, name: str, value: Any) -> str:
         """A text that is equal for equal values in every process, and in full."""
@@ -151,18 +155,28 @@ class Source:
             own = value.__module__ == self.module
             named = f"{'' if own else value.__module__}.{value.__qualname__}"
             return "\n".join([named, *(self.collect(value) if own else ())])
-        if (found := _container(value, inner) or _numbers(value)) is not None:
-            return found
+        try:
+            if (found := _container(value, inner) or _numbers(value)) is not None:
+                return found
+        except RecursionError:  # it holds itself
+            raise _no_part_of_an_id(name, repr(value)) from None
         text = repr(value)
         if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
             return text + inner(dict(value.state_dict()))
-        if not isinstance(value, str) and (
-            " at 0x" in text or "..." in text
-        ):  # an address, or cut off
-            raise UserError(
-                f"{name} cannot be part of an id: {text[:60]}", "define the method in a file"
-            )
+        if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
+            raise _no_part_of_an_id(name, text)
         return text
+
+
+def _no_part_of_an_id(name: str, text: str) -> UserError:
+    return UserError(f"{name} cannot be part of an id: {text[:60]}", "define the method in a file")
+
+
+def _cut_off(value: Any, text: str) -> bool:
+    """Whether a value's text has dots in place of numbers: those of arrays, also inside others."""
+    if hasattr(value, "__array__"):  # pandas shows texts without quotes
+        return "..." in text
+    return "..." in QUOTED.sub("", text) and get_origin(value) is None  # as in tuple[int, ...]
 
 
 def _container(value: Any, inner: Callable[[Any], str]) -> str | None:

@@ -199,9 +199,40 @@ def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 def test_a_value_that_cannot_be_told_apart_is_refused(run_cell: Any) -> None:
-    for value in ("object()", "__import__('pandas').Series(range(5000))"):
+    pandas = "__import__('pandas')"
+    for value in (
+        "object()",
+        f"{pandas}.Series(range(5000))",
+        f"{pandas}.DataFrame([[\"it's\"] * 100])",  # cut off between quotes
+        "np.array([None] * 5000)",
+        "__import__('collections').OrderedDict(table=TABLE)",
+        "[]; curve.append(curve)",
+    ):
         with pytest.raises(UserError, match=r"Mine.curve cannot be part of an id"):
             source_hash(run_cell(VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ("__import__('re').compile('a...b')", "__import__('re').compile('a...c')"),
+        ("b'...'", "b'....'"),
+        ("__import__('collections').OrderedDict(a='see ...')", "'see ...'"),
+        ("tuple[int, ...]", "tuple[float, ...]"),
+    ],
+)
+def test_dots_of_a_value_are_not_taken_for_what_is_left_out(
+    run_cell: Any, value: str, other: str
+) -> None:
+    codes = [VALUES.replace("curve = CURVE", f"curve = {one}") for one in (value, value, other)]
+    first, again, changed = (source_hash(run_cell(code).Mine) for code in codes)
+    assert first == again != changed
+
+
+def test_a_module_as_an_attribute_is_no_part_of_an_id(run_cell: Any) -> None:
+    """Its text would name a folder of this machine."""
+    code = CELL.replace("class Mine(Base):", "class Mine(Base):\n    lib = __import__('numpy')")
+    assert source_hash(run_cell(code).Mine) == source_hash(run_cell(CELL).Mine)
 
 
 def test_a_class_without_source_is_refused(run_cell: Any) -> None:
