@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, get_origin
 
@@ -17,7 +18,14 @@ import numpy as np
 
 from cwbench import sequences
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import NOTED, check_unchanged, file_source, in_file, short_hash
+from cwbench.spec.source import (
+    NOTED,
+    check_unchanged,
+    file_source,
+    in_file,
+    recorded_alone,
+    short_hash,
+)
 from cwbench.spec.tasks import Task, has_plain_defaults
 
 if TYPE_CHECKING:
@@ -31,22 +39,47 @@ SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
-    """What a method is called, the name it is recorded under, and its entry."""
-    from cwbench.methods import Entry, known, load
+    """What a method is called, the name it is recorded under, and its entry, for training."""
+    from cwbench.methods import load
 
     if isinstance(method, str):
         return (method, *load(method))
+    found = _find_class(method)
+    check_unchanged(method)
+    return (found[0], *found)
+
+
+def find_trained(method: str | type[Method[Any]]) -> tuple[str, Entry, set[str | None]]:
+    """The name a method is recorded under, its entry, and the sources its results may have.
+
+    Besides today's: the class's file alone, and the file that is named. Files may have been edited
+    since they were imported, as the class is the one in memory.
+    """
+    from cwbench.methods import find
+
+    name, entry = find(method) if isinstance(method, str) else _find_class(method)
+    if entry.source is None:
+        return name, entry, {None}
+    texts = [vars(entry.method)[NOTED][1]] if in_file(entry.method) else []
+    if isinstance(method, str) and ".py:" in method:
+        texts.append(Path(method.rpartition(":")[0]).read_bytes())
+    alone = {short_hash(text) for text in texts if recorded_alone(entry.method, text)}
+    return name, entry, {entry.source, *alone}
+
+
+def _find_class(method: type[Method[Any]]) -> tuple[str, Entry]:
+    """The name a class is recorded under, and its entry."""
     from cwbench.learner.method import Method
+    from cwbench.methods import Entry, known
 
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UserError(
             f"{method!r} is not a method", "give a name or a subclass of cwbench.Method"
         )
-    check_unchanged(method)
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
-            return name, name, entry
-    return method.__name__, method.__name__, Entry(method, source=source_hash(method))
+            return name, entry
+    return method.__name__, Entry(method, source=source_hash(method))
 
 
 def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:

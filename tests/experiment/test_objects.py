@@ -203,7 +203,7 @@ def test_a_value_that_cannot_be_told_apart_is_refused(run_cell: Any) -> None:
     for value in (
         "object()",
         f"{pandas}.Series(range(5000))",
-        f"{pandas}.DataFrame([[\"it's\"] * 100])",  # cut off between quotes
+        f'{pandas}.DataFrame([["it\'s"] * 100])',  # cut off between quotes
         "np.array([None] * 5000)",
         "__import__('collections').OrderedDict(table=TABLE)",
         "[]; curve.append(curve)",
