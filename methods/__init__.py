@@ -23,7 +23,7 @@ from cwbench.spec.source import check_unchanged, file_source, short_hash
 if TYPE_CHECKING:
     from cwbench.learner import Method
 
-__all__ = ["FAMILIES", "METHODS", "Entry", "declared_options", "known", "load"]
+__all__ = ["FAMILIES", "METHODS", "Entry", "declared_options", "find", "known", "load"]
 
 FAMILIES = {
     "baseline": "Baseline",
@@ -168,6 +168,14 @@ def _options_of(name: str, configs: Mapping[str, re.Match[str]]) -> set[str]:
 
 
 def load(name: str) -> tuple[str, Entry]:
+    """As `find`, for training; UserError if a file has been edited since it was imported."""
+    recorded, entry = find(name)
+    if entry.source:
+        check_unchanged(entry.method)
+    return recorded, entry
+
+
+def find(name: str) -> tuple[str, Entry]:
     """The name to record and the method, by name, alias or `path/to/file.py:ClassName`."""
     if name.endswith(".py"):
         raise UserError(f"method {name} names no class", f"write {name}:ClassName")
@@ -179,8 +187,6 @@ def load(name: str) -> tuple[str, Entry]:
     entry = METHODS.get(name) or known().get(name)
     if entry is None:
         raise unknown("method", name, known(), f"`cwbench methods` lists all {len(known())}")
-    if entry.source:
-        check_unchanged(entry.method)
     return entry.base or name, entry
 
 
@@ -214,7 +220,6 @@ def _from_file(path: Path, class_name: str) -> Entry:
             f"method file {path}: {class_name} is a method of cwbench",
             "give its name; `cwbench methods` lists all",
         )
-    check_unchanged(found)
     return _outside(found)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import json
 from collections.abc import Iterator
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from cwbench.spec.config import MethodConfig, option_groups
@@ -33,18 +35,36 @@ def check_outside(name: str, method: MethodClass) -> None:
 
 
 def check_hooks(method: MethodClass) -> None:
-    """UserError if a hook or class attribute is misspelt: it would be ignored."""
+    """UserError if a hook is misspelt: it would be ignored. What the class itself uses is none."""
     from cwbench.learner.method import Method
 
-    known = [one for one in dir(Method) if not one.startswith("_") and one not in (*CALLED, *STATE)]
-    for name in sorted(set(dir(method)) - set(dir(Method))):
+    functions = [name for name, _ in inspect.getmembers(Method, inspect.isfunction)]
+    hooks = [one for one in functions if not one.startswith("_") and one not in (*CALLED, *STATE)]
+    for name in sorted(set(dir(method)) - set(dir(Method)) - set(_used(method))):
         cutoff = 0.0 if name.startswith("on_task_") else 0.85
-        match = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+        match = difflib.get_close_matches(name, hooks, n=1, cutoff=cutoff)
         if match and not name.startswith("_"):
             raise UserError(
                 f"nothing uses {name} of {method.__name__}",
                 f"did you mean {match[0]}? Names of your own may begin with an underscore",
             )
+
+
+def _used(method: MethodClass) -> Iterator[str]:
+    """Names that functions of a class and its bases use, other than that of the function itself."""
+    for own, value in (item for cls in method.__mro__ for item in vars(cls).items()):
+        for part in (value, *(getattr(value, name, None) for name in ("__func__", "fget", "fset"))):
+            function = inspect.unwrap(part) if callable(part) else part
+            if isinstance(function, FunctionType):
+                yield from (name for name in _names(function.__code__) if name != own)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names of globals and attributes in a function, inner functions included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def check_options(method: MethodClass) -> None:
@@ -78,8 +98,10 @@ def check_options(method: MethodClass) -> None:
 
 
 def _declared_configs(method: MethodClass) -> Iterator[type[MethodConfig]]:
-    """`MineConfig` of `class Mine(Method[MineConfig])` and of its bases."""
+    """`MineConfig` of `class Mine(Method[MineConfig])`, down to the base that has set its own."""
     for cls in method.__mro__:
         for base in vars(cls).get("__orig_bases__", ()):
             named = (x for x in get_args(base) if isinstance(x, type))
             yield from (x for x in named if issubclass(x, MethodConfig))
+        if "config_class" in vars(cls):
+            return

@@ -5,44 +5,81 @@ from __future__ import annotations
 import dataclasses
 import dis
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 import numpy as np
 
 from cwbench import sequences
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import NOTED, check_unchanged, file_source, in_file, short_hash
-from cwbench.spec.tasks import Task
+from cwbench.spec.source import (
+    NOTED,
+    check_unchanged,
+    file_source,
+    in_file,
+    recorded_alone,
+    short_hash,
+)
+from cwbench.spec.tasks import Task, has_plain_defaults
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.methods import Entry
 
+# A text in quotes, as `repr` shows it.
+QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
+
 SequenceLike = str | sequences.Sequence | Sequence[str | Task]
 
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
-    """What a method is called, the name it is recorded under, and its entry."""
-    from cwbench.methods import Entry, known, load
+    """What a method is called, the name it is recorded under, and its entry, for training."""
+    from cwbench.methods import load
 
     if isinstance(method, str):
         return (method, *load(method))
+    found = _find_class(method)
+    check_unchanged(method)
+    return (found[0], *found)
+
+
+def find_trained(method: str | type[Method[Any]]) -> tuple[str, Entry, set[str | None]]:
+    """The name a method is recorded under, its entry, and the sources its results may have.
+
+    Besides today's: the class's file alone, and the file that is named. Files may have been edited
+    since they were imported, as the class is the one in memory.
+    """
+    from cwbench.methods import find
+
+    name, entry = find(method) if isinstance(method, str) else _find_class(method)
+    if entry.source is None:
+        return name, entry, {None}
+    texts = [vars(entry.method)[NOTED][1]] if in_file(entry.method) else []
+    if isinstance(method, str) and ".py:" in method:
+        texts.append(Path(method.rpartition(":")[0]).read_bytes())
+    alone = {short_hash(text) for text in texts if recorded_alone(entry.method, text)}
+    return name, entry, {entry.source, *alone}
+
+
+def _find_class(method: type[Method[Any]]) -> tuple[str, Entry]:
+    """The name a class is recorded under, and its entry."""
     from cwbench.learner.method import Method
+    from cwbench.methods import Entry, known
 
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UserError(
             f"{method!r} is not a method", "give a name or a subclass of cwbench.Method"
         )
-    check_unchanged(method)
     for name, entry in known().items():
         if entry.method is method and entry.base is None:
-            return name, name, entry
-    return method.__name__, method.__name__, Entry(method, source=source_hash(method))
+            return name, entry
+    return method.__name__, Entry(method, source=source_hash(method))
 
 
 def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
@@ -124,22 +161,23 @@ class Source:
             if value.__module__ == self.module and (not generated or name == "__post_init__"):
                 yield from self.collect(value)
         elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
-            yield self._value(f"{cls.__qualname__}.{name}", value)
+            yield from self._value(f"{cls.__qualname__}.{name}", value)
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         try:
-            yield inspect.getsource(function)
+            text = inspect.getsource(function)
         except (OSError, TypeError):
             raise UserError(
                 f"the source of {function.__qualname__} is not available",
                 "define the method in a file or a notebook, so that its results can be told apart",
             ) from None
-        for name, value in _outer_values(function):
-            if not inspect.ismodule(value):
-                yield self._value(name, value)
+        yield text
+        for name, value in _outer_values(function, text):
+            yield from self._value(name, value)
 
-    def _value(self, name: str, value: Any) -> str:
-        return f"{name} = {self._text(name, value)}"
+    def _value(self, name: str, value: Any) -> Iterator[str]:
+        if not inspect.ismodule(value):
+            yield f"{name} = {self._text(name, value)}"
 
     def _text(self, name: str, value: Any) -> str:
         """A text that is equal for equal values in every process, and in full."""
@@ -150,18 +188,28 @@ class Source:
             own = value.__module__ == self.module
             named = f"{'' if own else value.__module__}.{value.__qualname__}"
             return "\n".join([named, *(self.collect(value) if own else ())])
-        if (found := _container(value, inner) or _numbers(value)) is not None:
-            return found
+        try:
+            if (found := _container(value, inner) or _numbers(value)) is not None:
+                return found
+        except RecursionError:  # it holds itself
+            raise _no_part_of_an_id(name, repr(value)) from None
         text = repr(value)
         if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
             return text + inner(dict(value.state_dict()))
-        if not isinstance(value, str) and (
-            " at 0x" in text or "..." in text
-        ):  # an address, or cut off
-            raise UserError(
-                f"{name} cannot be part of an id: {text[:60]}", "define the method in a file"
-            )
+        if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
+            raise _no_part_of_an_id(name, text)
         return text
+
+
+def _no_part_of_an_id(name: str, text: str) -> UserError:
+    return UserError(f"{name} cannot be part of an id: {text[:60]}", "define the method in a file")
+
+
+def _cut_off(value: Any, text: str) -> bool:
+    """Whether a value's text has dots in place of numbers: those of arrays, also inside others."""
+    if hasattr(value, "__array__"):  # pandas shows texts without quotes
+        return "..." in text
+    return "..." in QUOTED.sub("", text) and get_origin(value) is None  # as in tuple[int, ...]
 
 
 def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
@@ -193,14 +241,15 @@ def _numbers(value: Any) -> str | None:
     return f"{value.dtype} {list(value.shape)} {short_hash(content)}"
 
 
-def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]]:
     """What a function's text leaves open: globals, defaults, and variables around it."""
     for name in sorted(set(_globals(function.__code__))):
         if name in function.__globals__:
             yield name, function.__globals__[name]
-    if function.__defaults__:
+    plain = has_plain_defaults(function, text)
+    if function.__defaults__ and not plain:
         yield f"{function.__qualname__} defaults", function.__defaults__
-    if function.__kwdefaults__:
+    if function.__kwdefaults__ and not plain:
         yield f"{function.__qualname__} keyword defaults", function.__kwdefaults__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # a variable that has no value yet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench import envs
-from cwbench.experiment.build import load_recorded
-from cwbench.experiment.objects import find_method
+from cwbench.experiment.objects import find_trained
 from cwbench.experiment.runs import Run
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
@@ -97,9 +97,11 @@ def load_policy(
     end = _position(run.tasks[: run.done], after) if not run.joint else len(run.tasks) - 1
     position = _position(run.tasks[: end + 1], task)
     record = _record(run, 0 if run.joint else end)
-    segment, method_class = _segment(
-        record, method or run.methods.get(record["method"]), trust or run.trusted
-    )
+    check_trust(named_code("", record["env"]), trust or run.trusted)
+    method_class = _trained_here(run, record) if method is None else None
+    if method_class is None:
+        method_class = _method_class(record, method or run.methods.get(record["method"]))
+    segment = Segment.from_record(record, method_class.config_class)
     layout, weights = _weights(run, segment, method_class, position)
     rng = np.random.default_rng(segment.seed)
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
@@ -144,7 +146,8 @@ def read_card(
         others: Any = {name: card["layout"][name] for name in CARD_LAYOUT[1:]}
         others["log_std_range"] = tuple(others["log_std_range"])
         record, name = card["segment"], checked_name(card["weights"], "file")
-        segment, _ = _segment(record, method, trust)
+        check_trust(named_code("", record["env"]), trust)
+        segment = Segment.from_record(record, _method_class(record, method).config_class)
         tensors = load_file(file.parent / name)
         flat = np.concatenate([tensors[name].ravel() for name in shapes])
         layout = ActorLayout(shapes, **others)
@@ -175,28 +178,34 @@ def _record(run: Run, index: int) -> dict[str, Any]:
     return segment_record(run.results, run.segment_folder(index) / "segment.json")
 
 
-def _segment(
-    record: Mapping[str, Any], method: MethodClass | str | None, trusted: bool
-) -> tuple[Segment, MethodClass]:
-    """A segment from its record, which may name code, and the class of its method."""
-    check_trust(named_code("", record["env"]), trusted)
+def _trained_here(run: Run, record: Mapping[str, Any]) -> MethodClass | None:
+    """The class of a script or notebook that trained a run in this process.
+
+    What it uses may have changed meanwhile, so its source is not compared.
+    """
+    found: MethodClass | None = run.methods.get(record["method"])
+    return found if run.trusted and found and found.__module__ == "__main__" else None
+
+
+def _method_class(record: Mapping[str, Any], method: MethodClass | str | None) -> MethodClass:
+    """The class of a record's method. UserError if it is not the code that trained."""
     name = record["method"]
-    found, entry = (name, _installed(record)) if method is None else find_method(method)[1:]
-    if (found, entry.source) != (name, record["source"]):
+    found, entry, sources = _installed(name) if method is None else find_trained(method)
+    if found != name or record["source"] not in sources:
         kept = f"sources/{record['source']}.py of its results folder"
         raise UserError(
             f"method {found!r} here is not the code of {name!r} that trained this",
             f"that is {kept if record['source'] else 'a built-in method'}",
         )
-    method_class: MethodClass = entry.method
-    return Segment.from_record(record, method_class.config_class), method_class
+    return entry.method
 
 
-def _installed(record: Mapping[str, Any]) -> Entry:
-    try:
-        return load_recorded(record["method"])
-    except UserError:
-        raise UserError(f"method {record['method']!r} is not installed", METHOD_HINT) from None
+def _installed(name: str) -> tuple[str, Entry, set[str | None]]:
+    """As `find_trained`, for a name of a record, which must not be a file to run."""
+    with suppress(UserError):
+        if ".py" not in name:
+            return find_trained(name)
+    raise UserError(f"method {name!r} is not installed", METHOD_HINT)
 
 
 def _weights(

@@ -197,7 +197,7 @@ def named_source(function: Any) -> dict[str, str]:
             f"the source of {name} is not available",
             "define it in a file or a notebook, so that its results can be told apart",
         ) from None
-    if isinstance(function, FunctionType) and not _has_plain_defaults(function, text):
+    if isinstance(function, FunctionType) and not has_plain_defaults(function, text):
         defaults = repr((function.__defaults__, function.__kwdefaults__))
         if " at 0x" in defaults:
             raise UserError(f"the default arguments of {name} cannot be part of an id", advice)
@@ -234,7 +234,7 @@ def _captured(function: Any) -> list[str]:
     return [name for code in codes for name in code.co_freevars if name != "__class__"]  # super()
 
 
-def _has_plain_defaults(function: FunctionType, text: str) -> bool:
+def has_plain_defaults(function: FunctionType, text: str) -> bool:
     """Whether the text holds the values of the default arguments, not only expressions."""
     if not function.__defaults__ and not function.__kwdefaults__:
         return True

@@ -52,9 +52,38 @@ class Complete(Method[OwnConfig]):
     config_class = OwnConfig
 
 
+class Helpers(Method[MethodConfig]):
+    """Functions of its own that are named almost like hooks and attributes."""
+
+    @property
+    def expert(self) -> None:
+        """Like `experts`, an attribute."""
+
+    def reset(self) -> None:
+        """Like `preset`, an attribute."""
+
+    def sample_old_batch(self, size: int) -> Any:
+        return self.trainer.replay.sample(size)
+
+    def sample_batch(self, size: int) -> Any:
+        return next(self.sample_old_batch(size) for _ in range(1))
+
+    def on_task_done(self, position: int) -> None:
+        """Called below."""
+
+    def on_task_end(self, position: int) -> None:
+        self.on_task_done(position)
+
+
+class Unused(Method[MethodConfig]):
+    def on_task_begin(self, position: int) -> None:
+        super().on_task_begin(position)  # type: ignore[misc]
+
+
 WRONG = {
     "nothing uses actor_penality of Mine; did you mean actor_penalty?": made(actor_penality=helper),
     "nothing uses on_task_begin of Mine; did you mean on_task_": made(on_task_begin=helper),
+    "nothing uses on_task_begin of Unused; did you mean on_task_": Unused,
     "option lr of Mine has the name of a shared option": made(config_class=SharedName),
     "default of option coef of Mine: 'big' is not a number": made(config_class=WrongDefault),
     "option coef has no help": made(config_class=NoHelp),
@@ -75,6 +104,14 @@ def test_a_misdeclared_class_is_one_line(message: str) -> None:
 @pytest.mark.parametrize("name", ["states", "penalty", "task_of", "_on_task_begin", "update"])
 def test_names_of_an_authors_own_are_not_mistaken_for_hooks(name: str) -> None:
     check_outside("Mine", made(Complete, **{name: helper}))
+
+
+def test_functions_that_the_class_itself_uses_are_not_mistaken_for_hooks() -> None:
+    check_outside("Helpers", Helpers)
+
+
+def test_options_other_than_those_of_the_base_may_be_set() -> None:
+    check_outside("Mine", made(METHODS["ewc"].method, config_class=OwnConfig))
 
 
 @pytest.mark.parametrize("name", ["finetuning", "pm"])

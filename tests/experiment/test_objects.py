@@ -173,6 +173,12 @@ def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
     assert len(hashes) == 3
 
 
+def test_defaults_in_the_text_leave_an_id_as_it_was(run_cell: Any) -> None:
+    """The id is that of version 0.2, which took the text only."""
+    code = CELL.replace("half(x)", "half(x, k=2, *, power=(1, None))")
+    assert source_hash(run_cell(code).Mine) == "2aa8e7160a20"
+
+
 def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Sets of texts have another order in each; objects have other addresses."""
     file = tmp_path / "script.py"
@@ -193,9 +199,40 @@ def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 def test_a_value_that_cannot_be_told_apart_is_refused(run_cell: Any) -> None:
-    for value in ("object()", "__import__('pandas').Series(range(5000))"):
+    pandas = "__import__('pandas')"
+    for value in (
+        "object()",
+        f"{pandas}.Series(range(5000))",
+        f'{pandas}.DataFrame([["it\'s"] * 100])',  # cut off between quotes
+        "np.array([None] * 5000)",
+        "__import__('collections').OrderedDict(table=TABLE)",
+        "[]; curve.append(curve)",
+    ):
         with pytest.raises(UserError, match=r"Mine.curve cannot be part of an id"):
             source_hash(run_cell(VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ("__import__('re').compile('a...b')", "__import__('re').compile('a...c')"),
+        ("b'...'", "b'....'"),
+        ("__import__('collections').OrderedDict(a='see ...')", "'see ...'"),
+        ("tuple[int, ...]", "tuple[float, ...]"),
+    ],
+)
+def test_dots_of_a_value_are_not_taken_for_what_is_left_out(
+    run_cell: Any, value: str, other: str
+) -> None:
+    codes = [VALUES.replace("curve = CURVE", f"curve = {one}") for one in (value, value, other)]
+    first, again, changed = (source_hash(run_cell(code).Mine) for code in codes)
+    assert first == again != changed
+
+
+def test_a_module_as_an_attribute_is_no_part_of_an_id(run_cell: Any) -> None:
+    """Its text would name a folder of this machine."""
+    code = CELL.replace("class Mine(Base):", "class Mine(Base):\n    lib = __import__('numpy')")
+    assert source_hash(run_cell(code).Mine) == source_hash(run_cell(CELL).Mine)
 
 
 def test_a_class_without_source_is_refused(run_cell: Any) -> None:

@@ -1,5 +1,9 @@
 """Policies of finished runs, in Python: they act as training's evaluations did."""
 
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 import cwbench
 from cwbench import methods
 from cwbench.experiment import build
+from cwbench.spec.source import short_hash
 
 FIRST, SECOND, THIRD = "reach-0-1", "reach-2-1000", "reach-4-1"
 
@@ -133,3 +138,98 @@ def test_a_method_of_ones_own_is_not_mistaken_for_a_built_in_one(
     with pytest.raises(cwbench.UserError, match=r"not the code .* sources/\w+\.py of its results"):
         cwbench.load_policy(runs[0])
     assert cwbench.load_policy(runs[0], method=f"{tmp_path}/mine.py:finetuning").task == FIRST
+
+
+CHILD = """
+from policy_base import Base
+
+class Child(Base):
+    pass
+"""
+BASE = """
+from cwbench.learner import Method
+
+class Base(Method):
+    scale = 1
+"""
+
+
+@pytest.fixture
+def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a method and, in another file, the class it derives from."""
+    (tmp_path / "policy_child.py").write_text(CHILD)
+    (tmp_path / "policy_base.py").write_text(BASE)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield tmp_path
+    for name in ("policy_child", "policy_base"):
+        sys.modules.pop(name, None)
+
+
+def test_a_policy_of_version_0_2_is_read_with_the_file_that_it_recorded(
+    two_files: Path, toy_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It recorded the file that was named, without that of the base."""
+    file = two_files / "policy_child.py"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(methods, "file_source", lambda cls: CHILD.encode())
+        toy_run(two_files / "results", f"{file}:Child", tasks=(FIRST,))
+    [run] = cwbench.load_runs(two_files / "results")
+    for method in (f"{file}:Child", importlib.import_module("policy_child").Child):
+        assert cwbench.load_policy(run, method=method).task == FIRST
+    file.write_text(f"{CHILD}    scale = 2\n")
+    with pytest.raises(cwbench.UserError, match="not the code of 'Child' that trained this"):
+        cwbench.load_policy(run, method=f"{file}:Child")
+
+
+def test_a_policy_is_read_with_the_kept_source_of_two_files(two_files: Path, toy_run: Any) -> None:
+    """The kept file imports the base from where it is: that must still be the one it holds."""
+    toy_run(two_files / "results", f"{two_files}/policy_child.py:Child", tasks=(FIRST,))
+    [run] = cwbench.load_runs(two_files / "results")
+    [kept] = (two_files / "results" / "sources").iterdir()
+    assert kept.stem == short_hash(f"{CHILD}\n{BASE}".encode())
+    assert cwbench.load_policy(run, method=f"{kept}:Child").task == FIRST
+    (two_files / "policy_base.py").write_text(BASE.replace("scale = 1", "scale = 22"))
+    importlib.reload(sys.modules["policy_base"])
+    for file in (kept, two_files / "policy_child.py"):
+        with pytest.raises(cwbench.UserError, match="not the code of 'Child' that trained this"):
+            cwbench.load_policy(run, method=f"{file}:Child")
+
+
+def test_a_file_may_change_while_the_class_that_trained_is_in_memory(
+    two_files: Path, toy_run: Any
+) -> None:
+    toy_run(two_files / "results", f"{two_files}/policy_child.py:Child", tasks=(FIRST,))
+    [run] = cwbench.load_runs(two_files / "results")
+    trained = importlib.import_module("policy_child").Child
+    (two_files / "policy_child.py").write_text(f"{CHILD}    scale = 2\n")
+    assert cwbench.load_policy(run, method=trained).task == FIRST
+
+
+SCRIPT = """
+import sys
+import cwbench
+from cwbench.learner import Method
+
+calls = []
+
+class Mine(Method):
+    def on_task_end(self, position):
+        calls.append(position)
+
+plan = cwbench.plan(
+    Mine, ["reach-0-1"], protocol="smoke", results=sys.argv[1],
+    steps_per_task=60, start_steps=20, update_after=20, eval_every=60, workers=1,
+)
+[run] = cwbench.train(plan, quiet=True)
+assert calls, "the method's text is the same, what it uses is not"
+print(cwbench.load_policy(run, 0).task)
+"""
+
+
+def test_the_class_of_a_script_may_change_what_it_uses(tmp_path: Path) -> None:
+    """Its id, taken again after training, is another one."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "script.py", "results"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout.splitlines()[-1:], done.returncode) == ([FIRST], 0), done.stderr[-500:]
