@@ -139,7 +139,7 @@ def options_survive(kit: Kit) -> None:
 
 
 def names_are_known(kit: Kit) -> None:
-    """No hook or class attribute is misspelt: it would be ignored."""
+    """No hook is misspelt: it would be ignored."""
     check_hooks(kit.method)
 
 
