@@ -1,7 +1,6 @@
 """`cwbench track`, `export`, `push` and `pull`: results for other programs and other people."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -86,8 +85,8 @@ def export(
     from cwbench.sharing.export import export as write
 
     written, problems = 0, list[str]()
-    how: dict[str, Any] = {"methods": own_methods(files), "trust": trust, "problems": problems}
-    for file in write(existing(results), to, out, **how):
+    own = own_methods(files)
+    for file in write(existing(results), to, out, methods=own, trust=trust, problems=problems):
         click.echo(file)
         written += 1
     for problem in problems:

@@ -31,9 +31,8 @@ class Local:
 class _Devices:
     def __init__(self, devices: Sequence[str], cores: int, tell: Tell) -> None:
         self.devices, self.cores, self.tell = devices, cores, tell
-        self.running: dict[
-            int, tuple[Command, subprocess.Popen[bytes]]
-        ] = {}  # by index in the list
+        # By a device's index in the list.
+        self.running: dict[int, tuple[Command, subprocess.Popen[bytes]]] = {}
 
     @property
     def room(self) -> bool:

@@ -1,20 +1,16 @@
 """Meta-World's tasks by name, and what defines a task of the gymnasium suite."""
 
-import ast
-import hashlib
 import importlib
-import inspect
 import json
 import math
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, reduce
-from types import FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.source import named_source
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -176,77 +172,6 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
                 f"`{name}` must be plain numbers, text, lists and tables: {error}",
                 "convert them in the function or class that takes them",
             ) from None
-
-
-def named_source(function: Any) -> dict[str, str]:
-    """A function's or class's name, "module:name", and a hash of its text, for records.
-
-    UserError if the text does not say all: results of others would be taken for its own.
-    """
-    advice = "give a function or class, and its arguments as `kwargs`"
-    if not isinstance(function, type | FunctionType):
-        kind = type(function).__name__
-        raise UserError(f"`env` is of type {kind}: records cannot tell what it holds", advice)
-    name = f"{function.__module__}:{function.__qualname__}"
-    if captured := _captured(function):
-        raise UserError(f"{name} uses {captured[0]!r} of the function around it", advice)
-    try:
-        text = _text(function)
-    except (OSError, TypeError):
-        raise UserError(
-            f"the source of {name} is not available",
-            "define it in a file or a notebook, so that its results can be told apart",
-        ) from None
-    if isinstance(function, FunctionType) and not has_plain_defaults(function, text):
-        defaults = repr((function.__defaults__, function.__kwdefaults__))
-        if " at 0x" in defaults:
-            raise UserError(f"the default arguments of {name} cannot be part of an id", advice)
-        text += defaults
-    return {"callable": name, "source": hashlib.sha256(text.encode()).hexdigest()[:12]}
-
-
-def _text(function: Any) -> str:
-    """OSError or TypeError where there is none to read."""
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        if isinstance(function, FunctionType):
-            raise
-    # Python finds the methods of a notebook's class, but not the class.
-    methods, others = [], []
-    for name, value in vars(function).items():
-        value = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(value, FunctionType):
-            methods.append(inspect.getsource(value))
-        elif not name.startswith("__") and " at 0x" not in repr(value):
-            others.append(f"{name} = {value!r}")
-    if not methods:
-        raise OSError
-    return "\n".join(methods + others)
-
-
-def _captured(function: Any) -> list[str]:
-    """Variables of surrounding functions that a function, or a method of a class, uses."""
-    parts = [function] if isinstance(function, FunctionType) else vars(function).values()
-    # What a decorator made of a function shows in the function's text.
-    plain = (part for part in parts if not hasattr(part, "__wrapped__"))
-    codes = [part.__code__ for part in plain if isinstance(part, FunctionType)]
-    return [name for code in codes for name in code.co_freevars if name != "__class__"]  # super()
-
-
-def has_plain_defaults(function: FunctionType, text: str) -> bool:
-    """Whether the text holds the values of the default arguments, not only expressions."""
-    if not function.__defaults__ and not function.__kwdefaults__:
-        return True
-    try:
-        [made] = ast.parse(textwrap.dedent(text)).body
-        if not isinstance(made, ast.FunctionDef):  # a lambda
-            return False
-        for default in (*made.args.defaults, *filter(None, made.args.kw_defaults)):
-            ast.literal_eval(default)
-    except (SyntaxError, ValueError):  # the line of a lambda, or an expression
-        return False
-    return True
 
 
 @cache

@@ -17,6 +17,11 @@ from cwbench.learner import Method, per_run_sum
 
 class Wrong(Method):
 """
+RESCALES = """
+    interval = 4
+    def at_interval(self):
+        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
+"""
 WRONG = {
     "reads a value": (
         "updates can be captured",
@@ -106,20 +111,12 @@ WRONG = {
     ),
     "rescales stored rewards": (
         "hooks leave stored transitions alone",
-        """
-    interval = 4
-    def at_interval(self):
-        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
-""",
+        RESCALES,
         "at_interval changes stored transitions",
     ),
-    "rescales them where no snapshot sees it": (
+    "rescales rewards that a snapshot has saved": (
         "resumed = uninterrupted",
-        """
-    interval = 4
-    def at_interval(self):
-        self.trainer.replay.stored(self.trainer.position).mul_(0.95)
-""",
+        RESCALES,
         "seed 0, task 1: trainer/actor.0.bias, trainer/actor.0.weight, trainer/actor.1.bias differ",
     ),
     "shortens the replay": (

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cwbench import methods
-from cwbench.experiment.objects import find_method, source_code
+from cwbench.experiment.notebook_source import source_code
+from cwbench.experiment.objects import find_method
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import file_source, short_hash
 

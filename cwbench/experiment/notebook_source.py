@@ -1,0 +1,190 @@
+"""The source of classes that are defined in a notebook or in the script being run.
+
+It is collected from the class: its functions, what they use of the same module, and values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any, get_origin
+
+import numpy as np
+
+from cwbench.spec.errors import UserError
+from cwbench.spec.source import NOTED, file_source, has_plain_defaults, in_file, short_hash
+
+# A text in quotes, as `repr` shows it.
+QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
+
+
+def source_hash(cls: type) -> str:
+    """Part of a segment's id, so that a changed method is trained again."""
+    return short_hash(source_code(cls))
+
+
+def source_code(cls: type) -> bytes:
+    """The content of the class's file when it was imported.
+
+    For a class of a notebook or of the script being run, the source of the class and of what it
+    uses from there.
+    """
+    files = file_source(cls)
+    if in_file(cls):
+        return files
+    own = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    return own + b"\n" + files if files else own
+
+
+class Source:
+    """The source of a class and of everything of the same module that it refers to."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.seen: set[int] = set()
+
+    def collect(self, value: Any) -> Iterator[str]:
+        if id(value) in self.seen:
+            return
+        self.seen.add(id(value))
+        if isinstance(value, type):
+            yield from self._class(value)
+        elif isinstance(value, FunctionType):
+            yield from self._function(value)
+
+    def _class(self, cls: type) -> Iterator[str]:
+        yield f"class {cls.__qualname__}({', '.join(base.__qualname__ for base in cls.__bases__)})"
+        if dataclasses.is_dataclass(cls):
+            yield from map(self._field, dataclasses.fields(cls))
+        for base in cls.__bases__:
+            if base.__module__ == self.module:
+                yield from self.collect(base)
+        for name, value in vars(cls).items():
+            if name != NOTED:
+                yield from self._attribute(cls, name, value)
+
+    def _field(self, field: dataclasses.Field[Any]) -> str:
+        """A dataclass's option; one without a default has `default_factory` or nothing."""
+        made = field.default is dataclasses.MISSING
+        default = self._text(field.name, field.default_factory if made else field.default)
+        metadata = self._text(field.name, dict(field.metadata))
+        return f"{field.name}: {field.type} = {default} {metadata}"
+
+    def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(value, FunctionType):
+            generated = dataclasses.is_dataclass(cls) and name.startswith("__")
+            if value.__module__ == self.module and (not generated or name == "__post_init__"):
+                yield from self.collect(value)
+        elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
+            yield from self._value(f"{cls.__qualname__}.{name}", value)
+
+    def _function(self, function: FunctionType) -> Iterator[str]:
+        try:
+            text = inspect.getsource(function)
+        except (OSError, TypeError):
+            raise UserError(
+                f"the source of {function.__qualname__} is not available",
+                "define the method in a file or a notebook, so that its results can be told apart",
+            ) from None
+        yield text
+        for name, value in _outer_values(function, text):
+            yield from self._value(name, value)
+
+    def _value(self, name: str, value: Any) -> Iterator[str]:
+        if not inspect.ismodule(value):
+            yield f"{name} = {self._text(name, value)}"
+
+    def _text(self, name: str, value: Any) -> str:
+        """A text that is equal for equal values in every process, and in full."""
+        inner = partial(self._text, name)
+        if value is dataclasses.MISSING:
+            return "MISSING"
+        if isinstance(value, type | FunctionType):
+            own = value.__module__ == self.module
+            named = f"{'' if own else value.__module__}.{value.__qualname__}"
+            return "\n".join([named, *(self.collect(value) if own else ())])
+        try:
+            if (found := _container(value, inner) or _numbers(value)) is not None:
+                return found
+        except RecursionError:  # it holds itself
+            raise _no_part_of_an_id(name, repr(value)) from None
+        text = repr(value)
+        if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
+            return text + inner(dict(value.state_dict()))
+        if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
+            raise _no_part_of_an_id(name, text)
+        return text
+
+
+def _no_part_of_an_id(name: str, text: str) -> UserError:
+    return UserError(f"{name} cannot be part of an id: {text[:60]}", "define the method in a file")
+
+
+def _cut_off(value: Any, text: str) -> bool:
+    """Whether a value's text has dots in place of numbers: those of arrays, also inside others."""
+    if hasattr(value, "__array__"):  # pandas shows texts without quotes
+        return "..." in text
+    return "..." in QUOTED.sub("", text) and get_origin(value) is None  # as in tuple[int, ...]
+
+
+def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
+    """A container with each value as `inner` gives it; None for other values."""
+    kind = type(value)
+    if kind is dict:
+        return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
+    if kind is list:
+        return f"[{', '.join(map(inner, value))}]"
+    if kind is tuple:
+        return f"({', '.join(map(inner, value))}{',' if len(value) == 1 else ''})"
+    if kind in (set, frozenset):
+        return f"{kind.__name__}({sorted(map(inner, value))})"
+    if dataclasses.is_dataclass(value):
+        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return inner(kind) + inner(fields)
+    return None
+
+
+def _numbers(value: Any) -> str | None:
+    """Type, shape and a hash of all numbers of an array or tensor; None for other values."""
+    torch = sys.modules.get("torch")  # there are no tensors where it is not imported
+    if torch and isinstance(value, torch.Tensor):
+        content = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        content = value.tobytes()
+    else:
+        return None
+    return f"{value.dtype} {list(value.shape)} {short_hash(content)}"
+
+
+def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]]:
+    """What a function's text leaves open: globals, defaults, and variables around it."""
+    for name in sorted(set(_globals(function.__code__))):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+    plain = has_plain_defaults(function, text)
+    if function.__defaults__ and not plain:
+        yield f"{function.__qualname__} defaults", function.__defaults__
+    if function.__kwdefaults__ and not plain:
+        yield f"{function.__qualname__} keyword defaults", function.__kwdefaults__
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # a variable that has no value yet
+            if name != "__class__":  # for super()
+                yield f"{function.__qualname__} {name}", cell.cell_contents
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """Names of the globals that a function uses, inner functions included."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(constant)
