@@ -24,7 +24,7 @@ def check(ctx: click.Context, method: str, as_json: bool) -> None:
     """Train a method on a toy problem in several ways, compare the results, and show its cost.
 
     METHOD is a name or path/to/file.py:ClassName. Writes nothing. The exit code is 1 if a
-    check fails.
+    check fails, and 2 if the class cannot be trained at all.
     """
     load_method(method)
     from cwbench.experiment.conformance import run_checks

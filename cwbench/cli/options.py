@@ -173,5 +173,9 @@ def _default_text(field: options.Field, shown: Any) -> str:
 def _range_text(field: options.Field) -> str:
     words = {"minimum": "at least", "above": "above", "maximum": "at most"}
     bounds = field.metadata["bounds"].items()
-    known = [f"{words[key]} {bound:,.10g}" for key, bound in bounds if bound is not None]
-    return f"  [{', '.join(known)}]" if known else ""
+    known = {key: f"{bound:,.10g}" for key, bound in bounds if bound is not None}
+    if {"minimum", "maximum"} <= known.keys():
+        return f"  [{known['minimum']} to {known['maximum']}]"
+    return (
+        f"  [{', '.join(f'{words[key]} {bound}' for key, bound in known.items())}]" if known else ""
+    )

@@ -35,7 +35,8 @@ def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_shows_what_an_option_may_be(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", "--method", "recall", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "Transitions per update. [default: 128] [at least 1, at most 1,000,000]" in text
+    assert "Transitions per update. [default: 128] [1 to 1,000,000]" in text
+    assert "Weight of distillation. [default: 10.0] [at least 0]" in text
 
 
 def test_help_shows_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
