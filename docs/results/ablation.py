@@ -13,10 +13,25 @@ from cwbench.store.merge import opened
 
 FOLDER = Path(__file__).parent
 SEQUENCES = ("cw3-1", "cw3-2", "cw3-7")
-RELEASE, DISTILLED = "recall (popart-stats=normalized)", "recall-pd"
-VARIANTS = {"recall": NAMES["recall"], RELEASE: "release's statistics", DISTILLED: "unnormalised"}
+RELEASE = "recall (popart-stats=normalized)"
+VARIANTS = {
+    "recall": NAMES["recall"],
+    RELEASE: "release's statistics",
+    "recall-pd": "unnormalised",
+    "recall-tn": "undistilled",
+    "recall-none": "neither",
+}
 LABELS = [*VARIANTS, "clonex"]
-COMPARED = [(RELEASE, "recall"), (DISTILLED, "recall"), (RELEASE, DISTILLED)]
+COMPARED = [
+    (RELEASE, "recall"),
+    ("recall-tn", "recall"),
+    ("recall-pd", "recall"),
+    (RELEASE, "recall-tn"),
+    (RELEASE, "recall-pd"),
+    ("recall-tn", "recall-none"),
+    ("recall-pd", "recall-none"),
+]
+ON_THE_WAY = [("recall-tn", "recall-none"), (RELEASE, "recall-pd"), ("recall-tn", "recall")]
 RUN = ["sequence", "seed"]
 LOSSES = ["penalty", "actor_loss", "value_std"]
 
@@ -71,11 +86,15 @@ def main() -> None:
     fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
     on_the_way = later.groupby([fifth, *RUN, "label"], observed=True)["success_rate"].mean()
     table = on_the_way.unstack("label").reset_index()
-    for steps in BUDGETS:
-        rows = table[table["segment_step"] == steps]
-        means = " | ".join(number(rows[label].mean()) for label in LABELS)
-        numbers = compared(rows[RELEASE], rows[DISTILLED]).split(" | ", 2)[2]
-        print(f"| {steps - BUDGETS.step:,} to {steps:,} | {means} | {numbers} |")
+    each = {
+        f"{steps - BUDGETS.step:,} to {steps:,}": table[table["segment_step"] == steps]
+        for steps in BUDGETS
+    }
+    for interval, rows in each.items():
+        print(f"| {interval} | {' | '.join(number(rows[label].mean()) for label in LABELS)} |")
+    for interval, rows in each.items():
+        gains = (compared(rows[a], rows[b]).split(" | ", 2)[2] for a, b in ON_THE_WAY)
+        print(f"| {interval} | {' | '.join(gains)} |")
     late = training[(training["position"] > 0) & (training["segment_step"] > AFTER)]
     medians = late.groupby("label")[LOSSES].median()
     for label, name in VARIANTS.items():
