@@ -13,7 +13,10 @@ from cwbench.methods._plasticity import PlasticityConfig, chosen, layered, renew
 class ContinualBackpropConfig(PlasticityConfig):
     replacement_rate: float = option(1e-4, "Share of mature units replaced per update.", minimum=0)
     maturity: int = option(10_000, "Updates that a new unit is protected for.", minimum=0)
-    decay: float = option(0.99, "Decay of the running utility per update.", minimum=0, maximum=1)
+    # Below 1, also in 32 bits: the utility is divided by 1 - decay^age.
+    decay: float = option(
+        0.99, "Decay of the running utility per update.", minimum=0, maximum=0.99999
+    )
     every: int = option(10, "Updates between two looks at the units.", minimum=1)
     samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
     first_only: bool = option(False, "Act on the first hidden layer only.", added=True)

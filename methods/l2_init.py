@@ -1,5 +1,6 @@
 """L2-init: regenerative regularisation (Kumar, Marklund and Van Roy, 2023)."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import Batch, Method, like, option, per_run_sum, sum_over
-from cwbench.methods._plasticity import PlasticityConfig, chosen
+from cwbench.methods._plasticity import PlasticityConfig, chosen, layered
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class L2InitConfig(PlasticityConfig):
         1e-2, "Strength of the pull; the penalty is half of it.", minimum=0, per_run=True
     )
     reduce: Literal["sum", "mean"] = option(
-        "sum", "Sum or mean of squares over each tensor; no effect with --decoupled."
+        "sum", "Sum or mean of squares over each kernel or bias; no effect with --decoupled."
     )
     decoupled: bool = option(
         False, "Pull after Adam's step, by lr * coef, independent of the scale of rewards."
@@ -60,8 +61,17 @@ class L2Init(Method[L2InitConfig]):
 
     def _distance(self, name: str) -> Tensor:
         now, start = self._pulled(name)
-        count = start[0].numel() if self.config.reduce == "mean" else 1
+        count = self._entries(name, start) if self.config.reduce == "mean" else 1
         return per_run_sum((now - start) ** 2) / count
+
+    def _entries(self, name: str, pulled: Tensor) -> int:
+        """Entries of a kernel or bias in one critic; with all heads, in both and in every head.
+
+        The latter is what results with that option have been trained with.
+        """
+        network = layered(self.trainer, name.split(".")[0])
+        together = 1 if self.config.heads == "all" else math.prod(network.ensemble)
+        return pulled[0].numel() // together
 
     def _pulled(self, name: str) -> tuple[Tensor, Tensor]:
         """What is pulled of a parameter, and towards what.

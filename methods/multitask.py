@@ -11,7 +11,7 @@ from cwbench.methods._popart import update_popart
 @dataclass(frozen=True)
 class MultitaskConfig(MethodConfig):
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
-    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, maximum=1, per_run=True)
 
 
 class Multitask(Method[MultitaskConfig]):

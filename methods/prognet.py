@@ -1,6 +1,7 @@
 """Progressive networks (Rusu et al., 2016): a column per task, fed by the frozen earlier ones."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +35,12 @@ class Columns(Architecture):
         plain = plain_actor(self.obs_dim, self.action_dim, self.config)
         return super().init_module(seeds, position) | fresh_network(plain, seeds, position)
 
+    def limit(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> float:
+        """By torch's rule a lateral's fan-in is one column's: each would be a layer of its own."""
+        if name.startswith("lateral.") and self.config.init == "torch":
+            return 1 / math.sqrt(self.config.units[int(name.split(".")[1]) - 1])
+        return super().limit(name, shapes)
+
     @staticmethod
     def compute(xp: Any, config: NetworkConfig, shared: Any, modules: Any, x: Any) -> Any:
         hidden = [x] * len(modules)
@@ -58,7 +65,9 @@ def column_layer(xp: Any, config: Any, module: Any, layer: int, below: Any) -> A
 
 @dataclass(frozen=True)
 class ProgNetConfig(MethodConfig):
-    laterals: Literal["glorot", "zero"] = option("glorot", "Initial lateral weights.")
+    laterals: Literal["glorot", "zero"] = option(
+        "glorot", "Initial lateral weights: Glorot's, or torch's with --init torch; or zero."
+    )
 
 
 class ProgNet(Method[ProgNetConfig]):

@@ -27,7 +27,7 @@ class RecallConfig(MethodConfig):
         None, "States of each old task to distil on; none: all. The release keeps 10000.", minimum=1
     )
     popart: bool = option(True, "Normalise each task's targets by running statistics.")
-    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, per_run=True)
+    beta: float = option(3e-4, "Rate of those statistics.", minimum=0, maximum=1, per_run=True)
     popart_stats: Stats = option(
         "raw", "What the statistics follow: targets, or normalised ones as in the release."
     )

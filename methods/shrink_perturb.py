@@ -41,6 +41,6 @@ class ShrinkPerturb(Method[ShrinkPerturbConfig]):
 
     def mixed(self, name: str, old: Tensor, fresh: Tensor) -> Tensor:
         shrink = like(self.per_run(lambda config: config.shrink), old)
-        if not name.endswith(".weight"):  # biases and LayerNorm: towards their initial 0 and 1
+        if not name.endswith(".weight"):  # biases and LayerNorm: towards new ones, usually 0 and 1
             return torch.lerp(fresh, old, shrink.expand_as(old))
         return shrink * old + like(self.per_run(lambda config: config.perturb), old) * fresh

@@ -11,9 +11,9 @@ import pytest
 
 from cwbench.cli import COMMANDS, cli
 from cwbench.cli.run import MethodCommand
-from cwbench.methods import METHODS
+from cwbench.methods import BASES, METHODS
 from cwbench.spec.config import ENV_CONFIGS, NetworkConfig, SACConfig, ScheduleConfig
-from cwbench.spec.options import flag_name
+from cwbench.spec.options import flag_name, per_run_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -75,6 +75,19 @@ def test_commands_and_options_exist(page: Path) -> None:
             command = command.commands[words[0]]
         flags = {word.split("=")[0].strip("[],;)") for word in words if word.startswith("--")}
         assert flags <= options_of(command), f"{page.name}: cwbench {name} {' '.join(words)}"
+
+
+def test_options_whose_sweeps_train_in_one_fleet_are_listed() -> None:
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    table = text.partition("**A sweep over a coefficient")[2].partition("\nAbove,")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    words = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows]
+    listed = {(name, flag) for names, flags in words for name in names for flag in flags}
+    assert listed == {
+        (name, flag_name(option))
+        for name, entry in BASES.items()
+        for option in per_run_names(entry.method.config_class)
+    }
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:

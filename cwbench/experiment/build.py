@@ -170,7 +170,14 @@ def make_setup(
     check_together(**groups)
     if sequence is not None:
         groups["env"] = make_env(sequence, order)
-    return Setup(method, options.resolve(own, *order), source=entry.source, **groups)
+    chosen = options.resolve(own, *order)
+    # The last evaluation of earlier tasks is taken over while an expert learns: fleet/experts.py.
+    if entry.method.experts and "actor" in chosen.reset.split(","):
+        raise UserError(
+            f"--reset actor: {method} keeps its actor for finished tasks, experts learn new ones",
+            "leave actor out",
+        )
+    return Setup(method, chosen, source=entry.source, **groups)
 
 
 def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -> EnvConfig:

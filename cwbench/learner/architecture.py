@@ -27,7 +27,8 @@ class Architecture:
     """Base of actors of one's own. Override `module_shapes` and `compute`; the rest may stay.
 
     Names end in `.weight` (initially Glorot-uniform), `.scale` (one), `.fixed` (never trained) or
-    anything else (zero).
+    anything else (zero). With `--init torch`, a `.weight` and the `.bias` of the same name have
+    torch's initial values.
     """
 
     name = "actor"
@@ -58,14 +59,23 @@ class Architecture:
         return self._initial(self.module_shapes(position), seeds, f"@{position}")
 
     def _initial(self, shapes: Shapes, seeds: Sequence[int], draw: str) -> dict[str, Tensor]:
-        return {name: self.initial(name, shape, seeds, draw) for name, shape in shapes.items()}
+        return {name: self.initial(name, shapes, seeds, draw) for name in shapes}
 
-    def initial(self, name: str, shape: tuple[int, ...], seeds: Sequence[int], draw: str) -> Tensor:
+    def initial(self, name: str, shapes: Shapes, seeds: Sequence[int], draw: str) -> Tensor:
         """One initial weight: [R, ...]; `draw` names its random numbers."""
-        if not name.endswith(".weight"):
-            return torch.full((len(seeds), *shape), float(name.endswith(".scale")))
-        limit = math.sqrt(6 / (shape[-2] + shape[-1]))
-        return (2 * rng.uniform(seeds, f"actor.{name}{draw}", shape) - 1) * limit
+        limit = self.limit(name, shapes)
+        if not limit:
+            return torch.full((len(seeds), *shapes[name]), float(name.endswith(".scale")))
+        return (2 * rng.uniform(seeds, f"actor.{name}{draw}", shapes[name]) - 1) * limit
+
+    def limit(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> float:
+        """The largest initial value of a weight or bias; 0 for what is not drawn."""
+        layer, _, kind = name.rpartition(".")
+        weight, torchs = shapes.get(f"{layer}.weight"), self.config.init == "torch"
+        if weight is None or kind not in (("weight", "bias") if torchs else ("weight",)):
+            return 0.0
+        fan_in, fan_out = weight[-2:]
+        return 1 / math.sqrt(fan_in) if torchs else math.sqrt(6 / (fan_in + fan_out))
 
     # What follows is how trainer and losses see any actor (`networks.Network` is the usual one).
 

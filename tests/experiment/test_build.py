@@ -76,6 +76,14 @@ def test_deep_heads_of_a_method_leave_a_layer_shared(layers: int, own: int) -> N
     assert setup_of("recall", {"layers": layers}).network.critic_head_layers == own
 
 
+def test_the_actor_of_a_method_with_experts_is_not_reset() -> None:
+    """Evaluations of finished tasks that are repeated would be of weights that are gone."""
+    with pytest.raises(UserError, match="--reset actor: reset-distill keeps its actor"):
+        setup_of("reset-distill", {"reset": "critic,actor"})
+    assert setup_of("reset-distill", {"reset": "critic,heads"}).options.reset == "critic,heads"
+    assert setup_of("progress-compress", {"reset": "actor"}).options.reset == "actor"
+
+
 def test_depths_of_heads_that_are_asked_for_stay() -> None:
     asked = {"layers": 3, "critic_head_layers": 3}
     assert setup_of("recall", asked).network.critic_head_layers == 3

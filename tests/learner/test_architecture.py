@@ -149,3 +149,29 @@ def test_old_modules_stay_and_a_run_is_the_same_in_any_fleet(
         assert torch.equal(second.state()[name][1:], x), name
     assert any(".1." in name for name in second.optimizer.mean)
     assert not any(name.startswith("actor.0.") for name in second.optimizer.mean)
+
+
+FAN_IN = {
+    Modules: {
+        "output.query.weight": 12,
+        "output.query.bias": 12,
+        "output.key.weight": 4,
+        "input.value.weight": 4,
+        "input.value.bias": 4,
+    },
+    Columns: {"lateral.1.weight": 24, "lateral.2.weight": 18},  # of one earlier column
+    SharedTrunk: {"out.weight": 16, "out.bias": 16},
+}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_torchs_initial_weights_reach_every_layer(architecture: Any) -> None:
+    """Uniform up to 1 / sqrt(fan-in), as `torch.nn.Linear` draws weights and biases."""
+    made, glorot = (
+        architecture(12, 4, NetworkConfig(hidden="24,18,12", init=init)).init_module(range(100), 3)
+        for init in ("torch", "glorot")
+    )
+    for name, fan_in in FAN_IN[architecture].items():
+        largest = float(made[name].abs().max()) * fan_in**0.5
+        assert 0.98 < largest < 1.000001, name
+    assert not any(x.any() for name, x in glorot.items() if name.endswith(".bias"))

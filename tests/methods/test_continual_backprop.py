@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 
 from cwbench.learner import Trainer
 from cwbench.methods.continual_backprop import (
     ContinualBackprop,
     ContinualBackpropConfig,
+    corrected,
     least_useful,
 )
 
@@ -64,3 +66,12 @@ def test_first_only_leaves_later_layers_alone(make_trainer: MakeTrainer) -> None
     method = cbp(trainer, replacement_rate=1.0, maturity=0, every=1, first_only=True)
     method.at_interval()
     assert {unit for unit, age in method.age.items() if age.any()} == {"actor.0", "critic.0"}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.99, 0.99999])  # from the smallest to the largest
+def test_the_corrected_utility_of_equal_contributions_is_that_contribution(decay: float) -> None:
+    utility = torch.zeros(3)
+    for age in range(1, 6):
+        utility.lerp_(torch.tensor([0.0, 0.5, 2.0]), 1 - decay)
+        found = corrected(utility, torch.full((3,), float(age)), decay)
+        torch.testing.assert_close(found, torch.tensor([0.0, 0.5, 2.0]), rtol=2e-3, atol=0)

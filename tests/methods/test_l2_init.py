@@ -45,6 +45,23 @@ def test_a_common_distance(make_trainer: MakeTrainer, reduce: str) -> None:
     torch.testing.assert_close(grad, torch.full_like(grad, 0.2 * 0.5 / count))
 
 
+@pytest.mark.parametrize(("heads", "divided"), [("current", 16), ("all", 2 * 16)])
+def test_a_mean_is_one_critics(make_trainer: MakeTrainer, heads: str, divided: int) -> None:
+    """Gradient coef * d / entries: a critic's last kernel is [16, 1], there are two and two heads.
+
+    Results with all heads have been trained with the mean over both critics, and over heads.
+    """
+    method = moved(make_trainer, 0.5, position=1, coef=0.2, reduce="mean", heads=heads)
+    penalty, params = method.critic_penalty(method.sample_batch(4)), method.trainer.params
+    hidden, last = torch.autograd.grad(
+        penalty.sum(), [params["critic.1.weight"], params["critic.4.weight"]]
+    )
+    torch.testing.assert_close(hidden, torch.full_like(hidden, 0.2 * 0.5 / (16 * divided)))
+    current = last[:, :, 1]
+    count = divided * (2 if heads == "all" else 1)
+    torch.testing.assert_close(current, torch.full_like(current, 0.2 * 0.5 / count))
+
+
 def test_networks_are_chosen(make_trainer: MakeTrainer) -> None:
     method = moved(make_trainer, 0.5, networks="critic")
     batch = method.sample_batch(4)

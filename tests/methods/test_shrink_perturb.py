@@ -53,6 +53,16 @@ def test_zero_and_one_are_fresh_weights(make_trainer: MakeTrainer) -> None:
     assert after["actor.1.bias"].eq(0).all() and after["actor.norm.scale"].eq(1).all()
 
 
+def test_torchs_biases_are_pulled_to_a_new_draw(make_trainer: MakeTrainer) -> None:
+    """Half of the old one and half of one that is uniform up to 1 / sqrt(fan-in)."""
+    trainer = make_trainer([0, 1], position=1, network=NetworkConfig(width=64, init="torch"))
+    before = state(trainer)["actor.1.bias"]
+    after = state(changed(trainer, 0.5, 0.3))["actor.1.bias"]
+    drawn = (after - 0.5 * before) / 0.5
+    assert 0.95 / 8 < drawn.abs().max() < 1.0001 / 8
+    assert (drawn - before).abs().mean() > 0.05 / 8  # not the one the run started with
+
+
 def test_targets_and_heads(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0], position=1)
     trainer.train(2)
