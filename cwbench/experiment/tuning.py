@@ -16,6 +16,7 @@ from cwbench.experiment.build import find_option, load_method, parse_protocol, p
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.objects import find_sequences
+from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
@@ -76,6 +77,13 @@ class Tuning:
             values = {name: member.options[name] for name in self.swept}
             found.append(setting_of(values, np.array([areas[name] for name in own])))
         return sorted(found, key=lambda setting: -setting.score)
+
+    def finish(self, results: Path, runs: Sequence[Run], command: str) -> Tuned:
+        """Choose from trained runs, and write the choice down."""
+        settings = self.settings(results, runs)
+        record = self.record(settings, runs) | {"command": command}
+        file = store.write(results, record)
+        return Tuned(record["options"], tuple(settings), record, file)
 
     def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
         """What is written down: the choice, what it was made from, and what that cost."""
@@ -218,6 +226,15 @@ def setting_of(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setti
     return Setting(values, mean, *possible_areas(mean - reach, mean + reach), count)
 
 
+def check_waits(launching: Launching) -> None:
+    """UserError if training would not have ended when options are to be chosen."""
+    if not launching.waits:
+        raise UserError(
+            f"--launcher {launching.launcher}: tune has to wait for the results",
+            "use --launcher local or ray",
+        )
+
+
 @dataclass(frozen=True)
 class Tuned:
     """Result of `cwbench.tune`. Printing it shows how the options were chosen."""
@@ -248,7 +265,9 @@ def tune(
     Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
+    folder = folder_named(results)
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    check_waits(launching)
     names = [on] if isinstance(on, str) else on
     tuning = make_tuning(
         method,
@@ -263,11 +282,9 @@ def tune(
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
     how = {"execution": execution, "launching": launching, "command": call}
-    session = open_session(Path(results), methods, segments, **how)
+    session = open_session(folder, methods, segments, **how)
     api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
-    settings = tuning.settings(Path(results), runs)
-    record = tuning.record(settings, runs) | {"command": call}
-    return Tuned(settings[0].options, tuple(settings), record, store.write(Path(results), record))
+    return tuning.finish(folder, runs, call)
 
 
 def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]:

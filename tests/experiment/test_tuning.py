@@ -150,6 +150,22 @@ def test_a_tie_is_called_one() -> None:
     assert "equal" not in summary(better, record)[0]
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"results": ""}, "the results folder's name is empty"),
+        ({"launcher": "print"}, "--launcher print: tune has to wait for the results"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
+    given: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cwbench.UserError, match=message):
+        cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0]}, quiet=True, **TINY, **given)
+    assert not any(tmp_path.iterdir())
+
+
 def test_tune_then_run_then_report(tmp_path: Path) -> None:
     """The whole way: a sweep, its file, a run with it elsewhere, and the marks in reports."""
     sweep = {"coef": [1.0, 1e4]}
