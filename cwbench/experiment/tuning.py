@@ -55,7 +55,7 @@ class Tuning:
 
     experiment: Experiment
     on: tuple[str, ...]  # names of the whole sequences
-    swept: tuple[str, ...]  # options with several values
+    swept: tuple[str, ...]  # options whose values are tried; the others are shared by all settings
     first: float | None = None  # percent of a sequence's tasks that may be looked at
 
     @property
@@ -91,7 +91,7 @@ class Tuning:
         sequences = dict.fromkeys(run.sequence for run in runs)
         return {
             "method": runs[0].segments[0].setup.method,
-            "options": dict(settings[0].options),
+            "options": {**self.experiment.members[0].options, **settings[0].options},
             "on": list(dict.fromkeys((*self.on, *sequences))),
             "rule": self.rule,
             "protocol": self.experiment.protocol,
@@ -120,12 +120,13 @@ def make_tuning(
     given = {**(fixed or {}), **{name: list(values) for name, values in sweep.items()}}
     found = members_of({"name": method, "options": given}, {})
     _, entry = load_method(method)
-    swept = tuple(find_option(name, method, entry)[1] for name in sweep)
+    fields = (find_option(name, method, entry)[1] for name in sweep)
+    swept = tuple(dict.fromkeys((*fields, *found[0].swept)))
     sequences = tuple(on) if first is None else tuple(_cut(one, first) for one in on)
     experiment = Experiment(
         name=f"tuning {method} on {', '.join(one.name for one in on)}",
         description="",
-        members=tuple(replace(member, swept=swept) for member in found),
+        members=tuple(replace(member, swept=tuple(member.options)) for member in found),
         sequences=sequences,
         seeds=tuple(seeds),
         protocol=protocol,
@@ -239,7 +240,8 @@ def check_waits(launching: Launching) -> None:
 class Tuned:
     """Result of `cwbench.tune`. Printing it shows how the options were chosen."""
 
-    options: Mapping[str, Any]  # the chosen ones, for `cwbench.plan(method, sequence, **options)`
+    # The chosen ones and those that all settings share: `cwbench.plan(method, sequence, **options)`
+    options: Mapping[str, Any]
     settings: tuple[Setting, ...]  # all candidates, best first
     record: Mapping[str, Any]
     file: Path

@@ -42,6 +42,18 @@ def test_every_combination_is_a_candidate_and_differs_within_a_fleet() -> None:
     assert len(keys) == 2  # values of coef share a fleet
 
 
+def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
+    """Tried with lr 1e-4, the choice must not be used or named as if it were one with 1e-3."""
+    tuning = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0, 10.0]}, fixed={"lr": 1e-4})
+    runs, _ = tuning.experiment.runs()
+    assert [run.label for run in runs] == [f"ewc (coef={c}, lr=0.0001)" for c in (1.0, 10.0)]
+    settings = [setting_of({"coef": coef}, np.array([0.5])) for coef in (10.0, 1.0)]
+    assert tuning.record(settings, runs)["options"] == {"coef": 10.0, "lr": 1e-4}
+    several = {"lr": [1e-4, 1e-3]}  # a list is tried, too
+    both = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0]}, fixed=several)
+    assert both.swept == ("coef", "lr") and len(both.experiment.members) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -180,7 +192,9 @@ def test_tune_then_run_then_report(tmp_path: Path) -> None:
     assert any("no test of them" in problem for problem in study.problems)
 
     other = tmp_path / "other"
-    flags = [f"--{k.replace('_', '-')}={v}" for k, v in TINY.items()]
+    how = {k: v for k, v in TINY.items() if k not in tuned.options}
+    assert how.keys() == {"device", "workers", "threads"}  # the file has the others
+    flags = [f"--{k}={v}" for k, v in how.items()]
     command = ["run", "--tuned", str(tuned.file), "--seq", "reach-5-1", "--results", str(other)]
     made = CliRunner().invoke(cli, [*command, *flags, "--quiet", "--no-live"])
     assert made.exit_code == 0, made.output
