@@ -18,6 +18,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.objects import find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.session import open_session
+from cwbench.reports.analysis.comparison import DIGITS
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
@@ -220,7 +221,7 @@ def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
 
 
 def setting_of(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:
-    mean, count = float(scores.mean()), len(scores)
+    mean, count = round(float(scores.mean()), DIGITS), len(scores)
     reach = math.nan
     if count > 1:
         reach = t_quantile(count - 1) * float(scores.std(ddof=1)) / math.sqrt(count)

@@ -154,6 +154,13 @@ def test_sensitivity_is_a_mean_over_the_other_options() -> None:
     assert "best minus worst setting: 0.800" in text
 
 
+def test_means_of_the_same_scores_are_equal_in_any_order() -> None:
+    """In floating point (.3 + .2 + .1) / 3 and (.1 + .2 + .3) / 3 differ."""
+    first, second = np.array([0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3])
+    assert first.mean() != second.mean()
+    assert setting_of({}, first).score == setting_of({}, second).score == 0.2
+
+
 def test_a_tie_is_called_one() -> None:
     settings = [Setting({"coef": coef}, score, 0, 1, 2) for coef, score in ((1.0, 0.5), (2.0, 0.5))]
     record = {"rule": "r", "options": {"coef": 1.0}, "runs": 4, "steps": 10}
