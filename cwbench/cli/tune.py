@@ -53,8 +53,8 @@ def tune(
     The anytime performance of a run is the mean, over its evaluations, of the success over all
     tasks of the sequence, counted as the protocol does. All settings that differ in per-run options
     train in one fleet. The choice goes to a file in RESULTS/tuning that `cwbench run --tuned FILE`
-    takes; reports mark numbers of the chosen setting, as they are no test on the sequences it was
-    chosen on.
+    takes; reports mark numbers of the chosen setting, because that is no fair test on the sequences
+    used for choosing.
     """
     from cwbench.experiment.tuning import check_waits, make_tuning, parse_sweep
 

@@ -14,8 +14,8 @@ Observation = NDArray[np.float32]
 SuccessTest = Callable[[Any, Vector], bool]  # of a simulation and the 39 numbers
 
 ACTION_DIM = 4
-# Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
 FASTEST_SQUARE = 1_000.0**2  # of all joints, in m/s and rad/s; a simulation beyond it blows up
+# Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
 CW12 = np.array([0, 1, 2, 4, 5, 6, 11, 12, 13, 36, 37, 38])
 
 
