@@ -93,7 +93,7 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
         with pytest.raises(SystemExit):
             main(["retry", str(tmp_path), "--diverged", plan.segments[1].id])
         assert f"belongs to process {platform.node()}:{os.getpid()}" in capsys.readouterr().err
-        _reset({folder.path: True})
+        _reset({folder: True})
         assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged", "--dry-run"])
     assert folder.state == "diverged" and folder.snapshot.exists()
