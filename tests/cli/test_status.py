@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import states
 from sample_results import SMALL, Setting, small, write_results
 
 from cwbench.cli import main
@@ -18,12 +19,6 @@ from cwbench.store.results import SegmentFolder
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
-
-
-def states(root: Path) -> list[str]:
-    [experiment], problems = read_status(root)
-    assert not problems
-    return [segment.state for segment in experiment.segments]
 
 
 def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
