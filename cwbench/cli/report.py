@@ -52,7 +52,7 @@ def read_study(results: Path, options: Options) -> Study:
     return study
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, metavar="[RESULTS] [OUT]")
 @click.option("--results", type=PATH, help="Another way to give RESULTS.")
 @click.option(
@@ -206,7 +206,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
         Path(out).write_text(text, encoding="utf-8")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("table", metavar="TABLE|RESULTS", type=PathName(exists=True, path_type=Path))
 @click.option(
     "--results",
