@@ -45,7 +45,7 @@ test-cluster: $(STAMP)
 	-$(BIN)/pip install -q -c constraints.txt -e '.[ray,slurm]'
 	$(BIN)/python -m pytest -q -rs -m cluster tests/launch
 
-# Films, trackers and other formats with the packages they are for.
+# Videos, trackers and other formats with the packages they are for.
 test-sharing: $(STAMP)
 	$(BIN)/pip install -q -e '.[video,track,share]' trackio
 	$(BIN)/python -m pytest -q -rs tests/sharing

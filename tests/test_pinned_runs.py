@@ -93,6 +93,6 @@ def test_segment_ids_are_the_pinned_ones(name: str) -> None:
         base, entry = build.load_method(name)
         setup = build.make_setup(base, entry, protocol, {})
         sequence = sequences.get("cw3-1")
-        [run] = build.make_runs(entry, name, setup, protocol, sequence, [0])
+        run = build.make_run(entry, name, setup, protocol, sequence, 0)
         ids[protocol] = [one.id for one in run.segments]
     assert ids == pinned("ids", name, ids)

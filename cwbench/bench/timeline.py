@@ -1,4 +1,4 @@
-"""When the trainer of some fleets updates, when workers collect, and who waits for whom."""
+"""When the trainer of some groups updates, when workers collect, and who waits for whom."""
 
 import math
 import time
@@ -17,7 +17,7 @@ from cwbench.rollout.pool import Pool
 @dataclass(frozen=True)
 class Span:
     row: str  # learn, collect or wait
-    fleet: int
+    group: int
     start: float  # seconds
     end: float
 
@@ -49,9 +49,9 @@ class Clock:
 
 @dataclass
 class Cycle:
-    """One chunk of a fleet, from the first step of a worker to the end of its updates."""
+    """One chunk of a group, from the first step of a worker to the end of its updates."""
 
-    fleet: int
+    group: int
     steps: int  # of each run
     collect_start: float
     collect_end: float
@@ -64,16 +64,16 @@ PARTS = ("collect", "waiting", "evaluation", "hand_over", "updates", "weights_ba
 
 
 class Timeline(Quiet):
-    """Watches the fleets of one position, from step `warm` of each until the first is done."""
+    """Watches the groups of one position, from step `warm` of each until the first is done."""
 
     def __init__(self, pool: Pool, position: int, warm: int, count: int) -> None:
-        """`count`: how many fleets there will be."""
+        """`count`: how many groups there will be."""
         self.pool, self.position, self.warm, self.count = pool, position, warm, count
         self.fleets: list[Fleet] = []
         self.created = time.monotonic()
         self.started = self.ended = 0.0
         self.built = self.first_update = 0.0  # seconds since the creation
-        self.device_bytes = 0  # the most that was taken when a fleet was done
+        self.device_bytes = 0  # the most that was taken when a group was done
         self._cycles: list[Cycle] = []
         self._waits: list[Span] = []
 
@@ -128,7 +128,7 @@ class Timeline(Quiet):
         fleet.trainer.train = timed_train  # type: ignore[method-assign]
 
     def _new_cycle(self, number: int, fleet: Fleet) -> Cycle:
-        """A chunk that has just arrived; its spans are the last ones of its fleet."""
+        """A chunk that has just arrived; its spans are the last ones of its group."""
         count, spans = fleet.collector.workers, list[tuple[float, float]]()
         for key, start, end in reversed(self.pool.collect_spans):
             if key == fleet.collector.key:
@@ -168,7 +168,7 @@ class Timeline(Quiet):
         """Everything between the start and the end of watching."""
         keys = {fleet.collector.key: number for number, fleet in enumerate(self.fleets)}
         learning = [
-            Span("learn", cycle.fleet, *map(self._clock.seconds, cycle.updates))
+            Span("learn", cycle.group, *map(self._clock.seconds, cycle.updates))
             for cycle in self._cycles
             if cycle.updates
         ]
@@ -181,13 +181,13 @@ class Timeline(Quiet):
         return [s for s in spans if s.start >= self.started and s.end <= self.ended]
 
     def parts(self) -> dict[str, float]:
-        """Microseconds of each part of a cycle per step of a run; means over all fleets.
+        """Microseconds of each part of a cycle per step of a run; means over all groups.
 
         Without a lag they follow each other: their sum is the time of a step.
         """
         found, steps = dict.fromkeys(PARTS, 0.0), 0
         for number in range(len(self.fleets)):
-            cycles = [c for c in self._cycles if c.fleet == number and self._watched(c)]
+            cycles = [c for c in self._cycles if c.group == number and self._watched(c)]
             for cycle, following in pairwise(cycles):
                 steps += cycle.steps
                 for part, seconds in self._parts(cycle, following).items():
@@ -221,7 +221,7 @@ class Timeline(Quiet):
         collecting, evaluating = ((after - before) / workers for before, after in pairs)
         return {
             "runs": sum(fleet.runs for fleet in self.fleets),
-            "fleets": len(self.fleets),
+            "groups": len(self.fleets),
             "workers": len(self.pool.workers),
             "seconds": wall,
             "steps_per_s": steps / wall,

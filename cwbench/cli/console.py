@@ -1,8 +1,8 @@
-"""Tables that commands print."""
+"""Tables and problems that commands print."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 from rich.console import Console
@@ -29,3 +29,9 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) 
         table.add_row(*map(escape, row))
     width = None if Console().is_terminal or "COLUMNS" in os.environ else WIDE
     Console(width=width).print(table)
+
+
+def show_problems(problems: Iterable[str]) -> None:
+    """What could not be read or used, apart from the output."""
+    for problem in problems:
+        click.echo(f"problem: {problem}", err=True)

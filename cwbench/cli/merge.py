@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH
 from cwbench.spec.text import counted
 
@@ -44,7 +45,6 @@ def merge(
     for kind, folders in (("unfinished", merged.unfinished), ("damaged", merged.damaged)):
         if folders:
             click.echo(f"{counted(len(folders), f'{kind} segment')} left out")
-    for problem in merged.problems:
-        click.echo(f"problem: {problem}", err=True)
+    show_problems(merged.problems)
     if merged.problems:
         ctx.exit(1)

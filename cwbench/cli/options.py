@@ -172,8 +172,8 @@ def _default_text(field: options.Field, shown: Any) -> str:
 
 def _range_text(field: options.Field) -> str:
     words = {"minimum": "at least", "above": "above", "maximum": "at most"}
-    bounds = field.metadata["bounds"].items()
-    known = {key: f"{bound:,.10g}" for key, bound in bounds if bound is not None}
+    bounds = field.metadata["bounds"]
+    known = {key: f"{bounds[key]:,.10g}" for key in words if bounds[key] is not None}
     if {"minimum", "maximum"} <= known.keys():
         return f"  [{known['minimum']} to {known['maximum']}]"
     return (

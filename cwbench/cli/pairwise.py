@@ -28,7 +28,7 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
 @methods_option(
     default=("perfect-memory", "recall"),
     show_default=True,
-    help="A method, or several joined by commas. May be repeated.",
+    help="A method, or several joined by commas. May be given several times.",
 )
 @click.option(
     "--seq", "of", default="cw10", show_default=True, shell_complete=complete_sequence,

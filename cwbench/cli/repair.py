@@ -20,12 +20,11 @@ def repair(results: Path, dry_run: bool) -> None:
     """
     from cwbench.store import claims
     from cwbench.store.integrity import all_damages, is_still, set_aside
-    from cwbench.store.results import SegmentFolder
 
-    open_store(existing(results))
+    store = open_store(existing(results))
     found = {one.segment or one.file: one for one in all_damages(results)}
     for name, one in list(found.items()):
-        if one.segment and claims.owner(SegmentFolder(results / "segments" / name)):
+        if one.segment and claims.owner(store.named(name)):
             click.echo(f"{name} is being trained and stays: {one.file}: {one.reason}")
             del found[name]
     if not found:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.console import json_option
+from cwbench.cli.console import json_option, show_problems
 from cwbench.cli.doctor import list_damages
 from cwbench.cli.folders import PATH, PathName
 from cwbench.cli.options import Number
@@ -52,7 +52,7 @@ def read_study(results: Path, options: Options) -> Study:
     return study
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, metavar="[RESULTS] [OUT]")
 @click.option("--results", type=PATH, help="Another way to give RESULTS.")
 @click.option(
@@ -184,10 +184,9 @@ def announce(made: build.Made, *, quiet: bool = False) -> None:
 
 
 def list_problems(problems: Sequence[str]) -> None:
-    for problem in problems[:10]:
-        click.echo(f"problem: {problem}", err=True)
+    show_problems(problems[:10])
     if len(problems) > 10:
-        click.echo(f"problem: {len(problems) - 10} more, all on the page", err=True)
+        show_problems([f"{len(problems) - 10} more, all on the page"])
 
 
 def write_table(study: Study, name: str, format: str, interval: str, out: str | None) -> None:
@@ -207,7 +206,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
         Path(out).write_text(text, encoding="utf-8")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("table", metavar="TABLE|RESULTS", type=PathName(exists=True, path_type=Path))
 @click.option(
     "--results",

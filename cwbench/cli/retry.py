@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.methods import Entry
     from cwbench.planning.plan import Run
+    from cwbench.store.results import SegmentFolder, Store
 
 
 @retry_options
@@ -54,7 +55,7 @@ def retry(
     training = TrainingOptions.take(given | {"results": existing(results)})
     store = open_store(results)
     experiments, segments = _records(results)
-    chosen = _choose(results, {"failed", "diverged"} if diverged else {"failed"}, wanted)
+    chosen = _choose(store, {"failed", "diverged"} if diverged else {"failed"}, wanted)
     if not chosen:
         click.echo(f"nothing to retry in {results}")
         return
@@ -68,7 +69,7 @@ def retry(
         part = [run for run in runs if run.protocol == protocol]
         ids = {segment.id for run in part for segment in run.segments}
         folders = {
-            store.root / "segments" / segments[key]["folder"]: restart or state == "diverged"
+            store.named(segments[key]["folder"]): restart or state == "diverged"
             for key, state in chosen.items()
             if key in ids
         }
@@ -99,37 +100,29 @@ def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]
     return list(read_experiments(root, problems)), segments
 
 
-def _choose(results: Path, states: set[str], wanted: Sequence[str]) -> dict[str, str]:
+def _choose(store: Store, states: set[str], wanted: Sequence[str]) -> dict[str, str]:
     """The ids to retry, with their states."""
+    from cwbench.store import claims
     from cwbench.store.status import read_status
 
-    every = {s.id: s for one in read_status(results)[0] for s in one.segments}
+    every = {s.id: s for one in read_status(store.root)[0] for s in one.segments}
     chosen = {}
     for segment in every.values() if not wanted else ():
-        if segment.state in states and _owner(results / "segments" / segment.folder):
+        if segment.state in states and claims.owner(store.named(segment.folder)):
             click.echo(f"{segment.folder} belongs to a running process and is left out")
         elif segment.state in states:
             chosen[segment.id] = segment.state
     for text in wanted:
         found = [s for s in every.values() if text.rstrip("/").split("/")[-1] in (s.id, s.folder)]
         if not found:
-            raise UserError(f"no segment {text!r} in {results}", "`cwbench status` lists them")
+            raise UserError(f"no segment {text!r} in {store.root}", "`cwbench status` lists them")
         if found[0].state not in states:
             hint = "give --diverged" if found[0].state == "diverged" else ""
             raise UserError(f"segment {text} is {found[0].state}, not failed", hint)
-        if owner := _owner(results / "segments" / found[0].folder):
+        if owner := claims.owner(store.named(found[0].folder)):
             raise UserError(f"segment {text} belongs to process {owner}", "retry it after its end")
         chosen[found[0].id] = found[0].state
     return chosen
-
-
-def _owner(segment: Path) -> str:
-    """The living process that has a segment: it trains the others of its fleet on."""
-    from cwbench.store import claims
-    from cwbench.store.results import SegmentFolder
-
-    found = claims.owner(SegmentFolder(segment))
-    return f"{found['host']}:{found['pid']}" if found else ""
 
 
 def _holds(run: Mapping[str, Any], ids: Collection[str]) -> bool:
@@ -195,15 +188,14 @@ def _rebuild_run(
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
 
 
-def _reset(folders: Mapping[Path, bool]) -> None:
+def _reset(folders: Mapping[SegmentFolder, bool]) -> None:
     """Let segments be trained again, those with True from the beginning."""
     from cwbench.fleet import snapshot
-    from cwbench.store.results import SegmentFolder
+    from cwbench.store import claims
 
-    for path, restart in folders.items():
-        if _owner(path):  # another process has come first
+    for folder, restart in folders.items():
+        if claims.owner(folder):  # another process has come first
             continue
-        folder = SegmentFolder(path)
         if restart:
             snapshot.discard(folder.snapshot)
         folder.set_status("pending", **({"step": 0} if restart else {}))

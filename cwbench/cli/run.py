@@ -212,7 +212,8 @@ def _peek(args: list[str], flag: str) -> list[str]:
 @click.command(cls=MethodCommand)
 @methods_option(
     required=True,
-    help="A method, path/to/file.py:ClassName, or several joined by commas. May be repeated.",
+    help="A method, path/to/file.py:ClassName, or several joined by commas. "
+    "May be given several times.",
 )
 @click.option(
     "--seq", "sequence", required=True, multiple=True, shell_complete=complete_sequence,

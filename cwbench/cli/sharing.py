@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH, existing
 from cwbench.cli.options import Number, method_option, own_methods
 from cwbench.spec.text import counted
@@ -89,8 +90,7 @@ def export(
     for file in write(existing(results), to, out, methods=own, trust=trust, problems=problems):
         click.echo(file)
         written += 1
-    for problem in problems:
-        click.echo(f"problem: {problem}", err=True)
+    show_problems(problems)
     if problems:
         ctx.exit(1)
     if not written:

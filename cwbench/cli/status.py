@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from cwbench.cli.console import show
+from cwbench.cli.console import show, show_problems
 from cwbench.cli.folders import PATH, existing
+from cwbench.spec.errors import UserError
 from cwbench.spec.failure import where_it_failed
 from cwbench.spec.text import at_task_end
 
@@ -20,7 +21,7 @@ from cwbench.spec.text import at_task_end
 @click.option("--all", "everything", is_flag=True, help="List every segment, also done ones.")
 @click.option("--runs", "by_run", is_flag=True, help="List runs with their success instead.")
 @click.option("--errors", is_flag=True, help="Also the tracebacks of failed segments.")
-@click.option("--json", "as_json", is_flag=True, help="Everything, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Everything, or all runs, for programs.")
 def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json: bool) -> None:
     """Show the experiments of a results folder: what is done, running, waiting or failed.
 
@@ -28,7 +29,10 @@ def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json:
     old, or one second for each run in fleets above 30.
     """
     if by_run:
-        show_runs(existing(results))
+        for flag, given in (("--all", everything), ("--errors", errors)):
+            if given:
+                raise UserError(f"{flag} has no effect with --runs", "leave out one of them")
+        show_runs(existing(results), as_json=as_json)
         return
     from cwbench.store.status import read_status
 
@@ -45,8 +49,7 @@ def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json:
         show([_segment_row(segment) for segment in listed], *columns)
     if errors:
         _show_errors(segments)
-    for problem in problems:
-        click.echo(f"problem: {problem}")
+    show_problems(problems)
 
 
 def _show_errors(segments: Iterable[Any]) -> None:
@@ -108,7 +111,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     return name, segment.state, steps, speed, note
 
 
-def show_runs(results: Path) -> None:
+def show_runs(results: Path, *, as_json: bool = False) -> None:
     """A row per run, with the success rate of its last evaluation."""
     from cwbench.store.runs import load_runs
 
@@ -116,22 +119,30 @@ def show_runs(results: Path) -> None:
     last = found.evals[found.evals["step"] == found.evals.groupby("run")["step"].transform("max")]
     counts = last.groupby("run")[["successes", "episodes"]].sum()
     rates = (counts["successes"] / counts["episodes"]).to_dict()
-    rows = []
     order = ["sequence", "label", "protocol", "seed"]
     runs = found.runs
     alike = runs.groupby(["sequence", "label", "protocol"])["setup"].transform("nunique") > 1
     runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"  # as in reports
-    for run in runs.sort_values(order).to_dict("records"):
-        rate = f"{rates[run['run']]:.2f}" if run["run"] in rates else "-"
-        rows.append(
+    sorted_runs = runs.sort_values(order).to_dict("records")
+    if as_json:
+        kept = ("run", *order, "method", "tasks", "segments", "done", "step", "steps", "state")
+        rows = [
+            {key: run[key] for key in kept} | {"success": rates.get(run["run"])}
+            for run in sorted_runs
+        ]
+        click.echo(json.dumps({"runs": rows, "problems": found.problems}, indent=1))
+        return
+    show(
+        [
             (
                 *(str(run[key]) for key in order),
                 f"{run['done']}/{len(run['segments'])}",
                 f"{run['step']:,}/{run['steps']:,}",
                 str(run["state"]),
-                rate,
+                f"{rates[run['run']]:.2f}" if run["run"] in rates else "-",
             )
-        )
-    show(rows, "sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success")
-    for problem in found.problems:
-        click.echo(f"problem: {problem}")
+            for run in sorted_runs
+        ],
+        *("sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success"),
+    )
+    show_problems(found.problems)

@@ -14,7 +14,6 @@ from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, Number, seeds_and_protocol
 from cwbench.cli.training_options import TrainingOptions, command_line, training_options
 from cwbench.experiment.build import parse_protocol, parse_seeds
-from cwbench.spec.errors import UserError
 from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
@@ -54,20 +53,16 @@ def tune(
     The anytime performance of a run is the mean, over its evaluations, of the success over all
     tasks of the sequence, counted as the protocol does. All settings that differ in per-run options
     train in one fleet. The choice goes to a file in RESULTS/tuning that `cwbench run --tuned FILE`
-    takes; reports mark numbers of the chosen setting, as they are no test on the sequences it was
-    chosen on.
+    takes; reports mark numbers of the chosen setting, because that is no fair test on the sequences
+    used for choosing.
     """
-    from cwbench.experiment.tuning import make_tuning, parse_sweep
+    from cwbench.experiment.tuning import check_waits, make_tuning, parse_sweep
 
     training = TrainingOptions.take(given)
     wanted = list(dict.fromkeys(one for text in on for one in sequences.expand(text)))
     numbers = parse_seeds(seeds)
     parse_protocol(protocol)
-    if not training.launching.waits:
-        raise UserError(
-            f"--launcher {training.launching.launcher}: tune has to wait for the results",
-            "use --launcher local or ray",
-        )
+    check_waits(training.launching)
     tuning = make_tuning(
         method,
         wanted,
@@ -84,13 +79,8 @@ def tune(
 
 def finish(tuning: Tuning, training: TrainingOptions, method: str) -> None:
     """Choose, write the choice down and say what it rests on."""
-    from cwbench.experiment.tuning import summary
-    from cwbench.store.tuning import write
-
     runs, _ = tuning.experiment.runs()
-    settings = tuning.settings(training.results, runs)
-    record = tuning.record(settings, runs) | {"command": command_line()}
-    file = write(training.results, record)
+    tuned = tuning.finish(training.results, runs, command_line())
     rows = [
         (
             *(str(value) for value in setting.options.values()),
@@ -98,11 +88,10 @@ def finish(tuning: Tuning, training: TrainingOptions, method: str) -> None:
             f"[{setting.low:.3f}, {setting.high:.3f}]" if setting.runs > 1 else "",
             str(setting.runs),
         )
-        for setting in settings
+        for setting in tuned.settings
     ]
     show(rows, *map(flag_name, tuning.swept), "mean anytime performance", "90 % interval", "runs")
-    for line in summary(settings, record):
-        click.echo(line)
+    click.echo(tuned)
     own = ["--method", method] if ".py:" in method else []  # others are found by name
-    use = shlex.join(["cwbench", "run", *own, "--tuned", str(file), "--seq", "SEQUENCE"])
-    click.echo(f"written to {file}; use it with: {use}")
+    use = shlex.join(["cwbench", "run", *own, "--tuned", str(tuned.file), "--seq", "SEQUENCE"])
+    click.echo(f"written to {tuned.file}; use it with: {use}")

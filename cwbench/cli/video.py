@@ -30,17 +30,17 @@ def video(
     RUN is a segment's folder (RESULTS/segments/NAME), or a results folder with one run. Needs no
     display: Meta-World is rendered with EGL or OSMesa. mp4 needs the extra cwbench[video].
     """
-    from cwbench.sharing.video import find_run, make_films, tile, write, write_strip
+    from cwbench.sharing.video import find_run, make_videos, tile, write, write_strip
     from cwbench.store.files import checked_name
 
     found, position = find_run(run)
     folder = out or found.results / "videos" / found.folders[position]
-    own, films = own_methods(files), []
-    for film in make_films(run, tasks, seed=seed, methods=own, trust=trust):
-        films.append(film)
-        name = folder / checked_name(film.task, "task")
-        for file in (*write(name, film.frames), write_strip(name, film)):
-            click.echo(f"{file}{'' if film.success else '  (no success)'}")
-    if len(films) > 1:
-        for file in write(folder / "all", tile(films)):
+    own, videos = own_methods(files), []
+    for video in make_videos(run, tasks, seed=seed, methods=own, trust=trust):
+        videos.append(video)
+        name = folder / checked_name(video.task, "task")
+        for file in (*write(name, video.frames), write_strip(name, video)):
+            click.echo(f"{file}{'' if video.success else '  (no success)'}")
+    if len(videos) > 1:
+        for file in write(folder / "all", tile(videos)):
             click.echo(file)

@@ -6,7 +6,7 @@ Simulators are imported by `make`, not here, so that listing tasks is fast.
 from collections.abc import Sequence
 
 from cwbench.envs import gymnasium, metaworld, pointmass
-from cwbench.envs.suite import Env, Filmed, HasSuccessTests, Suite
+from cwbench.envs.suite import Drawable, Env, HasSuccessTests, Suite
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
@@ -14,13 +14,13 @@ from cwbench.spec.transition import Dims
 
 __all__ = [
     "SUITES",
+    "Drawable",
     "Env",
-    "Filmed",
     "HasSuccessTests",
     "Suite",
     "configure",
     "dims",
-    "film",
+    "drawable",
     "make",
     "step_cost",
 ]
@@ -40,12 +40,12 @@ def make(task: str, config: EnvConfig) -> Env:
     return SUITES[config.suite].make(task, config)
 
 
-def film(task: str, config: EnvConfig, size: tuple[int, int]) -> Filmed:
+def drawable(task: str, config: EnvConfig, size: tuple[int, int]) -> Drawable:
     """An environment of the named task that can be drawn."""
     suite = SUITES[config.suite]
-    if suite.film is None:
+    if suite.drawable is None:
         raise UserError(f"environments of the suite {config.suite} cannot be rendered")
-    return suite.film(task, config, size)
+    return suite.drawable(task, config, size)
 
 
 def dims(config: EnvConfig) -> Dims:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.envs.suite import Filmed, Frame, Suite
+from cwbench.envs.suite import Drawable, Frame, Suite
 from cwbench.spec.config import PointMassConfig
 from cwbench.spec.tasks import POINT_TASKS
 
@@ -64,7 +64,7 @@ class PointMass:
         self.time = int(state["time"])
 
 
-def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
+def drawable(task: str, config: PointMassConfig, size: tuple[int, int]) -> Drawable:
     """The goal as a green disc, the point as a blue one."""
     env, (width, height) = PointMass(task, config), size
     reach = 1.1 * np.array(size) / min(size)  # a unit is as long across as up
@@ -81,7 +81,9 @@ def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
             frame[(x - centre[0]) ** 2 + (y - centre[1]) ** 2 < radius**2] = colour
         return frame
 
-    return Filmed(env, draw)
+    return Drawable(env, draw)
 
 
-SUITE = Suite(PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4), film=film)
+SUITE = Suite(
+    PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4), drawable=drawable
+)

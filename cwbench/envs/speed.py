@@ -8,7 +8,7 @@ import numpy as np
 
 from cwbench.envs.metaworld import make
 from cwbench.envs.metaworld.env import ACTION_DIM, CW12, Vector
-from cwbench.envs.metaworld.stock import show_goal
+from cwbench.envs.metaworld.stock import make_sim, stock_class
 from cwbench.spec.config import MetaWorldConfig
 
 Step = Callable[[Vector], object]
@@ -29,7 +29,7 @@ def _compare(task: str, seconds: float) -> dict[str, float]:
     config = MetaWorldConfig()
     rng = np.random.default_rng(0)
     env = make(task, config)
-    stock = _stock(task, config.horizon)
+    stock = make_sim(stock_class(task), "v1", config.horizon)
     steps, stock_time, our_time = 0, 0.0, 0.0
 
     env.reset(rng)  # the first settles the hand for all others
@@ -44,15 +44,6 @@ def _compare(task: str, seconds: float) -> dict[str, float]:
         "ours": steps / our_time,
         "ratio": stock_time / our_time,
     }
-
-
-def _stock(task: str, horizon: int) -> Any:
-    from metaworld.env_dict import ENV_CLS_MAP
-
-    stock = ENV_CLS_MAP[f"{task}-v3"](reward_function_version="v1")
-    show_goal(stock)
-    stock.max_path_length = horizon
-    return stock
 
 
 def _episode(reset: Callable[[], object], step: Step, actions: Vector) -> float:

@@ -44,7 +44,7 @@ class HasSuccessTests(Protocol):
 
 
 @dataclass(frozen=True)
-class Filmed:
+class Drawable:
     """An environment that can be drawn."""
 
     env: Env
@@ -68,4 +68,4 @@ class Suite:
     # Completes a config with what a sequence's task definitions say.
     configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config
     # An environment of a task that can be drawn, in (width, height) where that can be chosen.
-    film: Callable[[str, Any, tuple[int, int]], Filmed] | None = None
+    drawable: Callable[[str, Any, tuple[int, int]], Drawable] | None = None

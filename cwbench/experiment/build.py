@@ -255,19 +255,8 @@ def runs_of(
     runs = []
     for one in wanted:
         setup = make_setup(method, entry, protocol, chosen, one)
-        runs += make_runs(entry, label, setup, protocol, one, seeds)
+        runs += [make_run(entry, label, setup, protocol, one, seed) for seed in seeds]
     return runs
-
-
-def make_runs(
-    entry: Entry,
-    label: str,
-    setup: Setup,
-    protocol: str,
-    sequence: sequences.Sequence,
-    seeds: Sequence[int],
-) -> list[Run]:
-    return [make_run(entry, label, setup, protocol, sequence, seed) for seed in seeds]
 
 
 def make_run(

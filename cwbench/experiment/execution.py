@@ -55,7 +55,7 @@ class Execution:
     compile: bool | None = option(
         None,
         "Compile updates; takes a minute.  "
-        f"[default: on CUDA, for tasks of {COMPILE_STEPS:,} steps]",
+        f"[default: on CUDA, for tasks of {COMPILE_STEPS:,} steps or more]",
     )
     tf32: bool = option(
         True, "On CUDA, multiply in TF32: ten times faster, good to three decimals."

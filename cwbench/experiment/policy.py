@@ -67,11 +67,11 @@ class Policy:
 
     @property
     def obs_dim(self) -> int:
-        return envs.dims(self.segment.setup.env)[0]
+        return envs.dims(self.segment.setup.env).obs
 
     @property
     def action_dim(self) -> int:
-        return envs.dims(self.segment.setup.env)[1]
+        return envs.dims(self.segment.setup.env).action
 
 
 def load_policy(

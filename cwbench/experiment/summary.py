@@ -90,13 +90,11 @@ def tell_outcome(
     outcome: Outcome, listener: Listener, store: Store, command: str, seconds: float
 ) -> None:
     """What this process left of a plan, and how long it took."""
-    from cwbench.store.results import SegmentFolder
-
     warn, say = listener.warn, listener.say
     for folder, message in outcome.failed.items():
         warn(f"failed: {folder}: {message}")
     for folder in outcome.diverged:
-        why = SegmentFolder(store.root / "segments" / folder).status()["message"]
+        why = store.named(folder).status()["message"]
         warn(f"diverged: {folder}: {why}; try other options, such as a smaller --lr")
     if outcome.elsewhere:
         others = counted(outcome.elsewhere, "segment was", "segments were")

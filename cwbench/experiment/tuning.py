@@ -16,7 +16,9 @@ from cwbench.experiment.build import find_option, load_method, parse_protocol, p
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.objects import find_sequences
+from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.session import open_session
+from cwbench.reports.analysis.comparison import DIGITS
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
@@ -54,7 +56,7 @@ class Tuning:
 
     experiment: Experiment
     on: tuple[str, ...]  # names of the whole sequences
-    swept: tuple[str, ...]  # options with several values
+    swept: tuple[str, ...]  # options whose values are tried; the others are shared by all settings
     first: float | None = None  # percent of a sequence's tasks that may be looked at
 
     @property
@@ -77,13 +79,20 @@ class Tuning:
             found.append(setting_of(values, np.array([areas[name] for name in own])))
         return sorted(found, key=lambda setting: -setting.score)
 
+    def finish(self, results: Path, runs: Sequence[Run], command: str) -> Tuned:
+        """Choose from trained runs, and write the choice down."""
+        settings = self.settings(results, runs)
+        record = self.record(settings, runs) | {"command": command}
+        file = store.write(results, record)
+        return Tuned(record["options"], tuple(settings), record, file)
+
     def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
         """What is written down: the choice, what it was made from, and what that cost."""
         segments = {segment.id: segment for run in runs for segment in run.segments}
         sequences = dict.fromkeys(run.sequence for run in runs)
         return {
             "method": runs[0].segments[0].setup.method,
-            "options": dict(settings[0].options),
+            "options": {**self.experiment.members[0].options, **settings[0].options},
             "on": list(dict.fromkeys((*self.on, *sequences))),
             "rule": self.rule,
             "protocol": self.experiment.protocol,
@@ -112,12 +121,13 @@ def make_tuning(
     given = {**(fixed or {}), **{name: list(values) for name, values in sweep.items()}}
     found = members_of({"name": method, "options": given}, {})
     _, entry = load_method(method)
-    swept = tuple(find_option(name, method, entry)[1] for name in sweep)
+    fields = (find_option(name, method, entry)[1] for name in sweep)
+    swept = tuple(dict.fromkeys((*fields, *found[0].swept)))
     sequences = tuple(on) if first is None else tuple(_cut(one, first) for one in on)
     experiment = Experiment(
         name=f"tuning {method} on {', '.join(one.name for one in on)}",
         description="",
-        members=tuple(replace(member, swept=swept) for member in found),
+        members=tuple(replace(member, swept=tuple(member.options)) for member in found),
         sequences=sequences,
         seeds=tuple(seeds),
         protocol=protocol,
@@ -211,18 +221,28 @@ def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
 
 
 def setting_of(values: Mapping[str, Any], scores: np.ndarray[Any, Any]) -> Setting:
-    mean, count = float(scores.mean()), len(scores)
+    mean, count = round(float(scores.mean()), DIGITS), len(scores)
     reach = math.nan
     if count > 1:
         reach = t_quantile(count - 1) * float(scores.std(ddof=1)) / math.sqrt(count)
     return Setting(values, mean, *possible_areas(mean - reach, mean + reach), count)
 
 
+def check_waits(launching: Launching) -> None:
+    """UserError if training would not have ended when options are to be chosen."""
+    if not launching.waits:
+        raise UserError(
+            f"--launcher {launching.launcher}: tune has to wait for the results",
+            "use --launcher local or ray",
+        )
+
+
 @dataclass(frozen=True)
 class Tuned:
     """Result of `cwbench.tune`. Printing it shows how the options were chosen."""
 
-    options: Mapping[str, Any]  # the chosen ones, for `cwbench.plan(method, sequence, **options)`
+    # The chosen ones and those that all settings share: `cwbench.plan(method, sequence, **options)`
+    options: Mapping[str, Any]
     settings: tuple[Setting, ...]  # all candidates, best first
     record: Mapping[str, Any]
     file: Path
@@ -248,7 +268,9 @@ def tune(
     Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
+    folder = folder_named(results)
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    check_waits(launching)
     names = [on] if isinstance(on, str) else on
     tuning = make_tuning(
         method,
@@ -263,11 +285,9 @@ def tune(
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
     how = {"execution": execution, "launching": launching, "command": call}
-    session = open_session(Path(results), methods, segments, **how)
+    session = open_session(folder, methods, segments, **how)
     api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
-    settings = tuning.settings(Path(results), runs)
-    record = tuning.record(settings, runs) | {"command": call}
-    return Tuned(settings[0].options, tuple(settings), record, store.write(Path(results), record))
+    return tuning.finish(folder, runs, call)
 
 
 def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]:

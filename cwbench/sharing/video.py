@@ -1,4 +1,4 @@
-"""Films of trained policies: one per task, and one with all tasks side by side."""
+"""Videos of trained policies: one per task, and one with all tasks side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STILLS = 5  # in a strip
 
 
 @dataclass(frozen=True)
-class Film:
+class Video:
     """One episode of a policy on a task."""
 
     task: str
@@ -60,14 +60,14 @@ def find_run(path: Path) -> tuple[Run, int]:
     return finished[0], finished[0].done - 1
 
 
-def make_films(
+def make_videos(
     path: Path,
     tasks: Sequence[str] = (),
     *,
     seed: int = 0,
     methods: Mapping[str, Any] | None = None,
     trust: bool = False,
-) -> Iterator[Film]:
+) -> Iterator[Video]:
     """The policies of a finished segment, or of a run's last one, on every task learned by then."""
     run, position = find_run(path)
     if run.done <= position:
@@ -79,41 +79,41 @@ def make_films(
         yield record(load_policy(run, task, after=after, method=own, trust=trust), seed=seed)
 
 
-def record(policy: Policy, *, seed: int = 0) -> Film:
+def record(policy: Policy, *, seed: int = 0) -> Video:
     """An episode of the policy's mean actions."""
     config = policy.segment.setup.env
-    filmed = envs.film(policy.task, config, SIZE)
+    shown = envs.drawable(policy.task, config, SIZE)
     frames: list[Frame] = []
     solved = None
     try:
-        obs = filmed.env.reset(np.random.default_rng(seed))
+        obs = shown.env.reset(np.random.default_rng(seed))
         for _ in range(config.horizon):
-            frames.append(filmed.draw())
-            obs, _, score, *ends = filmed.env.step(policy.act(obs, deterministic=True))
+            frames.append(shown.draw())
+            obs, _, score, *ends = shown.env.step(policy.act(obs, deterministic=True))
             if solved is None and score >= 1:
                 solved = len(frames) - 1
             if any(ends):
                 break
     finally:
-        filmed.close()
-    return Film(policy.task, np.stack(frames), solved)
+        shown.close()
+    return Video(policy.task, np.stack(frames), solved)
 
 
-def tile(films: Sequence[Film]) -> NDArray[np.uint8]:
-    """All films in a grid; shorter ones stop at their last frame, smaller ones have black edges."""
-    columns = math.ceil(math.sqrt(len(films)))
-    length, height, width = np.max([film.frames.shape[:3] for film in films], axis=0)
-    cells = [_held(labelled(film), length, height, width) for film in films]
+def tile(videos: Sequence[Video]) -> NDArray[np.uint8]:
+    """All in a grid; shorter videos stop at their last frame, smaller ones have black edges."""
+    columns = math.ceil(math.sqrt(len(videos)))
+    length, height, width = np.max([video.frames.shape[:3] for video in videos], axis=0)
+    cells = [_held(labelled(video), length, height, width) for video in videos]
     cells += [np.zeros_like(cells[0])] * (-len(cells) % columns)
     rows = [np.concatenate(cells[i : i + columns], 2) for i in range(0, len(cells), columns)]
     return np.concatenate(rows, 1)
 
 
-def strip(film: Film) -> NDArray[np.uint8]:
+def strip(video: Video) -> NDArray[np.uint8]:
     """Stills side by side, from the start to success, or to the end: [H, STILLS * W, 3]."""
-    last = len(film.frames) - 1 if film.solved is None else film.solved
+    last = len(video.frames) - 1 if video.solved is None else video.solved
     chosen = np.linspace(0, last, STILLS).round().astype(int)
-    return np.concatenate(list(film.frames[chosen]), 1)
+    return np.concatenate(list(video.frames[chosen]), 1)
 
 
 def _held(frames: NDArray[np.uint8], length: int, height: int, width: int) -> NDArray[np.uint8]:
@@ -123,13 +123,13 @@ def _held(frames: NDArray[np.uint8], length: int, height: int, width: int) -> ND
     return np.concatenate([edges, np.repeat(edges[-1:], length - len(frames), 0)])
 
 
-def labelled(film: Film) -> NDArray[np.uint8]:
+def labelled(video: Video) -> NDArray[np.uint8]:
     """The frames with the task's name, and whether the episode succeeds."""
     from PIL import Image, ImageDraw
 
-    text = f"{film.task}: {'success' if film.success else 'no success'}"
+    text = f"{video.task}: {'success' if video.success else 'no success'}"
     frames = []
-    for frame in film.frames:
+    for frame in video.frames:
         image = Image.fromarray(frame)
         draw = ImageDraw.Draw(image)
         draw.rectangle((0, 0, image.width, 15), fill=(0, 0, 0))
@@ -138,13 +138,13 @@ def labelled(film: Film) -> NDArray[np.uint8]:
     return np.stack(frames)
 
 
-def write_strip(file: Path, film: Film) -> Path:
+def write_strip(file: Path, video: Video) -> Path:
     """FILE.png, in 128 colours: small enough for a README."""
     from PIL import Image
 
     png = file.with_name(f"{file.name}.png")
     with replacing(png) as partial:
-        Image.fromarray(strip(film)).quantize(128).save(partial, format="PNG", optimize=True)
+        Image.fromarray(strip(video)).quantize(128).save(partial, format="PNG", optimize=True)
     return png
 
 

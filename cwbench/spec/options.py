@@ -257,10 +257,15 @@ def _left_out(cls: type) -> dict[str, Any]:
     return added | changed
 
 
+def completed(cls: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with the values of the options it leaves out."""
+    return _left_out(cls) | dict(record)
+
+
 def from_record(cls: type[C], record: Mapping[str, Any]) -> C:
     """The inverse of `to_record`; strict, so that old records fail loudly."""
     names, left_out = field_names(cls), _left_out(cls)
     unknown, missing = sorted(set(record) - names), sorted(names - {*left_out} - set(record))
     if unknown or missing:
         raise UserError(f"record of {cls.__name__}: unknown keys {unknown}, missing keys {missing}")
-    return cls(**left_out | dict(record))
+    return cls(**completed(cls, record))

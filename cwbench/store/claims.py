@@ -151,19 +151,19 @@ class Claims:
         return True
 
 
-def owner(folder: SegmentFolder) -> dict[str, Any] | None:
-    """Who is at work in a segment's folder, by host and pid; None if nobody alive is.
+def owner(folder: SegmentFolder) -> str:
+    """The living process at work in a segment's folder, as host:pid; empty if there is none.
 
     A single look: a silent process of another machine counts as alive for a day.
     """
     file = folder.path / CLAIM
     alive = _owner_lives(file)
     if alive is False or (alive is None and _is_old(file)):
-        return None
+        return ""
     with contextlib.suppress(Damaged, FileNotFoundError):
         record = read_json(file)
-        return {"host": str(record.get("host", "?")), "pid": record.get("pid", 0)}
-    return None
+        return f"{record.get('host', '?')}:{record.get('pid', 0)}"
+    return ""
 
 
 def _create_exclusively(file: Path, text: str) -> bool:

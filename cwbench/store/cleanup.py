@@ -16,7 +16,7 @@ from cwbench.store import checkpoint, claims, files
 from cwbench.store.claims import Claims
 from cwbench.store.files import check_inside
 from cwbench.store.integrity import needed_segments, snapshot_parts
-from cwbench.store.results import CLAIM, SegmentFolder, read_experiments, read_segments
+from cwbench.store.results import CLAIM, SegmentFolder, Store, read_experiments, read_segments
 
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
 
@@ -78,8 +78,8 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
     found = list(_temporary(check_inside(root, root / "experiments")))
     found += _half_merged(check_inside(root, root / "segments"))
     for key, (name, state) in sorted(states.items(), key=lambda item: item[1]):
-        folder = SegmentFolder(root / "segments" / name)
-        if claims.owner(folder) is None:  # else someone is at work in it
+        folder = Store(root).named(name)
+        if not claims.owner(folder):  # else someone is at work in it
             found += _of_segment(folder, done=state == "done", needed=key in needed)
     return found, []
 

@@ -14,6 +14,7 @@ from cwbench.store.results import (
     DIAGNOSTICS,
     SEGMENTS,
     SegmentFolder,
+    Store,
     experiment_name,
     read_experiments,
     segment_record,
@@ -164,9 +165,9 @@ def is_still(root: Path, damage: Damage) -> bool:
     """Whether a damage is there at a second look, and no process has come to its segment."""
     if not damage.segment:
         return os.path.lexists(root / damage.file)
-    path = root / "segments" / damage.segment
-    free = os.path.lexists(path) and claims.owner(SegmentFolder(path)) is None
-    return free and any(_of_segment(root, path, full_check, needed=True))
+    folder = Store(root).named(damage.segment)
+    free = os.path.lexists(folder.path) and not claims.owner(folder)
+    return free and any(_of_segment(root, folder.path, full_check, needed=True))
 
 
 def set_aside(root: Path, damage: Damage) -> Path:

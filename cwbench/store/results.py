@@ -243,9 +243,13 @@ class Store:
     token: str = ""  # of the process that writes, see `claims`
 
     def folder(self, segment: Segment) -> SegmentFolder:
-        name = files.checked_name(segment.folder, "segment")
-        path = files.check_inside(self.root, self.root / "segments" / name)
-        return SegmentFolder(path, self.token)
+        found = self.named(files.checked_name(segment.folder, "segment"))
+        files.check_inside(self.root, found.path)
+        return found
+
+    def named(self, name: str) -> SegmentFolder:
+        """The folder of a segment, by a name that was found on disk."""
+        return SegmentFolder(self.root / "segments" / name, self.token)
 
     def add_experiment(self, content: Mapping[str, Any]) -> None:
         """Remember which runs a command asked for; the same runs again are the same file.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.store import claims
-from cwbench.store.results import SegmentFolder, read_experiments, read_segments
+from cwbench.store.results import Store, read_experiments, read_segments
 
 # `stopped` began and no process trains it now; `waiting` has not begun.
 SHOWN_STATES = ("done", "running", "waiting", "stopped", "failed", "diverged", "damaged")
@@ -103,7 +103,7 @@ def _of_run(
 
 
 def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> SegmentStatus:
-    folder = SegmentFolder(root / "segments" / record["folder"])
+    folder = Store(root).named(record["folder"])
     owner = claims.owner(folder)
     found = folder.status()  # after the claim: an owner that has just finished leaves `done`
     step, state = int(found.get("step", 0)), found["state"]
@@ -120,7 +120,7 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
         step=step,
         message=str(found.get("message", "")),
         error=found.get("error"),
-        owner=f"{owner['host']}:{owner['pid']}" if owner and state == "running" else "",
+        owner=owner if state == "running" else "",
         since=since,
         steps_per_second=steps_per_second(found) if state == "running" else None,
         retraining=retraining,

@@ -49,8 +49,9 @@ def _tuned_on(study: Study, group: Group, records: Sequence[Mapping[str, Any]]) 
 def problems(study: Study) -> Iterator[str]:
     """Numbers on a sequence that the setting was chosen on."""
     for group in study.groups:
-        if group.sequence in group.tuned_on:
+        name = group.runs[0].name.rpartition("/")[0]  # `sequence` tells apart two of one name
+        if name in group.tuned_on:
             yield (
-                f"{group.sequence}, {group.title}: the options were chosen on this sequence, so "
-                "its numbers there are no test of them"
+                f"{group.sequence}, {group.title}: the options were chosen on {name}, so its "
+                "numbers are no test of them"
             )

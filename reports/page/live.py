@@ -28,11 +28,10 @@ def live_section(study: Study, results: Path) -> str:
     stopped = []
     for record in running:
         found = owner(SegmentFolder(results / "segments" / record["folder"]))
-        if found is None:
-            stopped.append(record)
+        if found:
+            fleets[found, record["status"].get("started")].append(record)
         else:
-            key = (f"{found['host']}:{found['pid']}", record["status"].get("started"))
-            fleets[key].append(record)
+            stopped.append(record)
     success = _last_success(study) if fleets else {}
     rows = "".join(_row(name, records, success) for (name, _), records in fleets.items())
     body = f"{_head()}<tbody>{rows}</tbody>"

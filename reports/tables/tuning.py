@@ -64,10 +64,10 @@ def _block(record: Record) -> Block:
         (row.setting.title, (Cell(Score(row.estimate, one["runs"])), Cell(text=str(one["runs"]))))
         for row, one in zip(standings(record), record["settings"], strict=True)
     ]
-    if len(record["options"]) > 1:
+    if len(found := effects(record)) > 1:
         rows += [
             (f"all with {name} = {value}", (Cell(text=number(score)), Cell()))
-            for name, values in effects(record).items()
+            for name, values in found.items()
             for value, score in values.items()
         ]
     return Block(

@@ -19,6 +19,7 @@ def test_shares_of_a_fleet_add_up(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, [*command, "--workers", "1", "--timeline", str(picture)])
     assert done.exit_code == 0, done.output
     (seen,) = json.loads(done.output)
+    assert (seen["runs"], seen["groups"]) == (1, 1)
     # The clock starts at the first stop from step 600 on, which is 601.
     assert seen["steps_per_s"] * seen["seconds"] == pytest.approx(700 - 601)
     # A single process on a CPU never does both; what is left is counting and writing.

@@ -1,24 +1,13 @@
 """`cwbench bench update` compares with Stable-Baselines3."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from commands import cwbench
 
 from cwbench.cli import cli
 from cwbench.spec.errors import UserError
-
-ROOT = Path(__file__).parent.parent.parent
-
-
-def cwbench(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cwbench", *args]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
 
 
 def test_bench_update_compares_with_stable_baselines() -> None:

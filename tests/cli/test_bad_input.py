@@ -252,6 +252,8 @@ WORDS = [
     # A results folder
     (["status", "nowhere"], "nowhere: no such folder; `cwbench run` creates one"),
     (["status", "afile"], "afile: no such folder"),
+    (["status", "--runs", "--all"], "--all has no effect with --runs"),
+    (["status", "--runs", "--errors"], "--errors has no effect with --runs"),
     (["retry", "nowhere"], "nowhere: no such folder"),
     (["retry", "nowhere", "--results", "x"], "--results is not an option here"),
     (["retry", "nowhere", "--workers", "0"], "0 is too small"),

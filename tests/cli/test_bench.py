@@ -1,20 +1,9 @@
 """`cwbench bench` as a command."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent.parent
-
-
-def cwbench(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cwbench", *args]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
+from commands import cwbench
 
 
 def test_bench_envs_prints_ratios() -> None:

@@ -37,6 +37,7 @@ def test_help_shows_what_an_option_may_be(capsys: pytest.CaptureFixture[str]) ->
     text = " ".join(capsys.readouterr().out.split())
     assert "Transitions per update. [default: 128] [1 to 1,000,000]" in text
     assert "Weight of distillation. [default: 10.0] [at least 0]" in text
+    assert "entropy is the target. [default: 0.089] [above 0, at most 1,000]" in text
 
 
 def test_help_shows_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:

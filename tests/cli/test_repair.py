@@ -89,8 +89,8 @@ def test_a_segment_that_was_trained_again_meanwhile_stays(
 
     monkeypatch.setattr(integrity, "all_damages", found)
     with monkeypatch.context() as patch:
-        looks = iter([None, {"host": "other", "pid": 1}])  # for the second: free, then taken
-        patch.setattr(claims, "owner", lambda f: next(looks) if f.path == second.path else None)
+        looks = iter(["", "other:1"])  # for the second: free, then taken
+        patch.setattr(claims, "owner", lambda f: next(looks) if f.path == second.path else "")
         main(["repair", str(tmp_path)])
     assert first.done and second.done and not (tmp_path / "damaged").exists()
     said = capsys.readouterr().out

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import states
 
 from cwbench.cli import main
 from cwbench.cli.retry import _reset
@@ -18,15 +19,8 @@ from cwbench.spec.segment import digest
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
-from cwbench.store.status import read_status
 
 pytestmark = pytest.mark.commands
-
-
-def states(root: Path) -> list[str]:
-    [experiment], problems = read_status(root)
-    assert not problems
-    return [segment.state for segment in experiment.segments]
 
 
 def test_retry_trains_what_failed_and_what_waits_for_it(
@@ -93,7 +87,7 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
         with pytest.raises(SystemExit):
             main(["retry", str(tmp_path), "--diverged", plan.segments[1].id])
         assert f"belongs to process {platform.node()}:{os.getpid()}" in capsys.readouterr().err
-        _reset({folder.path: True})
+        _reset({folder: True})
         assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged", "--dry-run"])
     assert folder.state == "diverged" and folder.snapshot.exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from commands import cwbench
 
 from cwbench.cli import main
 from cwbench.spec.segment import SCHEMA
@@ -22,12 +23,6 @@ pytestmark = pytest.mark.commands
 ROOT = Path(__file__).parent.parent.parent
 TINY = ["--width", "16", "--batch-size", "8", "--eval-episodes", "1", "--update-after", "20"]
 TINY += ["--start-steps", "20", "--seeds", "3", "--method", "finetuning"]
-
-
-def cwbench(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cwbench", *args]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
 
 
 RUN = ["run", "--method", "finetuning", "--seq", "cw3-1"]

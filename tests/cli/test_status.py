@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import states
 from sample_results import SMALL, Setting, small, write_results
 
 from cwbench.cli import main
@@ -18,12 +19,6 @@ from cwbench.store.results import SegmentFolder
 from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
-
-
-def states(root: Path) -> list[str]:
-    [experiment], problems = read_status(root)
-    assert not problems
-    return [segment.state for segment in experiment.segments]
 
 
 def test_status_of_a_failed_run(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
@@ -108,6 +103,28 @@ def test_brackets_in_a_message_are_shown_as_they_are(tmp_path: Path, capsys: Any
     SegmentFolder(first).set_status("failed", message="[/x] is no [bold]folder[/]")
     main(["status", str(tmp_path)])
     assert "[/x] is no [bold]folder[/]" in capsys.readouterr().out
+
+
+def test_runs_for_programs_are_those_of_the_table(tmp_path: Path, capsys: Any) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    main(["status", str(tmp_path), "--runs"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    main(["status", str(tmp_path), "--runs", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["problems"] == [] and [run["seed"] for run in found["runs"]] == [0, 1]
+    for row, run in zip(rows, found["runs"], strict=True):
+        assert row.split()[:4] == ["cw3-1", "ewc", "paper", str(run["seed"])]
+        assert row.split()[-1] == f"{run['success']:.2f}" and run["steps"] == 30_000
+        assert run["done"] == len(run["segments"]) == 3
+
+
+@pytest.mark.parametrize("options", [[], ["--runs"]])
+def test_problems_do_not_go_to_the_output(options: list[str], tmp_path: Path, capsys: Any) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    (tmp_path / "experiments" / "other.json").write_text("")
+    main(["status", str(tmp_path), *options])
+    output, errors = capsys.readouterr()
+    assert "problem" not in output and errors == "problem: experiments/other.json: empty\n"
 
 
 def test_work_of_status_grows_with_the_number_of_segments(tmp_path: Path, capsys: Any) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cwbench.envs.pointmass import PointMass, film
+from cwbench.envs.pointmass import PointMass, drawable
 from cwbench.spec.config import PointMassConfig
 
 
@@ -47,7 +47,7 @@ def test_snapshots_of_earlier_versions_can_be_continued() -> None:
 
 
 def test_the_picture_has_the_goal_where_it_is() -> None:
-    shown = film("reach-2-1", PointMassConfig(), (50, 50))
+    shown = drawable("reach-2-1", PointMassConfig(), (50, 50))
     frame = shown.draw()
     rows, columns = np.nonzero((frame == (0, 158, 115)).all(-1))
     assert rows.mean() == pytest.approx((1.1 - 0.7) / 2.2 * 49, abs=0.5)  # up is less

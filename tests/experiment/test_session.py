@@ -28,7 +28,7 @@ def make_runs(seeds: int, method: str = "finetuning", **options: Any) -> list[Ru
     sequence = get("point3")
     recorded, entry = build.load_method(method)
     setup = build.make_setup(recorded, entry, "demo", options, sequence)
-    return build.make_runs(entry, method, setup, "demo", sequence, range(seeds))
+    return [build.make_run(entry, method, setup, "demo", sequence, seed) for seed in range(seeds)]
 
 
 def make_session(root: Path, method: str = "finetuning", **given: Any) -> Session:

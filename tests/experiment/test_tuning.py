@@ -42,6 +42,18 @@ def test_every_combination_is_a_candidate_and_differs_within_a_fleet() -> None:
     assert len(keys) == 2  # values of coef share a fleet
 
 
+def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
+    """Tried with lr 1e-4, the choice must not be used or named as if it were one with 1e-3."""
+    tuning = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0, 10.0]}, fixed={"lr": 1e-4})
+    runs, _ = tuning.experiment.runs()
+    assert [run.label for run in runs] == [f"ewc (coef={c}, lr=0.0001)" for c in (1.0, 10.0)]
+    settings = [setting_of({"coef": coef}, np.array([0.5])) for coef in (10.0, 1.0)]
+    assert tuning.record(settings, runs)["options"] == {"coef": 10.0, "lr": 1e-4}
+    several = {"lr": [1e-4, 1e-3]}  # a list is tried, too
+    both = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0]}, fixed=several)
+    assert both.swept == ("coef", "lr") and len(both.experiment.members) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -142,12 +154,35 @@ def test_sensitivity_is_a_mean_over_the_other_options() -> None:
     assert "best minus worst setting: 0.800" in text
 
 
+def test_means_of_the_same_scores_are_equal_in_any_order() -> None:
+    """In floating point (.3 + .2 + .1) / 3 and (.1 + .2 + .3) / 3 differ."""
+    first, second = np.array([0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3])
+    assert first.mean() != second.mean()
+    assert setting_of({}, first).score == setting_of({}, second).score == 0.2
+
+
 def test_a_tie_is_called_one() -> None:
     settings = [Setting({"coef": coef}, score, 0, 1, 2) for coef, score in ((1.0, 0.5), (2.0, 0.5))]
     record = {"rule": "r", "options": {"coef": 1.0}, "runs": 4, "steps": 10}
     assert summary(settings, record)[0] == "chosen by r: coef=1.0 (the first of 2 equal settings)"
     better = [Setting({"coef": 3.0}, 0.6, 0, 1, 2), *settings]
     assert "equal" not in summary(better, record)[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"results": ""}, "the results folder's name is empty"),
+        ({"launcher": "print"}, "--launcher print: tune has to wait for the results"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
+    given: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cwbench.UserError, match=message):
+        cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0]}, quiet=True, **TINY, **given)
+    assert not any(tmp_path.iterdir())
 
 
 def test_tune_then_run_then_report(tmp_path: Path) -> None:
@@ -164,7 +199,9 @@ def test_tune_then_run_then_report(tmp_path: Path) -> None:
     assert any("no test of them" in problem for problem in study.problems)
 
     other = tmp_path / "other"
-    flags = [f"--{k.replace('_', '-')}={v}" for k, v in TINY.items()]
+    how = {k: v for k, v in TINY.items() if k not in tuned.options}
+    assert how.keys() == {"device", "workers", "threads"}  # the file has the others
+    flags = [f"--{k}={v}" for k, v in how.items()]
     command = ["run", "--tuned", str(tuned.file), "--seq", "reach-5-1", "--results", str(other)]
     made = CliRunner().invoke(cli, [*command, *flags, "--quiet", "--no-live"])
     assert made.exit_code == 0, made.output

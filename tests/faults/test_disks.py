@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from disks import cut_power, make_ext4, mounted
 from faults import Disk, Killed, count, times
+from outcomes import outcome_files
 
 from cwbench.experiment import toy
 from cwbench.store.files import sync  # the real one: tests replace it when they start
@@ -21,12 +22,6 @@ ROOT = Path(__file__).parent.parent.parent
 SCHEDULE = replace(toy.SCHEDULE, steps_per_task=40, eval_every=20)
 TOY: dict[str, Any] = {"tasks": ("reach-0-1", "reach-2-1000"), "snapshot_seconds": 0}
 TOY |= {"schedule": SCHEDULE}
-
-
-def outcome_files(root: Path) -> dict[str, bytes]:
-    names = ("evals.csv", "end.safetensors")
-    found = [file for name in names for file in root.glob(f"segments/*/{name}")]
-    return {str(file.relative_to(root)): file.read_bytes() for file in found}
 
 
 class RealDisk(Disk):

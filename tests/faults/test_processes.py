@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from faults import count, times
+from outcomes import outcome_files
 from trainers import LIMIT, Machine, outcome_of, start, wait_until_stopped
 
 from cwbench.store.runs import load_runs
@@ -27,13 +28,6 @@ def alone(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
     root = tmp_path_factory.mktemp("alone")
     toy_run(root, **RUN)
     return outcome_files(root)
-
-
-def outcome_files(root: Path) -> dict[str, bytes]:
-    found = (
-        f for name in ("evals.csv", "end.safetensors") for f in root.glob(f"segments/*/{name}")
-    )
-    return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in found}
 
 
 def check(kind: str, root: Path, alone: dict[str, bytes]) -> None:

@@ -7,16 +7,11 @@ from typing import Any
 import pytest
 from faults import count, times
 from lost_workers import Fault, hang, kill, lose
+from outcomes import outcome_files
 
 RUN: dict[str, Any] = {"seeds": (0, 1), "tasks": ("reach-0-1", "reach-2-1000")}
 RUN |= {"snapshot_seconds": 0.0}
 CHUNKS = 12  # of a run; every third loses a worker
-
-
-def outcome_files(root: Path) -> dict[str, bytes]:
-    names = ("evals.csv", "end.safetensors")
-    files = [file for name in names for file in root.glob(f"segments/*/{name}")]
-    return {str(file.relative_to(root)): file.read_bytes() for file in files}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Films of policies."""
+"""Videos of policies."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from cwbench import envs
 from cwbench.cli import main
 from cwbench.cli.options import own_methods
 from cwbench.sharing.export import export
-from cwbench.sharing.video import STILLS, Film, find_run, strip, tile, write
+from cwbench.sharing.video import STILLS, Video, find_run, strip, tile, write
 from cwbench.spec.config import PointMassConfig
 from cwbench.spec.errors import UserError
 
@@ -23,15 +23,15 @@ def test_a_segment_is_filmed_on_every_task(
     shared_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [segment, _] = shared_results.glob("segments/perfect-memory-2-*")
-    main(["video", str(segment), "--out", str(tmp_path / "films")])
+    main(["video", str(segment), "--out", str(tmp_path / "videos")])
     shown = capsys.readouterr().out
     for name in ("reach-0-1", "reach-2-1", "all"):
-        with Image.open(tmp_path / "films" / f"{name}.gif") as image:
+        with Image.open(tmp_path / "videos" / f"{name}.gif") as image:
             assert getattr(image, "n_frames") == 20 // 4  # noqa: B009
         assert f"{name}.gif" in shown
-    with Image.open(tmp_path / "films" / "reach-2-1.png") as image:
+    with Image.open(tmp_path / "videos" / "reach-2-1.png") as image:
         assert image.size == (STILLS * 320, 240)
-    with Image.open(tmp_path / "films" / "all.gif") as image:
+    with Image.open(tmp_path / "videos" / "all.gif") as image:
         assert image.size == (640, 240)
 
 
@@ -57,18 +57,18 @@ def test_a_method_of_ones_own_is_named(toy_run: Any, tmp_path: Path) -> None:
 
 def test_an_environment_that_draws_no_frames_is_refused() -> None:
     with pytest.raises(UserError, match=r"task countdown cannot be rendered; .* rgb_array"):
-        envs.film("countdown", configured(COUNTDOWN), (110, 110))
+        envs.drawable("countdown", configured(COUNTDOWN), (110, 110))
 
 
 def test_the_point_is_drawn_where_it_is() -> None:
-    filmed = envs.film("reach-2-1", PointMassConfig(), (110, 110))
-    filmed.env.reset(np.random.default_rng(0))
-    before = filmed.draw()
+    shown = envs.drawable("reach-2-1", PointMassConfig(), (110, 110))
+    shown.env.reset(np.random.default_rng(0))
+    before = shown.draw()
     for _ in range(10):
-        filmed.env.step(np.array([1, 0, 0, 0], np.float32))  # to the right wall
-    _, columns = np.nonzero((filmed.draw() == (0, 114, 178)).all(2))
-    assert columns.mean() > 100 and (before != filmed.draw()).any()
-    wide = envs.film("reach-2-1", PointMassConfig(), (320, 240))
+        shown.env.step(np.array([1, 0, 0, 0], np.float32))  # to the right wall
+    _, columns = np.nonzero((shown.draw() == (0, 114, 178)).all(2))
+    assert columns.mean() > 100 and (before != shown.draw()).any()
+    wide = envs.drawable("reach-2-1", PointMassConfig(), (320, 240))
     wide.env.reset(np.random.default_rng(0))
     rows, columns = np.nonzero((wide.draw() == (0, 158, 115)).all(2))
     assert abs(np.ptp(rows) - np.ptp(columns)) <= 1  # the goal is round
@@ -76,14 +76,14 @@ def test_the_point_is_drawn_where_it_is() -> None:
 
 def test_films_of_different_sizes_are_tiled() -> None:
     """As of gymnasium environments, which choose the size of what they draw."""
-    large, small = (Film("a", np.full((2, n, n, 3), 9, np.uint8)) for n in (60, 40))
+    large, small = (Video("a", np.full((2, n, n, 3), 9, np.uint8)) for n in (60, 40))
     tiled = tile([large, small])
     assert tiled.shape == (2, 60, 120, 3)
     assert (tiled[:, 20:40, 60:100] == 9).all() and (tiled[:, 40:, 60:] == 0).all()
 
 
 def test_tiles_hold_the_last_frame_of_shorter_films() -> None:
-    long, short = (Film("a", np.full((n, 40, 60, 3), n, np.uint8)) for n in (5, 2))
+    long, short = (Video("a", np.full((n, 40, 60, 3), n, np.uint8)) for n in (5, 2))
     tiled = tile([long, short, short])
     assert tiled.shape == (5, 80, 120, 3)
     assert tiled[4, 39, 119].tolist() == [2, 2, 2] and not tiled[:, 40:, 60:].any()
@@ -91,14 +91,14 @@ def test_tiles_hold_the_last_frame_of_shorter_films() -> None:
 
 def test_a_strip_ends_with_success() -> None:
     frames = np.zeros((21, 4, 6, 3), np.uint8) + np.arange(21, dtype=np.uint8)[:, None, None, None]
-    shown = [strip(Film("a", frames, solved))[0, ::6, 0].tolist() for solved in (8, None)]
+    shown = [strip(Video("a", frames, solved))[0, ::6, 0].tolist() for solved in (8, None)]
     assert STILLS == 5 and shown == [[0, 2, 4, 6, 8], [0, 5, 10, 15, 20]]
 
 
 def test_an_mp4_has_every_frame(tmp_path: Path) -> None:
     ffmpeg = pytest.importorskip("imageio_ffmpeg")
     frames = np.zeros((12, 48, 64, 3), np.uint8)
-    mp4, _ = write(tmp_path / "film", frames)
+    mp4, _ = write(tmp_path / "video", frames)
     assert ffmpeg.count_frames_and_secs(str(mp4))[0] == 12
 
 
@@ -106,7 +106,7 @@ def test_an_interrupted_film_leaves_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frames = np.zeros((8, 16, 16, 3), np.uint8)
-    files = write(tmp_path / "film", frames)
+    files = write(tmp_path / "video", frames)
     before = {file: file.read_bytes() for file in files}
 
     def interrupted(self: Image.Image, file: Path, **_: Any) -> None:
@@ -115,7 +115,7 @@ def test_an_interrupted_film_leaves_the_one_before(
 
     monkeypatch.setattr(Image.Image, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "film", frames + 1)
+        write(tmp_path / "video", frames + 1)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
@@ -131,10 +131,10 @@ import numpy as np
 from cwbench import envs
 from cwbench.spec.config import MetaWorldConfig
 
-filmed = envs.film("hammer", MetaWorldConfig(), (64, 48))
-filmed.env.reset(np.random.default_rng(0))
-assert filmed.draw().std() > 20
-filmed.close()
+shown = envs.drawable("hammer", MetaWorldConfig(), (64, 48))
+shown.env.reset(np.random.default_rng(0))
+assert shown.draw().std() > 20
+shown.close()
 """
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from outcomes import states
 
 from cwbench.cli import main
 from cwbench.store import checkpoint, cleanup
@@ -16,15 +17,8 @@ from cwbench.store.claims import Claims
 from cwbench.store.cleanup import leftovers
 from cwbench.store.integrity import check_end
 from cwbench.store.results import CLAIM, SegmentFolder, claim_token
-from cwbench.store.status import read_status
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
-
-
-def states(root: Path) -> list[str]:
-    [experiment], problems = read_status(root)
-    assert not problems
-    return [segment.state for segment in experiment.segments]
 
 
 def old(file: Path, content: str = "x") -> Path:

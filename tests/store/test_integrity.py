@@ -5,18 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import flip
 
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import check_end, check_snapshot, damages, full_check
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
-
-
-def flip(file: Path, bit: int) -> None:
-    content = bytearray(file.read_bytes())
-    content[bit // 8 % len(content)] ^= 1 << bit % 8
-    file.write_bytes(content)
 
 
 @pytest.fixture(scope="module")

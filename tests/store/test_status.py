@@ -3,17 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from outcomes import states
 from sample_results import small, write_results
 
 from cwbench.store.status import read_status, steps_per_second
 
 TASKS = ("reach-0-1", "reach-2-1000", "reach-4-1")
-
-
-def states(root: Path) -> list[str]:
-    [experiment], problems = read_status(root)
-    assert not problems
-    return [segment.state for segment in experiment.segments]
 
 
 def test_status_of_an_interrupted_run(toy_run: Any, tmp_path: Path) -> None:

@@ -35,3 +35,15 @@ def test_a_segment_matches_by_method_and_chosen_options():
     assert tuning.matches(RECORD, segment)
     assert not tuning.matches(RECORD, segment | {"method": "l2"})
     assert not tuning.matches(RECORD, segment | {"method_options": {"coef": 2.0}})
+
+
+def test_an_option_that_all_settings_shared_counts_unless_it_is_a_condition():
+    shared = {"lr": 1e-4, "actor_every": 1, "steps_per_task": 50}
+    record = RECORD | {"options": {"coef": 1.0, **shared}}
+    segment = {"method": "ewc", "method_options": {"coef": 1.0}, "sac": {"lr": 1e-4}}
+    segment |= {"env": {}, "network": {}, "schedule": {"steps_per_task": 1000}}
+    assert tuning.matches(record, segment)  # records leave out actor_every while it is 1
+    assert not tuning.matches(record, segment | {"sac": {"lr": 1e-3}})
+    assert not tuning.matches(record, segment | {"sac": {"lr": 1e-4, "actor_every": 2}})
+    tried = [SETTING | {"options": {"steps_per_task": steps}} for steps in (50, 1000)]
+    assert not tuning.matches(record | {"settings": tried}, segment)

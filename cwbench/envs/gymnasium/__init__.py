@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cwbench.envs.suite import Env, Filmed, Suite
+from cwbench.envs.suite import Drawable, Env, Suite
 from cwbench.spec.config import GymnasiumConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
@@ -34,7 +34,7 @@ def configure(config: GymnasiumConfig, tasks: Sequence[Task]) -> GymnasiumConfig
     )
 
 
-def film(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Filmed:
+def drawable(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Drawable:
     from cwbench.envs.gymnasium.env import GymnasiumEnv
 
     [definition] = [one for one in config.tasks if one.name == task]
@@ -45,7 +45,9 @@ def film(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Filmed:
         raise UserError(f"task {task} cannot be rendered", hint)
     drawn = replace(definition, kwargs={**definition.kwargs, "render_mode": "rgb_array"})
     env = GymnasiumEnv(drawn, (config.obs_size, config.action_size))
-    return Filmed(env, env.env.render, env.env.close)
+    return Drawable(env, env.env.render, env.env.close)
 
 
-SUITE = Suite(GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True, film=film)
+SUITE = Suite(
+    GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True, drawable=drawable
+)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbench.envs.mujoco_state import get_state, restore
+
 PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
 # Rebuilt with the environment, or saved apart.
 SKIPPED = {"env", "model", "data", "mujoco_renderer", "spec", "_np_random", "render_mode"}
@@ -103,13 +105,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _physics(bare: Any) -> dict[str, Any]:
-    import mujoco
-
-    kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(bare.model, kind))
-    mujoco.mj_getState(bare.model, bare.data, state, kind)
     return {
-        "state": state,
+        "state": get_state(bare),
         "gravity": bare.model.opt.gravity.copy(),
         "model": {name: getattr(bare.model, name).copy() for name in MODEL},
         "data": {name: getattr(bare.data, name).copy() for name in DATA},
@@ -119,13 +116,11 @@ def _physics(bare: Any) -> dict[str, Any]:
 def _set_physics(bare: Any, saved: dict[str, Any]) -> None:
     import mujoco
 
-    kind, model, data = mujoco.mjtState.mjSTATE_INTEGRATION, bare.model, bare.data
+    model, data = bare.model, bare.data
     model.opt.gravity[:] = saved["gravity"]
     for name, values in saved["model"].items():
         getattr(model, name)[:] = values
     mujoco.mj_resetData(model, data)
-    mujoco.mj_setState(model, data, saved["state"], kind)
-    mujoco.mj_forward(model, data)
-    mujoco.mj_setState(model, data, saved["state"], kind)  # forward moved the warm start
+    restore(bare, saved["state"])
     for name, values in saved["data"].items():
         getattr(data, name)[:] = values

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 
 from cwbench.envs.metaworld.env import ACTION_DIM, MetaWorldEnv
-from cwbench.envs.suite import Filmed, Suite
+from cwbench.envs.suite import Drawable, Suite
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
@@ -86,10 +86,10 @@ def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     raise ValueError(f"unknown task {task!r}; did you mean {close!r}?")
 
 
-def film(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Filmed:
-    from cwbench.envs.metaworld.film import film as filmed
+def drawable(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Drawable:
+    from cwbench.envs.metaworld.drawing import drawable as make_drawable
 
-    return filmed(task, config, size)
+    return make_drawable(task, config, size)
 
 
 SUITE = Suite(
@@ -100,5 +100,5 @@ SUITE = Suite(
     step_cost,
     # Scripted policies that solve the ten tasks take 1.5 times as long; training begins at random.
     contact_cost=1.3,
-    film=film,
+    drawable=drawable,
 )

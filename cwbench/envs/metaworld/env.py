@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cwbench.envs.instability import resets
+from cwbench.envs.mujoco_state import get_state, restore
 from cwbench.spec.config import MetaWorldConfig
 
 Vector = NDArray[Any]
@@ -14,8 +15,8 @@ Observation = NDArray[np.float32]
 SuccessTest = Callable[[Any, Vector], bool]  # of a simulation and the 39 numbers
 
 ACTION_DIM = 4
-# Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
 FASTEST_SQUARE = 1_000.0**2  # of all joints, in m/s and rad/s; a simulation beyond it blows up
+# Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
 CW12 = np.array([0, 1, 2, 4, 5, 6, 11, 12, 13, 36, 37, 38])
 
 
@@ -138,33 +139,13 @@ class MetaWorldEnv:
 
     def load(self, state: Mapping[str, Vector]) -> None:
         """Continue where `save` was called, on an environment of the same task and config."""
-        import mujoco
-
         self.reset_to(state["rand_vec"])  # puts fixtures in place and rebuilds what is derived
         for key, value in state.items():
             remember(self.sim, key, value)
-        set_state(self.sim, state["simulator"])
-        mujoco.mj_forward(self.sim.model, self.sim.data)
-        set_state(self.sim, state["simulator"])  # the update has moved the solver's warm start
+        restore(self.sim, state["simulator"])
         self._steps = int(state["steps"])
         if "shown" in state:  # snapshots of earlier versions lack it
             self._shown, self._blew_up = np.array(state["shown"]), bool(state["blew_up"])
-
-
-def get_state(sim: Any) -> Vector:
-    """All that the next simulator step depends on, the solver's warm start included."""
-    import mujoco
-
-    kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(sim.model, kind))
-    mujoco.mj_getState(sim.model, sim.data, state, kind)
-    return state
-
-
-def set_state(sim: Any, state: Vector) -> None:
-    import mujoco
-
-    mujoco.mj_setState(sim.model, sim.data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
 
 
 def remembered(sim: Any) -> dict[str, Vector]:

@@ -15,9 +15,10 @@ import numpy as np
 from mujoco import mj_forward, mj_makeConstraint, mj_referenceConstraint, mj_step, mj_step2
 
 from cwbench.envs.metaworld import rewards, rewrite, scalars, success
-from cwbench.envs.metaworld.env import MetaWorldEnv, Vector, get_state, is_owned, set_state
+from cwbench.envs.metaworld.env import MetaWorldEnv, Vector, is_owned
 from cwbench.envs.metaworld.lookups import Lookups
 from cwbench.envs.metaworld.stock import Stock, build, stock_class
+from cwbench.envs.mujoco_state import get_state, set_state
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.tasks import CW_TASKS
 

@@ -72,7 +72,11 @@ def build(task: str, mixin: type, *, reward_version: str, horizon: int, **attrib
     """An instance of the task's class with the mixin in front and the goal visible."""
     base = stock_class(task)
     mixed = type(mixin.__name__ + base.__name__, (mixin, base), attributes)
-    sim = mixed(reward_function_version=reward_version)
+    return make_sim(mixed, reward_version, horizon)
+
+
+def make_sim(cls: type, reward_version: str, horizon: int) -> Any:
+    sim = cls(reward_function_version=reward_version)
     show_goal(sim)
     sim.max_path_length = horizon
     return sim

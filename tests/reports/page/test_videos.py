@@ -33,11 +33,11 @@ def test_videos_are_shown_by_name_with_a_quoted_address(tmp_path: Path):
 def test_a_film_of_a_policy_plays_on_the_page(browser: Any, toy_run: Any, tmp_path: Path):
     pytest.importorskip("imageio_ffmpeg")
     toy_run(tmp_path, "finetuning", seeds=(0,), tasks=("reach-0-1",))
-    [film] = video.make_films(tmp_path)
+    [one] = video.make_videos(tmp_path)
     [segment] = (tmp_path / "segments").iterdir()
     folder = tmp_path / "videos" / segment.name
     folder.mkdir(parents=True)
-    video.write(folder / film.task, film.frames)
+    video.write(folder / one.task, one.frames)
     page_file = build.write_page(tmp_path, tmp_path / "report")
     page = browser.new_page()
     page.set_default_timeout(60_000)

@@ -1,4 +1,4 @@
-"""Filming Meta-World: stock models, which have the visual geoms, and an off-screen camera."""
+"""Drawing Meta-World: stock models, which have the visual geoms, and an off-screen camera."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from functools import cache
 
 from cwbench.envs.metaworld.env import MetaWorldEnv
-from cwbench.envs.suite import Filmed, Frame
+from cwbench.envs.suite import Drawable, Frame
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
 
@@ -15,7 +15,7 @@ LOOK_AT, DISTANCE, AZIMUTH, ELEVATION = (0, 0.65, 0.15), 1.6, 130, -25  # metres
 PROBE = "import mujoco; mujoco.GLContext(8, 8).make_current()"
 
 
-def film(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Filmed:
+def drawable(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Drawable:
     """The environment and a function that draws it: [H, W, 3]."""
     os.environ["MUJOCO_GL"] = backend()  # read when MuJoCo is imported
     import mujoco
@@ -39,7 +39,7 @@ def film(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Filmed:
         frame: Frame = renderer.render().copy()
         return frame
 
-    return Filmed(env, draw, renderer.close)
+    return Drawable(env, draw, renderer.close)
 
 
 @cache
