@@ -28,6 +28,7 @@ COLUMNS = (
     "hours",
     "cwbench",
 )
+Section = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]  # protocol, sequences, tasks
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,18 @@ class Row:
     scores: tuple[Score, ...]
 
     @property
-    def section(self) -> tuple[str, tuple[str, ...]]:
-        """Numbers of different protocols or sequences are never in one table."""
+    def section(self) -> Section:
+        """Numbers of different protocols, sequences or tasks are never in one table.
+
+        Contributors may give one name to different sequences of their own.
+        """
         protocol = self.groups[0].protocol
-        sequences = sorted((group.sequence for group in self.groups), key=names.natural)
-        return f"{protocol.name} {protocol.key[:6]}", tuple(sequences)
+        found = sorted(self.groups, key=lambda group: names.natural(group.sequence))
+        return (
+            f"{protocol.name} {protocol.key[:6]}",
+            tuple(group.sequence for group in found),
+            tuple(group.tasks for group in found),
+        )
 
     @property
     def tasks(self) -> str:
@@ -82,13 +90,13 @@ def rows_of(entry: Entry) -> Iterator[Row]:
 
 def render(entries: Sequence[Entry]) -> str:
     """The page; best average performance first in every table."""
-    sections: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    sections: dict[Section, list[Row]] = {}
     for entry in entries:
         for row in rows_of(entry):
             sections.setdefault(row.section, []).append(row)
     body = "".join(
-        _section(protocol, sequences, sections[protocol, sequences])
-        for protocol, sequences in sorted(sections, key=lambda key: (key[0], *_order(key[1])))
+        _section(section, sections[section])
+        for section in sorted(sections, key=lambda one: (one[0], *_order(one[1]), one[2]))
     )
     contributions = "".join(
         f'<li><a href="{quote(entry.name)}/index.html">{escape(entry.name)}</a>, '
@@ -108,14 +116,15 @@ def _order(sequences: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
     return (-len(sequences) if len(sequences) > 1 else -sys.maxsize), names.natural(sequences[0])
 
 
-def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> str:
+def _section(section: Section, rows: Sequence[Row]) -> str:
+    protocol, sequences, tasks = section
     title = _title(sequences)
     ordered = sorted(rows, key=lambda row: -row.scores[0].value)
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
     lines = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(row))}</tr>" for row in ordered
     )
-    place = title if len(sequences) == 1 else digest({"pairs": list(sequences)})
+    place = f"{title}-{digest([sequences, tasks])[:6]}"
     anchor = quote(f"{protocol}-{place}".replace(" ", "-"))
     return (
         f'<section id="{anchor}"><h2>{escape(title)} <small>{escape(protocol)}</small></h2>'

@@ -2,6 +2,7 @@
 
 import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,18 @@ def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
     assert f"<td>{mean:.2f}</td>" in tables[0]
     assert "<td>30k</td>" in tables[0]  # the first task, which both share, and two second ones
     assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
+
+
+def test_sequences_of_one_name_with_different_tasks_are_separate_tables(tmp_path: Path) -> None:
+    entries = []
+    for name, sequence in (("a", "cw3-1"), ("b", "cw3-2"), ("c", "cw3-1")):
+        write_results(
+            tmp_path / name, sequence_names=[sequence], settings=[small("ewc")], seeds=[0]
+        )
+        study = build.read(tmp_path / name)
+        study.groups = [replace(group, sequence="mine") for group in study.groups]
+        entries.append(Entry(name, name, study))
+    page = render(entries)
+    tables = re.findall("<tbody>.*?</tbody>", page)
+    assert sorted(table.count("<tr>") for table in tables) == [1, 2]
+    assert len(set(re.findall('<section id="(.*?)"', page))) == 2
