@@ -220,6 +220,16 @@ def run_metrics(loaded: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run", *PER_RUN])
 
 
+def run_end_values(loaded: Runs) -> dict[str, Array]:
+    """Run that has ended -> success on each task at its end, [N]; NaN without all evaluations."""
+    study, found = arrange(loaded), {}
+    for group in study.groups:
+        values = metrics.task_performance(group.complete, study.window(group.protocol))
+        ended = zip(group.runs, values, strict=True)
+        found.update({run.name: own for run, own in ended if run.state == "done"})
+    return found
+
+
 def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
     for group in scores.study.of(scores.protocol):
         defined = [metric for metric in PER_RUN if metric in ALSO_JOINT or not group.joint]
