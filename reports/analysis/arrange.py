@@ -52,7 +52,7 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
     problems = list(loaded.problems)
-    rows = _told_apart(_records(loaded.runs), problems)
+    rows = _told_apart(_by_protocol(_records(loaded.runs)), problems)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -99,6 +99,22 @@ def _chosen(study: Study, success: str) -> Study:
         for group in lacking
     ]
     return study.counted(success)
+
+
+def _by_protocol(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each protocol name that a run was asked for under.
+
+    Equal settings under several names are not averaged: they become several setups.
+    """
+    names: dict[str, set[str]] = defaultdict(set)  # of each setup
+    for row in rows:
+        names[row["setup"]].update(row["protocols"])
+    return [
+        row | {"protocol": name, "setup": setup if one else digest([setup, name])}
+        for row in rows
+        for setup, one in [(row["setup"], len(names[row["setup"]]) == 1)]
+        for name in row["protocols"]
+    ]
 
 
 def _told_apart(rows: list[dict[str, Any]], problems: list[str]) -> list[dict[str, Any]]:

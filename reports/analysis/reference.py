@@ -161,13 +161,16 @@ def difference(
 def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     """All references under a protocol's environment and schedule, this folder's first.
 
-    Several settings of one origin are several sources; default options come first.
+    Several settings of one origin are several sources; those under the protocol's own name come
+    first, and default options before others.
     """
     alone = [g for g in study.groups if _is_reference(g, protocol)]
     # A class of one's own may be called finetuning, too.
     groups = [g for g in alone if not _record(study, g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
-    for group in sorted(groups, key=lambda g: g.label != g.method):
+    for group in sorted(
+        groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)
+    ):
         done = np.asarray(np.isfinite(own_window(group.complete)[:, 0]).all(1))
         if done.any():
             runs = [run for run, ended in zip(group.runs, done.tolist(), strict=True) if ended]

@@ -217,7 +217,8 @@ def run_metrics(loaded: Runs) -> pd.DataFrame:
     """One row per run that has ended, one column per metric that a single run has."""
     study = arrange(loaded)
     rows = [row for protocol in study.protocols for row in _rows(Scores(study, protocol))]
-    return pd.DataFrame(rows, columns=["run", *PER_RUN])
+    table = pd.DataFrame(rows, columns=["run", *PER_RUN])
+    return table.drop_duplicates("run")  # a run may be under several protocol names
 
 
 def run_end_values(loaded: Runs) -> dict[str, Array]:

@@ -72,7 +72,7 @@ def test_rliable_gets_runs_by_tasks(shared_results: Path, tmp_path: Path) -> Non
 
 
 def test_rliable_gets_the_end_values_of_reports(tmp_path: Path) -> None:
-    """Counted as the protocol counts, at the last step, and over the last two of ten evaluations."""
+    """As the protocol counts, at the last step, and over the last two of ten evaluations."""
     settings = [small("ewc", env=MetaWorldConfig(success="last"))]
     write_results(tmp_path, sequence_names=["pair-0-1"], settings=settings, seeds=[0])
     [file] = tmp_path.glob("segments/ewc-2-*/evals.csv")
