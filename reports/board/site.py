@@ -17,6 +17,7 @@ from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.resources import count_text
 from cwbench.spec.segment import digest
+from cwbench.spec.text import counted
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
 COLUMNS = (
@@ -98,13 +99,18 @@ def render(entries: Sequence[Entry]) -> str:
         _section(section, sections[section])
         for section in sorted(sections, key=lambda one: (one[0], *_order(one[1]), one[2]))
     )
-    contributions = "".join(
-        f'<li><a href="{quote(entry.name)}/index.html">{escape(entry.name)}</a>, '
-        f"{escape(entry.contributor)}</li>"
-        for entry in entries
-    )
+    contributions = "".join(map(_contribution, entries))
     page = Template((files("cwbench.reports.board") / "board.html").read_text(encoding="utf-8"))
     return page.substitute(body=body or "<p>No results.</p>", contributions=contributions)
+
+
+def _contribution(entry: Entry) -> str:
+    """Its report, who made it, and what a reader must know about its runs."""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in entry.study.notes)
+    return (
+        f'<li id="of-{quote(entry.name)}"><a href="{quote(entry.name)}/index.html">'
+        f"{escape(entry.name)}</a>, {escape(entry.contributor)}{notes and f'<ul>{notes}</ul>'}</li>"
+    )
 
 
 def _title(sequences: Sequence[str]) -> str:
@@ -135,7 +141,11 @@ def _section(section: Section, rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> Iterator[str]:
     yield escape(row.groups[0].title)
-    yield f'<a href="{quote(row.entry.name)}/index.html">{escape(row.entry.contributor)}</a>'
+    name, notes = quote(row.entry.name), counted(len(row.entry.study.notes), "note")
+    link = f'<a href="{name}/index.html">{escape(row.entry.contributor)}</a>'
+    yield (
+        f'{link} <a href="#of-{name}"><small>{notes}</small></a>' if row.entry.study.notes else link
+    )
     for score in row.scores:
         yield _score(score)
     yield str(min(len(group.finished) for group in row.groups))

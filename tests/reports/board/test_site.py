@@ -61,3 +61,15 @@ def test_sequences_of_one_name_with_different_tasks_are_separate_tables(tmp_path
     tables = re.findall("<tbody>.*?</tbody>", page)
     assert sorted(table.count("<tr>") for table in tables) == [1, 2]
     assert len(set(re.findall('<section id="(.*?)"', page))) == 2
+
+
+def test_rows_link_to_the_notes_of_their_contribution(tmp_path: Path) -> None:
+    for method, seeds in (("ewc", [0]), ("packnet", [0, 1])):
+        settings = [small(method)]
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=seeds, name=method
+        )
+    page = render([Entry("mine", "A", build.read(tmp_path))])
+    assert page.count('<a href="#of-mine"><small>1 note</small></a>') == 2
+    noted = page.split('<li id="of-mine">')[1]
+    assert "<li>EWC: seed 1 is missing on cw3-1; others have it there</li>" in noted
