@@ -15,7 +15,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.resources import count_text
+from cwbench.reports.tables.resources import Record, count_text, counters, used_segments
 from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 
@@ -71,10 +71,10 @@ class Row:
         return f"first {', '.join(first)}; second {', '.join(second)}"
 
     @property
-    def records(self) -> list[dict[str, object]]:
-        runs = (run for group in self.groups for run in group.finished)
-        ids = {key for run in runs for key in run.segments}
-        return [self.entry.study.segments[key] for key in sorted(ids)]
+    def records(self) -> list[Record]:
+        """What its numbers were made from, experts included."""
+        finished = (run for group in self.groups for run in group.finished)
+        return used_segments(self.entry.study.segments, finished)
 
 
 def rows_of(entry: Entry) -> Iterator[Row]:
@@ -149,10 +149,10 @@ def _cells(row: Row) -> Iterator[str]:
     for score in row.scores:
         yield _score(score)
     yield str(min(len(group.finished) for group in row.groups))
-    steps = sum(int(_resource(record, "train_steps")) for record in row.records)
-    yield count_text(steps, "count")
-    yield f"{sum(_seconds(record) for record in row.records) / 3600:.2f}"
-    yield escape(", ".join(sorted({_commit(record) for record in row.records})))
+    statuses = [record["status"] for record in row.records]
+    yield count_text(sum(counters(status).get("train_steps", 0) for status in statuses), "count")
+    yield f"{sum(status.get('seconds', 0) for status in statuses) / 3600:.2f}"
+    yield escape(", ".join(sorted({*map(_commit, row.records)})))
 
 
 def _score(score: Score) -> str:
@@ -165,19 +165,6 @@ def _score(score: Score) -> str:
     return f"{number(value.value)} <small>{ends}</small>"
 
 
-def _resource(record: dict[str, object], name: str) -> float:
-    status = record["status"]
-    assert isinstance(status, dict)
-    return float(status.get("resources", {}).get(name, 0))
-
-
-def _seconds(record: dict[str, object]) -> float:
-    status = record["status"]
-    assert isinstance(status, dict)
-    return float(status.get("seconds", 0))
-
-
-def _commit(record: dict[str, object]) -> str:
+def _commit(record: Record) -> str:
     versions = record.get("versions", {})
-    assert isinstance(versions, dict)
     return f"{versions.get('cwbench', '?')} {versions.get('commit', '')}".strip()

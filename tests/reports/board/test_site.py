@@ -73,3 +73,16 @@ def test_rows_link_to_the_notes_of_their_contribution(tmp_path: Path) -> None:
     assert page.count('<a href="#of-mine"><small>1 note</small></a>') == 2
     noted = page.split('<li id="of-mine">')[1]
     assert "<li>EWC: seed 1 is missing on cw3-1; others have it there</li>" in noted
+
+
+def test_the_cost_of_a_row_includes_its_experts(tmp_path: Path) -> None:
+    settings = [small("ewc"), small("finetuning")]
+    for setting, sequences in zip(settings, (["pair-0-1"], ["single-push-wall"]), strict=True):
+        write_results(
+            tmp_path, sequence_names=sequences, settings=[setting], seeds=[0], name=setting.method
+        )
+    study = build.read(tmp_path)
+    [alone] = [group.runs[0] for group in study.groups if group.method == "finetuning"]
+    [pair] = [group.runs[0] for group in study.groups if group.method == "ewc"]
+    study.segments[pair.segments[1]]["expert"] = alone.segments[0]
+    assert "<td>30k</td><td>0.01</td>" in render([Entry("a", "A", study)])  # 30 s
