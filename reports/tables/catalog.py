@@ -186,8 +186,9 @@ def _always(scores: Scores, family: str) -> Details:
             partial(details.tasks, scores, family),
         ),
         "learning": (
-            f"Learning per task on {title}. Steps: median over runs of the first evaluation whose "
-            f"trailing mean of three reaches {details.THRESHOLD:g}, and how many runs reach it.",
+            f"Learning per task on {title}. Steps: median over runs of the first evaluation that "
+            f"reaches {details.THRESHOLD:g} and begins three whose mean does, and how many runs "
+            "have one.",
             partial(details.learning, scores, family),
         ),
         "more": (
@@ -239,7 +240,8 @@ def _where_measured(scores: Scores, family: str) -> Details:
     groups = scores.study.of(scores.protocol, family)
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
         found["settings"] = (
-            f"Settings of one method on {title}, on the sequences that all of them have.",
+            f"Settings of one method on {title}; a block for the sequences that the same settings "
+            "were run on.",
             partial(details.settings, scores, family),
         )
     return found
