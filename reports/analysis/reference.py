@@ -13,7 +13,7 @@ field but those that the method itself sets (its preset).
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -79,14 +79,23 @@ class Reference:
         """Seeds that every one of the tasks has; as published, surplus seeds are not used."""
         return min(len(self.curves[task]) for task in tasks)
 
-    def rows(self, tasks: Sequence[str], last: int | None = None) -> list[tuple[Array, list[int]]]:
+    def rows(
+        self, tasks: Sequence[str], last: int | None = None, keep: Sequence[Set[int]] = ()
+    ) -> list[tuple[Array, list[int]]]:
         """Per task: values of the seeds in use, and those seeds.
 
         A value is the area under the curve; with `last`, the mean of that many last evaluations.
+        `keep` has the seeds of each task that are used before others.
         """
         count, start = self.seeds(tasks), 0 if last is None else -last
-        chosen = [self.curves[task] for task in tasks]
-        return [(c.success[:count, start:].mean(1), list(c.seeds[:count])) for c in chosen]
+        found = []
+        for task, kept in zip(tasks, keep or [frozenset[int]()] * len(tasks), strict=True):
+            curves = self.curves[task]
+            first = sorted(range(len(curves)), key=lambda i: curves.seeds[i] not in kept)
+            used = sorted(first[:count])
+            values = curves.success[used, start:].mean(1)
+            found.append((values, [curves.seeds[i] for i in used]))
+        return found
 
     def means(self, tasks: Sequence[str], last: int | None = None) -> Array:
         """[N]: mean over seeds of the area, or of the last evaluations, of each position."""
