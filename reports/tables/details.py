@@ -146,14 +146,16 @@ def _failures(scores: Scores, positions: Positions) -> Cell:
 
 def single_tasks(scores: Scores) -> tuple[Block, ...]:
     """The single-task runs: what a task is worth without any other."""
-    rows = []
-    for group in scores.study.of(scores.protocol, "single"):
+    rows, groups = [], scores.study.of(scores.protocol, "single")
+    setups = by_setup(groups)
+    named = dict(zip(setups, titles(setups), strict=True))
+    for group in groups:
         positions = [(group, 0)]
         area = metrics.area(group.complete)[:, 0]
         values, seeds = align([group], [area[None]])
         cell, score = empty_cell([group]), scores.score([group], "average_performance")
         area_cell = replace(cell, score=scores.mean(values, seeds, (0, 1)) if seeds else score)
-        name = f"{group.tasks[0]}, {group.title}"
+        name = f"{group.tasks[0]}, {named[group.setup]}"
         end = replace(cell, score=score)
         rows.append(
             (name, (end, area_cell, _steps_to_threshold(positions), _failures(scores, positions)))
