@@ -25,6 +25,7 @@ VERDICTS = {  # how a cell's text ends -> how the summary counts it
     "published cell is impossible": "are impossible as published",
 }
 SUCCESS = "v1-any"  # how the papers on Continual World count an episode as solved
+WITH_TRANSFER = ("cw3", "cw6", "cw10-cw20")  # tables of the paper
 TITLES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -61,17 +62,29 @@ def environment(scores: Scores) -> str:
     )
 
 
-def caption(scores: Scores, table: str) -> str:
-    """Names every difference between the two protocols."""
+def caption(scores: Scores, table: str, families: tuple[str, ...]) -> str:
+    """Names every difference between the two protocols, and what has no number of ours."""
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
     text = f"Published / ours on {TITLES[table]}. {environment(scores)}"
-    return text + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
+    text += f" Protocol differs: {'; '.join(differences)}." if differences else ""
+    return text + (without_transfer(scores, families) if table in WITH_TRANSFER else "")
+
+
+def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
+    """Why no method has forward transfer, as a sentence; empty where one has."""
+    groups = [g for family in families for g in scores.study.of(scores.protocol, family)]
+    ended = [g for g in groups if g.finished and not g.joint]
+    if not ended or not all(scores.reference_of(g).missing(g.tasks) for g in ended):
+        return ""
+    tasks = [task for group in ended for task in group.tasks]
+    reasons = dict.fromkeys(scores.reference_of(group).why(tasks) for group in ended)
+    return f" Forward transfer has no number of ours: {'; '.join(reasons)}."
 
 
 def comparisons(scores: Scores) -> Iterator[Comparison]:
     """The comparisons with the RECALL paper that our runs can fill."""
     for name, families, blocks in _makers(scores):
-        yield Comparison(f"paper-{name}", families, caption(scores, name), blocks)
+        yield Comparison(f"paper-{name}", families, caption(scores, name, families), blocks)
 
 
 def with_counterpart(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
