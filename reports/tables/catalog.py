@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
@@ -297,8 +299,8 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     ]
     versions = versions_of(segments)
     schedule = protocol.schedule
-    finished = sorted({len(group.finished) for group in groups})
-    seeds = f"{finished[0]}" if len(finished) == 1 else f"{finished[0]} to {finished[-1]}"
+    used = sorted({_usable(scores, group) for group in groups})
+    seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
         "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
@@ -311,6 +313,11 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         "commit": f"trained at {commit}, reported at {commit_and_changes()}",
         "hash": f"hash {digest([protocol.key, scores.window, csv_text(table)])}",
     }
+
+
+def _usable(scores: Scores, group: Group) -> int:
+    """Runs that have ended, with the evaluations that their end values need."""
+    return int((~np.isnan(scores.per_run(group, "average_performance"))).sum())
 
 
 def _horizon(env: Mapping[str, Any]) -> str:
