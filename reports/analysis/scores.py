@@ -73,6 +73,15 @@ class Scores:
     def level(self) -> float:
         return self.study.options.level
 
+    @cached_property
+    def families(self) -> list[str]:
+        """Those with tables and figures of methods that there are runs of."""
+        return [family for family in names.SEQUENCES if self.groups(family)]
+
+    def groups(self, family: str | None = None) -> list[Group]:
+        """The runs of this protocol, on all sequences or on those of one family."""
+        return self.study.of(self.protocol, family)
+
     def title(self, family: str) -> str:
         """What a family of sequences is called."""
         return self.study.family_title(self.protocol, family)
@@ -232,7 +241,7 @@ def run_end_values(loaded: Runs) -> dict[str, Array]:
 
 
 def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
-    for group in scores.study.of(scores.protocol):
+    for group in scores.groups():
         defined = [metric for metric in PER_RUN if metric in ALSO_JOINT or not group.joint]
         values = {metric: scores.per_run(group, metric) for metric in defined}
         for index, run in enumerate(group.runs):

@@ -60,7 +60,7 @@ def _brackets(scores: Scores) -> str:
 
 def entries(scores: Scores) -> Iterator[Entry]:
     """The tables that a protocol's runs can fill, most important first."""
-    present = [f for f in names.FAMILIES if scores.study.of(scores.protocol, f)]
+    present = [f for f in names.FAMILIES if scores.groups(f)]
     yield from _headline(scores, present)
     for family in names.SEQUENCES:
         if family in present:
@@ -176,7 +176,7 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
 
 
 def _always(scores: Scores, family: str) -> Details:
-    title, groups = scores.title(family), scores.study.of(scores.protocol, family)
+    title, groups = scores.title(family), scores.groups(family)
     alone = (
         " A sequence of one task has no earlier or later ones: means that need them leave it out."
         if any(len(group.tasks) == 1 for group in groups)
@@ -239,7 +239,7 @@ def _where_measured(scores: Scores, family: str) -> Details:
             plasticity.CAPTION.format(title=title),
             partial(plasticity.plasticity, scores, family),
         )
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
         found["settings"] = (
             f"Settings of one method on {title}; a block for the sequences that the same settings "
@@ -252,7 +252,7 @@ def _where_measured(scores: Scores, family: str) -> Details:
 def _pairwise(scores: Scores, family: str) -> Details:
     """Every method against every other, a table per headline metric."""
     title, found = scores.title(family), Details()
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     most = max(len(group.finished) for group in groups) or 1
     exact = (
         f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
@@ -274,7 +274,7 @@ def _pairwise(scores: Scores, family: str) -> Details:
 
 def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
-    groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
+    groups = [g for family in entry.families for g in scores.groups(family)]
     blocks = entry.blocks()
     bold = any(cell.bold for block in blocks for _, row in block.rows for cell in row)
     said = f"{entry.caption} {BOLD}" if bold and BOLD not in entry.caption else entry.caption

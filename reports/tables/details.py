@@ -46,7 +46,7 @@ def learning(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
     """What a switch does to old tasks, a row per method."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
     measures = ("minimum_after_learning", "drop_depth", "drop_length")
     columns = [
@@ -63,7 +63,7 @@ def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
     """Performance as CompoNet and CKA-RL measure it, and measured on all tasks at the end."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
     columns = [
         mark_bold(
@@ -97,7 +97,7 @@ def _per_task(
     scores: Scores, family: str, title: str, cell: Callable[[Positions], Cell], bold: bool = False
 ) -> Block:
     """A row per task, a column per method."""
-    setups = main_setups(scores.study.of(scores.protocol, family))
+    setups = main_setups(scores.groups(family))
     rows = []
     for task in sorted({task for groups in setups.values() for g in groups for task in g.tasks}):
         cells = tuple(
@@ -146,7 +146,7 @@ def _failures(scores: Scores, positions: Positions) -> Cell:
 
 def single_tasks(scores: Scores) -> tuple[Block, ...]:
     """The single-task runs: what a task is worth without any other."""
-    rows, groups = [], scores.study.of(scores.protocol, "single")
+    rows, groups = [], scores.groups("single")
     setups = by_setup(groups)
     named = dict(zip(setups, titles(setups), strict=True))
     for group in groups:
@@ -167,7 +167,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
 def pair_summary(scores: Scores) -> tuple[Block, ...]:
     """Averages and counts of the pair matrices, a row per setting."""
     rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
-    for title, groups in by_matrix(scores.study.of(scores.protocol, "pairs")).items():
+    for title, groups in by_matrix(scores.groups("pairs")).items():
         found, cell = matrices(scores, groups), empty_cell(groups)
         counts = found.counts()
         cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]
@@ -183,7 +183,7 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
     A block has the sequences that the same settings were run on. A method's main setting alone is
     left out: the other tables are about it.
     """
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     main = main_setups(groups)
     blocks = []
     for method in dict.fromkeys(group.method for group in groups):

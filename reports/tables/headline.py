@@ -12,7 +12,7 @@ def stacked(
     scores: Scores, family: str, metrics: Sequence[str] = names.HEADLINE
 ) -> tuple[Block, ...]:
     """One block per metric; a row per sequence and their mean, a column per method."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups = main_setups(groups)
     sequences = list(dict.fromkeys(group.sequence for group in groups))
     blocks = []
@@ -50,8 +50,8 @@ def row_name(sequence: str) -> str:
 
 def long_sequences(scores: Scores) -> tuple[Block, ...]:
     """CW10 and CW20 side by side, a row per method: the paper's third table."""
-    families = [name for name in ("cw10", "cw20") if scores.study.of(scores.protocol, name)]
-    groups = [g for name in families for g in scores.study.of(scores.protocol, name)]
+    families = [name for name in ("cw10", "cw20") if scores.groups(name)]
+    groups = [g for name in families for g in scores.groups(name)]
     setups = main_setups(groups)
     columns = []
     for name in families:

@@ -75,7 +75,7 @@ def published(name: str) -> dict[tuple[str, str, str], Published]:
 def comparisons(scores: Scores, name: str) -> Iterator[Comparison]:
     """The one table of a paper, if runs on its sequences exist."""
     cells = published(name)
-    present = [f for f in ("cw10", "cw20") if scores.study.of(scores.protocol, f)]
+    present = [f for f in ("cw10", "cw20") if scores.groups(f)]
     families = tuple(f for f in present if any(key[0] == f for key in cells))
     if families:
         blocks = partial(side_by_side, scores, name, families)

@@ -72,7 +72,7 @@ def caption(scores: Scores, table: str, families: tuple[str, ...]) -> str:
 
 def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
     """Why no method has forward transfer, as a sentence; empty where one has."""
-    groups = [g for family in families for g in scores.study.of(scores.protocol, family)]
+    groups = [g for family in families for g in scores.groups(family)]
     ended = [g for g in groups if g.finished and not g.joint]
     if not ended or not all(scores.reference_of(g).missing(g.tasks) for g in ended):
         return ""
@@ -126,15 +126,17 @@ def _makers(
     scores: Scores,
 ) -> Iterator[tuple[str, tuple[str, ...], Callable[[], tuple[Block, ...]]]]:
     """Name, families and maker of each comparison our runs can fill."""
-    has = partial(scores.study.of, scores.protocol)
     for family in ("cw3", "cw6"):
-        if has(family):
+        if scores.groups(family):
             yield family, (family,), partial(stacked, scores, family)
-    if long := tuple(family for family in ("cw10", "cw20") if has(family)):
+    if long := tuple(family for family in ("cw10", "cw20") if scores.groups(family)):
         yield "cw10-cw20", long, partial(side_by_side, scores, long)
-    if any(g.sequence == "cw6-1" and names.method_key(g.method) == "recall" for g in has("cw6")):
+    if any(
+        g.sequence == "cw6-1" and names.method_key(g.method) == "recall"
+        for g in scores.groups("cw6")
+    ):
         yield "lambda", ("cw6",), partial(weights, scores)
-    if has("pairs"):
+    if scores.groups("pairs"):
         yield "pairs", ("pairs",), partial(pair_averages, scores)
         yield "replay", ("pairs",), partial(replay, scores)
         yield "sharing", ("pairs",), partial(sharing, scores)
@@ -172,7 +174,7 @@ def default_groups(scores: Scores, families: tuple[str, ...], method: str) -> li
     return [
         group
         for family in families
-        for group in scores.study.of(scores.protocol, family)
+        for group in scores.groups(family)
         if names.method_key(group.method) == method and group.label == group.method
     ]
 
@@ -237,7 +239,7 @@ def weights(scores: Scores) -> tuple[Block, ...]:
     """RECALL with other weights of distillation."""
     groups = [
         group
-        for group in scores.study.of(scores.protocol, "cw6")
+        for group in scores.groups("cw6")
         if group.sequence == "cw6-1" and names.method_key(group.method) == "recall"
     ]
     table: dict[str, list[Cell]] = {}
@@ -264,7 +266,7 @@ def pair_score(scores: Scores, groups: list[Group], quantity: str) -> Score:
 def memory_pairs(scores: Scores) -> list[Group]:
     return [
         group
-        for group in scores.study.of(scores.protocol, "pairs")
+        for group in scores.groups("pairs")
         if names.method_key(group.method) == "perfect_memory" and not names.pairs_of(group.sequence)
     ]
 

@@ -38,7 +38,7 @@ def count_text(value: float, unit: str) -> str:
 
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     """Totals over the distinct segments of each setting: a shared beginning is counted once."""
-    setups = by_setup(scores.study.of(scores.protocol, family))
+    setups = by_setup(scores.groups(family))
     found = [
         [record["status"] for record in used_segments(scores.study.segments, runs_of(groups))]
         for groups in setups.values()

@@ -56,13 +56,13 @@ class Point:
 
 
 def settings_of(scores: Scores, family: str) -> list[Setting]:
-    setups = main_setups(scores.study.of(scores.protocol, family))
+    setups = main_setups(scores.groups(family))
     found = zip(slots(setups), titles(setups), setups.items(), strict=True)
     return [Setting(slot, title, setup, groups) for slot, title, (setup, groups) in found]
 
 
 def sequences_of(scores: Scores, family: str) -> list[str]:
-    return list(dict.fromkeys(g.sequence for g in scores.study.of(scores.protocol, family)))
+    return list(dict.fromkeys(g.sequence for g in scores.groups(family)))
 
 
 def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
