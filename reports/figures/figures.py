@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names, plasticity, scales
-from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.bands import average_runs, current_runs, logged_runs, seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
@@ -57,20 +57,6 @@ def step_unit(group: Group) -> tuple[float, str]:
 def steps(group: Group) -> Array:
     """Environment steps of a run's evaluations, in the unit of its axis."""
     return np.asarray(group.evaluation_steps / step_unit(group)[0])
-
-
-def average_runs(group: Group) -> Array:
-    return metrics.average_curve(group.sound(group.success))
-
-
-def current_runs(group: Group) -> Array:
-    """Training success of the task being trained, [R, N * E]."""
-    return group.sound(group.training).reshape(len(group.runs), -1)
-
-
-def logged_runs(name: str, group: Group) -> Array:
-    """A statistic of training, [R, N * E]."""
-    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
 
 
 def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
