@@ -12,7 +12,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores, align
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
+from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, scored_columns
 
 Array = NDArray[np.float64]
 THRESHOLD = 0.8  # "learned", for the time it takes
@@ -49,13 +49,7 @@ def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
     groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
     measures = ("minimum_after_learning", "drop_depth", "drop_length")
-    columns = [
-        mark_bold(
-            [score_cell(scores, members, metric, count) for members in setups.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in measures
-    ]
+    columns = scored_columns(scores, setups.values(), measures, count)
     columns.append(tuple(_recovery(scores, members) for members in setups.values()))
     rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Minimum", "Depth", "In drops", "Recovered"), rows),)
@@ -65,13 +59,8 @@ def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
     """Performance as CompoNet and CKA-RL measure it, and measured on all tasks at the end."""
     groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
-    columns = [
-        mark_bold(
-            [score_cell(scores, members, metric, count) for members in setups.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in ("training_performance", "average_performance", "forgetting")
-    ]
+    measures = ("training_performance", "average_performance", "forgetting")
+    columns = scored_columns(scores, setups.values(), measures, count)
     rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Own window", "All tasks at the end", "Forgetting"), rows),)
 
@@ -207,13 +196,7 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
 def _settings_block(
     scores: Scores, title: str, rows: dict[str, list[Group]], sequences: int
 ) -> Block:
-    columns = [
-        mark_bold(
-            [score_cell(scores, groups, metric, sequences) for groups in rows.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in names.HEADLINE
-    ]
+    columns = scored_columns(scores, rows.values(), names.HEADLINE, sequences)
     return Block(
         title,
         "Setting",

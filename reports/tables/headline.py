@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores, lacks_tasks
 from cwbench.reports.analysis.setups import main_setups, titles
-from cwbench.reports.tables.model import Block, mark_bold, score_cell
+from cwbench.reports.tables.model import Block, Cell, mark_bold, score_cell, scored_columns
 
 
 def stacked(
@@ -53,14 +53,10 @@ def long_sequences(scores: Scores) -> tuple[Block, ...]:
     families = [name for name in ("cw10", "cw20") if scores.groups(name)]
     groups = [g for name in families for g in scores.groups(name)]
     setups = main_setups(groups)
-    columns = []
+    columns: list[tuple[Cell, ...]] = []
     for name in families:
-        for metric in names.HEADLINE:
-            cells = [
-                score_cell(scores, [g for g in rows if g.family == name], metric)
-                for rows in setups.values()
-            ]
-            columns.append(mark_bold(cells, names.METRICS[metric].sign))
+        rows = [[group for group in own if group.family == name] for own in setups.values()]
+        columns += scored_columns(scores, rows, names.HEADLINE)
     return (
         Block(
             title="",
