@@ -1,6 +1,5 @@
 """Whether a results folder from somewhere else can go on the board. Runs none of its code."""
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +11,7 @@ from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import RECORD_KEYS, recorded_id
+from cwbench.spec.source import short_hash
 from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.integrity import damages
@@ -91,7 +91,7 @@ def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
     file = results / "sources" / f"{source}.py"
     if not file.is_file() or file.is_symlink():
         yield f"method {record['method']} is not in sources/{source}.py"
-    elif hashlib.sha256(file.read_bytes()).hexdigest()[:12] != source:
+    elif short_hash(file.read_bytes()) != source:
         yield f"sources/{source}.py is not the code that was trained"
 
 

@@ -26,7 +26,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
 
 def count_text(value: float, unit: str) -> str:
     """1234567 -> `1.23M`, bytes as `116 MB`, seconds as `1.50 h` or `2.5 min`."""
-    if unit == "hours":
+    if unit == "seconds":
         return f"{value / 3600:.2f} h" if value >= 360 else f"{value / 60:.1f} min"
     space = " " if unit == "bytes" else ""
     end = "B" if unit == "bytes" else ""
@@ -49,7 +49,7 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     for title, groups, statuses in zip(titles(setups), setups.values(), found, strict=True):
         cells = [_total(statuses, *rule) for rule in columns.values()]
         seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
-        cells.append(_amount(sum(seconds), "hours") if seconds else Cell())
+        cells.append(_amount(sum(seconds), "seconds") if seconds else Cell())
         runs = runs_of(groups)
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
         rows.append((title, (Cell(text=ended), *cells)))
