@@ -69,8 +69,9 @@ def read(results: Path, options: Options = DEFAULTS, *, more: Sequence[Path] = (
     plasticity.add(study, loaded.diagnostics)
     chosen = [record for f in folders for record in tuning.read_all(f, study.problems)]
     tuned.mark(study, chosen)
-    study.problems += [*tuned.problems(study)]
-    study.problems += problems.find(study, loaded)
+    notes = [*tuned.problems(study), *problems.notes(study, loaded)]
+    study.notes += notes
+    study.problems += [*problems.find(study, loaded), *notes]
     if not study.groups:
         study.problems.append(f"{results} holds no runs")
     return study

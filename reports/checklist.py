@@ -70,8 +70,8 @@ def _compute(records: Iterable[Mapping[str, Any]]) -> list[str]:
     devices = dict.fromkeys(_device(record) for record in records)
     return [
         f"{counted(len(records), 'segment')}, {count_text(steps, 'count')} training steps, "
-        f"{count_text(seconds, 'hours')} of wall time summed over segments; segments of one fleet "
-        "train together, so the machine was in use for less.",
+        f"{count_text(seconds, 'seconds')} of wall time summed over segments; segments of one "
+        "fleet train together, so the machine was in use for less.",
         f"Devices: {', '.join(devices) or 'not recorded'}.",
         "Runs that are not in this results folder (trials, tuning) are not counted.",
     ]

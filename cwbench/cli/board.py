@@ -39,9 +39,11 @@ def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) ->
         for (name, contributor, _), folder in zip(named, folders, strict=True):
             study = build.read(folder)
             faults = check.faults(study, folder)
-            click.echo(f"{name}: {counted(len(faults), 'fault') if faults else 'accepted'}")
-            for fault in faults:
-                click.echo(f"  {fault}")
+            said = [counted(len(faults), "fault") if faults else "accepted"]
+            said += [counted(len(study.notes), "note")] if study.notes else []
+            click.echo(f"{name}: {', '.join(said)}")
+            for line in [*faults, *(f"note: {note}" for note in study.notes)]:
+                click.echo(f"  {line}")
             refused += bool(faults)
             entries.append(site.Entry(name, contributor, study))
         if refused:

@@ -53,7 +53,7 @@ def read_study(results: Path, options: Options) -> Study:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[RESULTS] [OUT]")
+@click.argument("paths", nargs=-1, type=PathName(), metavar="[RESULTS] [OUT]")
 @click.option("--results", type=PATH, help="Another way to give RESULTS.")
 @click.option(
     "--window",

@@ -237,6 +237,19 @@ def check_together(
                         "leave it out or give --obs cw12")  # fmt: skip
 
 
+def check_joint(
+    method: str, entry: Entry, schedule: ScheduleConfig, sequence: sequences.Sequence
+) -> None:
+    """Evaluations of a method that trains all tasks at once must fall where others' do."""
+    steps, every = schedule.steps_per_task, schedule.eval_every
+    joint = entry.method.kind_of_segments()["joint"] and len(sequence.tasks) > 1
+    if joint and steps % every:
+        raise UserError(
+            f"{method} trains all tasks at once: --steps-per-task {steps} is no multiple of "
+            f"--eval-every {every}", "give one that is"
+        )  # fmt: skip
+
+
 def runs_of(
     name: str,
     method: str,
@@ -255,6 +268,7 @@ def runs_of(
     runs = []
     for one in wanted:
         setup = make_setup(method, entry, protocol, chosen, one)
+        check_joint(method, entry, setup.schedule, one)
         runs += [make_run(entry, label, setup, protocol, one, seed) for seed in seeds]
     return runs
 

@@ -7,7 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
@@ -148,6 +150,14 @@ class Runs(SequenceOf[Run]):
 
         table = run_metrics(self._tables)
         return self.summary[list(KEYS)].merge(table, on="run", how="inner")
+
+    @cached_property
+    def end_values(self) -> dict[str, NDArray[np.float64]]:
+        """Run that has ended -> success on each task at its end, [tasks], as reports have it:
+        counted as its protocol counts, mean over the last evaluations; NaN where these lack."""
+        from cwbench.reports.analysis.scores import run_end_values
+
+        return run_end_values(self._tables)
 
     def _keyed(self, table: pd.DataFrame, position: str) -> pd.DataFrame:
         """The rows of these runs, with the columns that say which run it is in front."""

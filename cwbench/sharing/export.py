@@ -41,11 +41,11 @@ def parquet(runs: Runs, out: Path) -> Iterator[Path]:
 
 
 def rliable(runs: Runs, out: Path) -> Iterator[Path]:
-    """Final success rates as rliable wants them: a file per sequence, method -> [runs, tasks]."""
+    """End values of success as rliable wants them: a file per sequence, method -> [runs, tasks]."""
     # What has one label may still differ: in shared options, or in the tasks of an edited file.
     files: dict[tuple[str, str], dict[tuple[str, str], list[Run]]] = {}
     for run in runs:
-        if run.state == "done" and _evaluated_last(runs, run):
+        if run.state == "done" and _evaluated_at_end(runs, run):
             settings = files.setdefault((run.sequence, run.protocol), {})
             what = digest({"setup": run.setup, "tasks": run.tasks})
             settings.setdefault((run.label, what), []).append(run)
@@ -54,7 +54,7 @@ def rliable(runs: Runs, out: Path) -> Iterator[Path]:
         labels = [label for label, _ in settings]
         scores: dict[str, Any] = {
             label if labels.count(label) == 1 else f"{label} ({what[:4]})": np.stack(
-                [final_success(runs, run) for run in members]
+                [runs.end_values[run.run] for run in members]
             )
             for (label, what), members in settings.items()
         }
@@ -62,19 +62,12 @@ def rliable(runs: Runs, out: Path) -> Iterator[Path]:
         yield file
 
 
-def _evaluated_last(runs: Runs, run: Run) -> bool:
-    """Whether a run's evaluation at its end can be read; if not, that is listed as a problem."""
-    if not np.isnan(final_success(runs, run)).any():
+def _evaluated_at_end(runs: Runs, run: Run) -> bool:
+    """Whether a run's last evaluations can be read; if not, that is listed as a problem."""
+    if not np.isnan(runs.end_values[run.run]).any():
         return True
-    runs.problems.append(f"{run.run} lacks its last evaluation and is left out")
+    runs.problems.append(f"{run.run} lacks evaluations at its end and is left out")
     return False
-
-
-def final_success(runs: Runs, run: Run) -> NDArray[np.float64]:
-    """Success rate of each task at the end of a run: [tasks]; NaN where it was not evaluated."""
-    table = runs.evaluations[runs.evaluations["run"] == run.run]
-    last = table[table["step"] == run.steps].set_index("position")["success_rate"]
-    return np.asarray(last.reindex(range(len(run.tasks))), float)
 
 
 def weights(runs: Runs, out: Path) -> Iterator[Path]:

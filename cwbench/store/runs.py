@@ -47,7 +47,8 @@ RUN_COLUMNS = (
     "method",
     "label",  # method and the options that differ from its defaults
     "setup",  # digest of everything but tasks and seed: runs with equal setup may be averaged
-    "protocol",
+    "protocol",  # the name it was asked for under first
+    "protocols",  # tuple of all names it was asked for under
     "seed",
     "tasks",  # tuple of names
     "segments",  # tuple of ids
@@ -72,10 +73,11 @@ def load_runs(root: str | Path) -> Runs:
         for name, columns in TABLE_COLUMNS.items()
     }
     runs: dict[str, dict[str, Any]] = {}
-    for experiment in read_experiments(root, problems):
+    for experiment in sorted(read_experiments(root, problems), key=_created):
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
-            runs.setdefault(row["run"], row)
+            known = runs.setdefault(row["run"], row)
+            known["protocols"] = tuple(dict.fromkeys((*known["protocols"], run["protocol"])))
     return Runs(
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
         evals=_assemble(runs.values(), segments, tables["evals"], TABLE_COLUMNS["evals"]),
@@ -135,6 +137,12 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 _FRAMES = ("runs", "evals", "train", "diagnostics")  # keyed by run
 
 
+def _created(experiment: Mapping[str, Any]) -> float:
+    """When it was asked for; 0 where the file does not say."""
+    created = experiment.get("created")
+    return float(created) if isinstance(created, int | float) else 0.0
+
+
 def _run(
     run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -147,6 +155,7 @@ def _run(
         "run": f"{run['sequence']}/{run['segments'][-1]}",
         "experiment": experiment["name"],
         **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
+        "protocols": (run["protocol"],),
         "tasks": tuple(run["tasks"]),
         "segments": tuple(run["segments"]),
         "folders": tuple(record["folder"] if record else "" for record in found),

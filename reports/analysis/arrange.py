@@ -51,8 +51,8 @@ class Columns:
 def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
-    problems = list(loaded.problems)
-    rows = _told_apart(_records(loaded.runs), problems)
+    problems, notes = list(loaded.problems), list[str]()
+    rows = _told_apart(_by_protocol(_records(loaded.runs)), notes)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -63,7 +63,7 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     if options.success is None:
         groups = [_as_protocol_counts(group) for group in groups]
     groups.sort(key=_order)
-    study = Study(groups, segments, problems, options)
+    study = Study(groups, segments, [*problems, *notes], notes, options)
     if options.success not in (None, SHIPPED):
         study = _chosen(study, options.success)
     _check_window(study)
@@ -101,14 +101,30 @@ def _chosen(study: Study, success: str) -> Study:
     return study.counted(success)
 
 
-def _told_apart(rows: list[dict[str, Any]], problems: list[str]) -> list[dict[str, Any]]:
+def _by_protocol(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each protocol name that a run was asked for under.
+
+    Equal settings under several names are not averaged: they become several setups.
+    """
+    names: dict[str, set[str]] = defaultdict(set)  # of each setup
+    for row in rows:
+        names[row["setup"]].update(row["protocols"])
+    return [
+        row | {"protocol": name, "setup": setup if one else digest([setup, name])}
+        for row in rows
+        for setup, one in [(row["setup"], len(names[row["setup"]]) == 1)]
+        for name in row["protocols"]
+    ]
+
+
+def _told_apart(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
     """Sequences of one name with different tasks, as of a file that was edited, get two names."""
     tasks: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
     for row in rows:
         name = f"{row['sequence']}+{digest(row['tasks'])[:4]}"
         tasks[row["sequence"]][row["tasks"]] = name
     mixed = {sequence: found for sequence, found in tasks.items() if len(found) > 1}
-    problems += [
+    notes += [
         f"runs on {sequence} have different tasks, so they are not averaged: "
         + "; ".join(f"{name} is {', '.join(tasks)}" for tasks, name in found.items())
         for sequence, found in mixed.items()

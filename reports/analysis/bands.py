@@ -1,4 +1,4 @@
-"""Bands around curves: how sure a mean over seeds is, evaluation by evaluation."""
+"""Curves of runs, with bands: how sure a mean over seeds is, evaluation by evaluation."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from scipy import special
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.intervals import LEVEL, resampled, seed_means
+from cwbench.reports.analysis.study import Group
 
 Array = NDArray[np.float64]
 BANDS = {  # and what readers are told; the first is the default
@@ -28,6 +29,21 @@ class Curve:
     low: Array
     high: Array
     runs: Array  # [R, X]
+
+
+def average_runs(group: Group) -> Array:
+    """Average success, [R, N * E]."""
+    return metrics.average_curve(group.sound(group.success))
+
+
+def current_runs(group: Group) -> Array:
+    """Training success of the task being trained, [R, N * E]."""
+    return group.sound(group.training).reshape(len(group.runs), -1)
+
+
+def logged_runs(name: str, group: Group) -> Array:
+    """A statistic of training, [R, N * E]."""
+    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
 
 
 def smoothing(evaluations: int) -> int:

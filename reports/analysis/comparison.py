@@ -42,7 +42,8 @@ def sign_flip_test(differences: Array, rng: np.random.Generator | None = None) -
         signs = rng.choice((1.0, -1.0), size=(100_000, count))
         signs[0] = 1.0  # the pattern that was observed always counts
     sums = np.abs(signs @ differences)
-    return float(np.mean(sums >= np.abs(differences.sum()) - 1e-12))
+    rounding = 1e-12 * max(1.0, float(np.abs(differences).sum()))
+    return float(np.mean(sums >= np.abs(differences.sum()) - rounding))
 
 
 def holm(p_values: Array) -> Array:

@@ -119,21 +119,21 @@ def smoothed(curve: Array, evaluations: int, length: int) -> Array:
     return np.asarray(np.where(known, mean, np.nan).reshape(curve.shape))
 
 
-def evaluations_to_threshold(success: Array, threshold: float = 0.8, smooth: int = 3) -> Array:
-    """[R, N]: the first evaluation that reaches the threshold and begins `smooth` whose mean does.
+def evaluations_to_threshold(success: Array, threshold: float) -> Array:
+    """[R, N]: the first evaluation that reaches the threshold and begins three whose mean does.
 
     inf where there is none. One evaluation has ten episodes: at a true rate of 0.6 every sixth
     shows 0.8 or more by luck.
     """
     curve = own_window(success)
-    length = min(smooth, curve.shape[-1])
+    length = min(3, curve.shape[-1])
     means = np.lib.stride_tricks.sliding_window_view(curve, length, -1).mean(-1)
     reached = np.minimum(means, curve[..., : means.shape[-1]]) >= threshold - 1e-9
     count = np.where(reached.any(-1), reached.argmax(-1) + 1.0, np.inf)
     return np.where(np.isnan(curve).any(-1), np.nan, count)
 
 
-def failed_to_learn(success: Array, window: int, threshold: float = 0.5) -> Array:
+def failed_to_learn(success: Array, window: int, threshold: float) -> Array:
     """[R, N] of 0 and 1: the end value of a task's own window stayed below the threshold."""
     own = np.einsum("rkk->rk", end_values(success, window))
     return np.where(np.isnan(own), np.nan, (own < threshold - 1e-9).astype(float))

@@ -16,13 +16,20 @@ RUNAWAY = 0.99e6  # a scale of values that is at its limit in `methods/_popart.p
 
 
 def find(study: Study, loaded: Runs) -> list[str]:
-    """Every problem that reading alone does not show."""
+    """What is not as training should have left it, and reading alone does not show."""
     return [
-        *broken_runs(study),
+        *broken_runs(study, "failed"),
         *missing_evaluations(study),
-        *missing_seeds(study),
         *not_numbers(loaded),
         *wrong_tasks(loaded),
+    ]
+
+
+def notes(study: Study, loaded: Runs) -> list[str]:
+    """What a reader must know about runs that are as training left them."""
+    return [
+        *broken_runs(study, "diverged"),
+        *missing_seeds(study),
         *uneven_references(study),
         *unstable_simulations(study),
         *runaway_values(study, loaded),
@@ -30,11 +37,11 @@ def find(study: Study, loaded: Runs) -> list[str]:
     ]
 
 
-def broken_runs(study: Study) -> Iterator[str]:
+def broken_runs(study: Study, state: str) -> Iterator[str]:
     """Runs that failed or diverged. Leaving them out makes a method look better than it is."""
     for group in study.groups:
         for run in group.runs:
-            if run.state in ("failed", "diverged"):
+            if run.state == state:
                 states = [study.segments.get(key, {}).get("status", {}) for key in run.segments]
                 message = next((brief(s) for s in states if s.get("message")), "")
                 why = f" ({message})" if message else ""

@@ -13,7 +13,7 @@ field but those that the method itself sets (its preset).
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -79,14 +79,23 @@ class Reference:
         """Seeds that every one of the tasks has; as published, surplus seeds are not used."""
         return min(len(self.curves[task]) for task in tasks)
 
-    def rows(self, tasks: Sequence[str], last: int | None = None) -> list[tuple[Array, list[int]]]:
+    def rows(
+        self, tasks: Sequence[str], last: int | None = None, keep: Sequence[Set[int]] = ()
+    ) -> list[tuple[Array, list[int]]]:
         """Per task: values of the seeds in use, and those seeds.
 
         A value is the area under the curve; with `last`, the mean of that many last evaluations.
+        `keep` has the seeds of each task that are used before others.
         """
         count, start = self.seeds(tasks), 0 if last is None else -last
-        chosen = [self.curves[task] for task in tasks]
-        return [(c.success[:count, start:].mean(1), list(c.seeds[:count])) for c in chosen]
+        found = []
+        for task, kept in zip(tasks, keep or [frozenset[int]()] * len(tasks), strict=True):
+            curves = self.curves[task]
+            first = sorted(range(len(curves)), key=lambda i: curves.seeds[i] not in kept)
+            used = sorted(first[:count])
+            values = curves.success[used, start:].mean(1)
+            found.append((values, [curves.seeds[i] for i in used]))
+        return found
 
     def means(self, tasks: Sequence[str], last: int | None = None) -> Array:
         """[N]: mean over seeds of the area, or of the last evaluations, of each position."""
@@ -161,13 +170,16 @@ def difference(
 def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     """All references under a protocol's environment and schedule, this folder's first.
 
-    Several settings of one origin are several sources; default options come first.
+    Several settings of one origin are several sources; those under the protocol's own name come
+    first, and default options before others.
     """
     alone = [g for g in study.groups if _is_reference(g, protocol)]
     # A class of one's own may be called finetuning, too.
     groups = [g for g in alone if not _record(study, g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
-    for group in sorted(groups, key=lambda g: g.label != g.method):
+    for group in sorted(
+        groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)
+    ):
         done = np.asarray(np.isfinite(own_window(group.complete)[:, 0]).all(1))
         if done.any():
             runs = [run for run, ended in zip(group.runs, done.tolist(), strict=True) if ended]

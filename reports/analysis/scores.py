@@ -73,6 +73,15 @@ class Scores:
     def level(self) -> float:
         return self.study.options.level
 
+    @cached_property
+    def families(self) -> list[str]:
+        """Those with tables and figures of methods that there are runs of."""
+        return [family for family in names.SEQUENCES if self.groups(family)]
+
+    def groups(self, family: str | None = None) -> list[Group]:
+        """The runs of this protocol, on all sequences or on those of one family."""
+        return self.study.of(self.protocol, family)
+
     def title(self, family: str) -> str:
         """What a family of sequences is called."""
         return self.study.family_title(self.protocol, family)
@@ -217,11 +226,22 @@ def run_metrics(loaded: Runs) -> pd.DataFrame:
     """One row per run that has ended, one column per metric that a single run has."""
     study = arrange(loaded)
     rows = [row for protocol in study.protocols for row in _rows(Scores(study, protocol))]
-    return pd.DataFrame(rows, columns=["run", *PER_RUN])
+    table = pd.DataFrame(rows, columns=["run", *PER_RUN])
+    return table.drop_duplicates("run")  # a run may be under several protocol names
+
+
+def run_end_values(loaded: Runs) -> dict[str, Array]:
+    """Run that has ended -> success on each task at its end, [N]; NaN without all evaluations."""
+    study, found = arrange(loaded), {}
+    for group in study.groups:
+        values = metrics.task_performance(group.complete, study.window(group.protocol))
+        ended = zip(group.runs, values, strict=True)
+        found.update({run.name: own for run, own in ended if run.state == "done"})
+    return found
 
 
 def _rows(scores: Scores) -> Iterator[dict[str, Any]]:
-    for group in scores.study.of(scores.protocol):
+    for group in scores.groups():
         defined = [metric for metric in PER_RUN if metric in ALSO_JOINT or not group.joint]
         values = {metric: scores.per_run(group, metric) for metric in defined}
         for index, run in enumerate(group.runs):

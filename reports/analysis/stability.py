@@ -59,26 +59,28 @@ def drop_depth(success: Array, window: int) -> Array:
     return _mean_over_old(depth)
 
 
-def dropped(success: Array, window: int) -> NDArray[np.bool_]:
-    """[R, N, E - 2, N]: the evaluations of old tasks that lie in a drop."""
+def dropped(success: Array, window: int) -> Array:
+    """[R, N, E - 2, N] of 0 and 1: the evaluations of old tasks that lie in a drop; NaN where one
+    that is needed is missing."""
     level = before_switch(success, window)[:, :, None, :] - TOLERANCE
-    return settled(success) < level - 1e-9
+    curves = settled(success)
+    return np.where(np.isnan(curves + level), np.nan, curves < level - 1e-9)
 
 
 def drop_length(success: Array, window: int) -> Array:
     """[R]: share of the evaluations of old tasks that lie in a drop."""
-    share = dropped(success, window).mean(2)
-    known = ~np.isnan(success).any(2)
-    return _mean_over_old(np.where(known, share, np.nan))
+    return _mean_over_old(dropped(success, window).mean(2))
 
 
 def recoveries(success: Array, window: int) -> Array:
     """One number per drop: evaluations from the switch until the task is back, inf if it is not.
 
-    Drops of all runs together; a task that never falls has none.
+    Drops of all runs together, without runs that lack an evaluation; a task that never falls has
+    none.
     """
-    where = dropped(success, window) & old(success.shape[1])[None, :, None, :]
-    fallen = np.moveaxis(where, 2, 3)[where.any(2)]  # [drops, E - 2]
+    pairs = np.moveaxis(dropped(success, window), 2, 3)[:, old(success.shape[1])]
+    known = pairs[~np.isnan(pairs).any((1, 2))].astype(bool)  # [R, pairs, E - 2]
+    fallen = known[known.any(2)]  # [drops, E - 2]
     after = fallen.shape[1] - fallen[:, ::-1].argmax(1)  # means up to the last one below
     back = after + 1.0 + _first_whole(success)
     return np.where(after < fallen.shape[1], back, np.inf)

@@ -204,7 +204,8 @@ class Study:
 
     groups: list[Group]
     segments: dict[str, dict[str, Any]]  # id -> record and status
-    problems: list[str]
+    problems: list[str]  # everything a reader must know
+    notes: list[str] = field(default_factory=list)  # problems of runs that are as they should be
     options: Options = DEFAULTS
     tuning: Sequence[Mapping[str, Any]] = ()  # records of `cwbench tune`
 

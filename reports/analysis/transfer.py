@@ -78,9 +78,10 @@ def statistic(
     positions = [position for part in parts for position in part]
     last = window if metric.end_values else None
     ours = [values_of(position, last) for position in positions]
-    found = reference.rows([group.tasks[index] for group, index in positions], last)
-    theirs = [dict(zip(seeds, values, strict=True)) for values, seeds in found]
     shared = [shared_seeds(position, reference) for position in positions]
+    keep = [same & own.keys() for same, own in zip(shared, ours, strict=True)]
+    found = reference.rows([group.tasks[index] for group, index in positions], last, keep)
+    theirs = [dict(zip(seeds, values, strict=True)) for values, seeds in found]
     count = min(map(len, ours))
     for index, same in enumerate(shared):
         if common := same & ours[index].keys() & theirs[index].keys():

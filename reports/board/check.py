@@ -1,6 +1,5 @@
 """Whether a results folder from somewhere else can go on the board. Runs none of its code."""
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,18 +11,23 @@ from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import RECORD_KEYS, recorded_id
+from cwbench.spec.source import short_hash
 from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.integrity import damages
 from cwbench.store.results import SegmentFolder, read_segments
 
 OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
+ENDED = ("done", "diverged")  # diverged runs are in no mean, and noted
 NAMED = 3  # segments with the same fault, at most
 
 
 def faults(study: Study, results: Path) -> list[str]:
-    """Everything that speaks against showing these results, one line each; empty if nothing."""
-    found = list(study.problems)
+    """Everything that speaks against showing these results, one line each; empty if nothing.
+
+    The study's notes do not: they are shown with the results.
+    """
+    found = [problem for problem in study.problems if problem not in study.notes]
     for record in read_segments(results, []):  # the study lists what cannot be read
         name = f"segments/{record['folder']}"
         found += [f"{name}: {fault}" for fault in _record_faults(record, results)]
@@ -58,7 +62,7 @@ def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
         return
     if recorded_id(record) != record["id"]:
         yield "the record was changed: its id is another one; give it as training wrote it"
-    if record["status"]["state"] not in ("done", "diverged"):
+    if record["status"]["state"] not in ENDED:
         state = record["status"]["state"]
         yield f"not finished ({state}); the command that made the runs continues them"
     if not record.get("versions", {}).get("commit"):
@@ -87,16 +91,16 @@ def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
     file = results / "sources" / f"{source}.py"
     if not file.is_file() or file.is_symlink():
         yield f"method {record['method']} is not in sources/{source}.py"
-    elif hashlib.sha256(file.read_bytes()).hexdigest()[:12] != source:
+    elif short_hash(file.read_bytes()) != source:
         yield f"sources/{source}.py is not the code that was trained"
 
 
 def _row_faults(study: Study) -> Iterator[str]:
-    """The seeds of a row must share all settings, and be finished."""
+    """The seeds of a row must share all settings, and have ended."""
     setups: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for group in study.groups:
         setups[group.protocol.key, group.sequence, group.label].add(group.setup)
-        if late := [run.seed for run in group.runs if run.state != "done"]:
+        if late := [run.seed for run in group.runs if run.state not in ENDED]:
             yield f"{group.label} on {group.sequence}: seeds {late} are not finished"
     for (_, sequence, label), found in setups.items():
         if len(found) > 1:

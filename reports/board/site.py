@@ -15,8 +15,9 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.resources import count_text
+from cwbench.reports.tables.resources import Record, count_text, counters, used_segments
 from cwbench.spec.segment import digest
+from cwbench.spec.text import counted
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
 COLUMNS = (
@@ -28,6 +29,7 @@ COLUMNS = (
     "hours",
     "cwbench",
 )
+Section = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]  # protocol, sequences, tasks
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,18 @@ class Row:
     scores: tuple[Score, ...]
 
     @property
-    def section(self) -> tuple[str, tuple[str, ...]]:
-        """Numbers of different protocols or sequences are never in one table."""
+    def section(self) -> Section:
+        """Numbers of different protocols, sequences or tasks are never in one table.
+
+        Contributors may give one name to different sequences of their own.
+        """
         protocol = self.groups[0].protocol
-        sequences = sorted((group.sequence for group in self.groups), key=names.natural)
-        return f"{protocol.name} {protocol.key[:6]}", tuple(sequences)
+        found = sorted(self.groups, key=lambda group: names.natural(group.sequence))
+        return (
+            f"{protocol.name} {protocol.key[:6]}",
+            tuple(group.sequence for group in found),
+            tuple(group.tasks for group in found),
+        )
 
     @property
     def tasks(self) -> str:
@@ -62,10 +71,10 @@ class Row:
         return f"first {', '.join(first)}; second {', '.join(second)}"
 
     @property
-    def records(self) -> list[dict[str, object]]:
-        runs = (run for group in self.groups for run in group.finished)
-        ids = {key for run in runs for key in run.segments}
-        return [self.entry.study.segments[key] for key in sorted(ids)]
+    def records(self) -> list[Record]:
+        """What its numbers were made from, experts included."""
+        finished = (run for group in self.groups for run in group.finished)
+        return used_segments(self.entry.study.segments, finished)
 
 
 def rows_of(entry: Entry) -> Iterator[Row]:
@@ -82,21 +91,26 @@ def rows_of(entry: Entry) -> Iterator[Row]:
 
 def render(entries: Sequence[Entry]) -> str:
     """The page; best average performance first in every table."""
-    sections: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    sections: dict[Section, list[Row]] = {}
     for entry in entries:
         for row in rows_of(entry):
             sections.setdefault(row.section, []).append(row)
     body = "".join(
-        _section(protocol, sequences, sections[protocol, sequences])
-        for protocol, sequences in sorted(sections, key=lambda key: (key[0], *_order(key[1])))
+        _section(section, sections[section])
+        for section in sorted(sections, key=lambda one: (one[0], *_order(one[1]), one[2]))
     )
-    contributions = "".join(
-        f'<li><a href="{quote(entry.name)}/index.html">{escape(entry.name)}</a>, '
-        f"{escape(entry.contributor)}</li>"
-        for entry in entries
-    )
+    contributions = "".join(map(_contribution, entries))
     page = Template((files("cwbench.reports.board") / "board.html").read_text(encoding="utf-8"))
     return page.substitute(body=body or "<p>No results.</p>", contributions=contributions)
+
+
+def _contribution(entry: Entry) -> str:
+    """Its report, who made it, and what a reader must know about its runs."""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in entry.study.notes)
+    return (
+        f'<li id="of-{quote(entry.name)}"><a href="{quote(entry.name)}/index.html">'
+        f"{escape(entry.name)}</a>, {escape(entry.contributor)}{notes and f'<ul>{notes}</ul>'}</li>"
+    )
 
 
 def _title(sequences: Sequence[str]) -> str:
@@ -108,14 +122,15 @@ def _order(sequences: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
     return (-len(sequences) if len(sequences) > 1 else -sys.maxsize), names.natural(sequences[0])
 
 
-def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> str:
+def _section(section: Section, rows: Sequence[Row]) -> str:
+    protocol, sequences, tasks = section
     title = _title(sequences)
     ordered = sorted(rows, key=lambda row: -row.scores[0].value)
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
     lines = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(row))}</tr>" for row in ordered
     )
-    place = title if len(sequences) == 1 else digest({"pairs": list(sequences)})
+    place = f"{title}-{digest([sequences, tasks])[:6]}"
     anchor = quote(f"{protocol}-{place}".replace(" ", "-"))
     return (
         f'<section id="{anchor}"><h2>{escape(title)} <small>{escape(protocol)}</small></h2>'
@@ -126,14 +141,18 @@ def _section(protocol: str, sequences: Sequence[str], rows: Sequence[Row]) -> st
 
 def _cells(row: Row) -> Iterator[str]:
     yield escape(row.groups[0].title)
-    yield f'<a href="{quote(row.entry.name)}/index.html">{escape(row.entry.contributor)}</a>'
+    name, notes = quote(row.entry.name), counted(len(row.entry.study.notes), "note")
+    link = f'<a href="{name}/index.html">{escape(row.entry.contributor)}</a>'
+    yield (
+        f'{link} <a href="#of-{name}"><small>{notes}</small></a>' if row.entry.study.notes else link
+    )
     for score in row.scores:
         yield _score(score)
     yield str(min(len(group.finished) for group in row.groups))
-    steps = sum(int(_resource(record, "train_steps")) for record in row.records)
-    yield count_text(steps, "count")
-    yield f"{sum(_seconds(record) for record in row.records) / 3600:.2f}"
-    yield escape(", ".join(sorted({_commit(record) for record in row.records})))
+    statuses = [record["status"] for record in row.records]
+    yield count_text(sum(counters(status).get("train_steps", 0) for status in statuses), "count")
+    yield f"{sum(status.get('seconds', 0) for status in statuses) / 3600:.2f}"
+    yield escape(", ".join(sorted({*map(_commit, row.records)})))
 
 
 def _score(score: Score) -> str:
@@ -146,19 +165,6 @@ def _score(score: Score) -> str:
     return f"{number(value.value)} <small>{ends}</small>"
 
 
-def _resource(record: dict[str, object], name: str) -> float:
-    status = record["status"]
-    assert isinstance(status, dict)
-    return float(status.get("resources", {}).get(name, 0))
-
-
-def _seconds(record: dict[str, object]) -> float:
-    status = record["status"]
-    assert isinstance(status, dict)
-    return float(status.get("seconds", 0))
-
-
-def _commit(record: dict[str, object]) -> str:
+def _commit(record: Record) -> str:
     versions = record.get("versions", {})
-    assert isinstance(versions, dict)
     return f"{versions.get('cwbench', '?')} {versions.get('commit', '')}".strip()

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, metrics, names, plasticity, scales
-from cwbench.reports.analysis.bands import seed_curve
+from cwbench.reports.analysis.bands import average_runs, current_runs, logged_runs, seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
@@ -57,20 +57,6 @@ def step_unit(group: Group) -> tuple[float, str]:
 def steps(group: Group) -> Array:
     """Environment steps of a run's evaluations, in the unit of its axis."""
     return np.asarray(group.evaluation_steps / step_unit(group)[0])
-
-
-def average_runs(group: Group) -> Array:
-    return metrics.average_curve(group.sound(group.success))
-
-
-def current_runs(group: Group) -> Array:
-    """Training success of the task being trained, [R, N * E]."""
-    return group.sound(group.training).reshape(len(group.runs), -1)
-
-
-def logged_runs(name: str, group: Group) -> Array:
-    """A statistic of training, [R, N * E]."""
-    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
 
 
 def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
@@ -165,7 +151,7 @@ def _family_panels(count: int, below: float, width: float | None = None) -> list
 
 def _named_panels(scores: Scores, families: Sequence[str]) -> list[Axes]:
     """With the methods' names below."""
-    most = max(len(main_setups(scores.study.of(scores.protocol, one))) for one in families)
+    most = max(len(main_setups(scores.groups(one))) for one in families)
     return _family_panels(len(families), 0.85, TEXT_WIDTH - 0.7 if most > MANY else None)
 
 
@@ -173,7 +159,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
     """Mean over sequences per method with its interval."""
     axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
-        groups = scores.study.of(scores.protocol, family)
+        groups = scores.groups(family)
         setups = main_setups(groups)
         count = len({group.sequence for group in groups})
         for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
@@ -200,7 +186,7 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
     """Every run as a dot: average performance of each seed on each sequence."""
     axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
-        setups = main_setups(scores.study.of(scores.protocol, family))
+        setups = main_setups(scores.groups(family))
         for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
             values, _ = seed_matrix(scores, members, "average_performance")
             spots = index + np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [index]
@@ -219,7 +205,7 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
 
 def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     """Share of runs whose average performance exceeds a threshold, with bootstrap bands."""
-    found = [main_setups(scores.study.of(scores.protocol, family)) for family in families]
+    found = [main_setups(scores.groups(family)) for family in families]
     every = joined(found)
     slot_of = dict(zip(every, slots(every), strict=True))
     width = COLUMN_WIDTH if len(families) == 1 else TEXT_WIDTH
@@ -265,17 +251,16 @@ Plan = Iterator[tuple[str, Callable[[], Figure]]]
 
 def _figures(scores: Scores) -> Plan:
     """As above; two settings of one label have figures of one name."""
-    study, protocol = scores.study, scores.protocol
-    present = [family for family in names.SEQUENCES if study.of(protocol, family)]
+    present, options = scores.families, scores.study.options
     yield from _pair_figures(scores)
     for family in present:
-        groups = study.of(protocol, family)
+        groups = scores.groups(family)
         setups = main_setups(groups)
-        for name, figure in _curve_figures(groups, study.options):
+        for name, figure in _curve_figures(groups, options):
             yield f"{family}-{name}", figure
         yield f"{family}-tasks", partial(task_curves, setups)
         yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
-        for name, figure in _ablation_figures(groups, study.options):
+        for name, figure in _ablation_figures(groups, options):
             yield f"{family}-{name}", figure
     if present:
         yield "transfer", partial(bars, scores, present, "forward_transfer")
@@ -294,7 +279,7 @@ def _pair_figures(scores: Scores) -> Plan:
     def figure(groups: list[Group]) -> Figure:
         return pair_matrices(matrices(scores, groups))
 
-    for groups in by_matrix(scores.study.of(scores.protocol, "pairs")).values():
+    for groups in by_matrix(scores.groups("pairs")).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
         yield f"pairs-{file_name(label)}", partial(figure, groups)
 

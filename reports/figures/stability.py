@@ -22,7 +22,7 @@ from cwbench.reports.tables import standings
 
 def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     """Change of success on old tasks over the steps after a switch, a panel per family."""
-    every = joined([main_setups(scores.study.of(scores.protocol, f)) for f in families])
+    every = joined([main_setups(scores.groups(f)) for f in families])
     slot_of, columns = dict(zip(every, slots(every), strict=True)), min(3, len(families))
     below = room_below(every, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     size = (panel_width(columns, left=0.6, gap=0.35), 1.5)

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, plasticity
-from cwbench.reports.analysis.bands import BANDS, seed_curve, smoothing
+from cwbench.reports.analysis.bands import (
+    BANDS,
+    average_runs,
+    current_runs,
+    logged_runs,
+    seed_curve,
+    smoothing,
+)
 from cwbench.reports.analysis.scales import by_scale
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
@@ -211,18 +218,6 @@ def _task_runs(position: int, group: Group) -> Array:
     return metrics.task_curves(group.sound(group.success))[:, position]
 
 
-def _average_runs(group: Group) -> Array:
-    return metrics.average_curve(group.sound(group.success))
-
-
-def _training_runs(group: Group) -> Array:
-    return group.sound(group.training).reshape(len(group.runs), -1)
-
-
-def _logged_runs(name: str, group: Group) -> Array:
-    return group.sound(group.logged[name]).reshape(len(group.runs), -1)
-
-
 def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
     """A plasticity diagnostic, one plot per network."""
     found = plasticity.measures([group for _, _, group in lines])
@@ -236,13 +231,13 @@ def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
 
 
 KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
-    "average": partial(_plot, runs_of=_average_runs, what=KINDS["average"]),
+    "average": partial(_plot, runs_of=average_runs, what=KINDS["average"]),
     "tasks": _tasks,
-    "current": partial(_plot, runs_of=_training_runs, what=KINDS["current"]),
+    "current": partial(_plot, runs_of=current_runs, what=KINDS["current"]),
     **{
         name.replace("_", "-"): partial(
             partial(_plot, bounds=None) if name in names.ONE_SCALE else _scales,
-            runs_of=partial(_logged_runs, name),
+            runs_of=partial(logged_runs, name),
             what=title,
         )
         for name, title in names.STATISTICS.items()

@@ -51,7 +51,7 @@ def _shaded(bad: float, body: str, tip: str = "") -> str:
 
 def _pairs(scores: Scores) -> str:
     parts = []
-    for groups in by_matrix(scores.study.of(scores.protocol, "pairs")).values():
+    for groups in by_matrix(scores.groups("pairs")).values():
         found = matrices(scores, groups)
         counts = "; ".join(f"{name}: {count}" for name, count in found.counts().items())
         images = "".join(pair_figure(found, name, scores.window) for name in QUANTITIES)
@@ -126,8 +126,10 @@ def _difference(value: float, p_value: float, tip: str) -> str:
 
 def _all_after_each(scores: Scores) -> str:
     """Trained up to a task (row), tested on a task (column): a fold per sequence."""
-    present = [family for family in names.SEQUENCES if scores.study.of(scores.protocol, family)]
-    settings = [(s, g) for f in present for s in standings.settings_of(scores, f) for g in s.groups]
+    families = scores.families
+    settings = [
+        (s, g) for f in families for s in standings.settings_of(scores, f) for g in s.groups
+    ]
     sequences = list(dict.fromkeys(group.sequence for _, group in settings))
     parts = []
     for sequence in sequences:

@@ -28,13 +28,9 @@ from cwbench.reports.tables.standings import Standing
 POINTS = 101  # of a profile
 
 
-def present(scores: Scores) -> list[str]:
-    return [family for family in names.SEQUENCES if scores.study.of(scores.protocol, family)]
-
-
 def summary_charts(scores: Scores) -> str:
     """Average performance with intervals, every run a dot: who is best, and how sure that is."""
-    said = [standings.verdict(scores, family) for family in present(scores)]
+    said = [standings.verdict(scores, family) for family in scores.families]
     lead = "".join(f'<p class="verdict">{escape(text)}</p>' for text in said if text)
     charts = "".join(
         _rows(
@@ -42,13 +38,13 @@ def summary_charts(scores: Scores) -> str:
             f"Average performance on {scores.title(family)}",
             (0.0, 1.0),
         )
-        for family in present(scores)
+        for family in scores.families
     )
     return f'{lead}<div class="forests">{charts}</div>' if charts else ""
 
 
 def comparison_section(scores: Scores) -> str:
-    families = "".join(_family(scores, family) for family in present(scores))
+    families = "".join(_family(scores, family) for family in scores.families)
     return families + _orders(scores) + _tuning(scores)
 
 

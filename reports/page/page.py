@@ -144,7 +144,7 @@ def _cards(study: Study) -> str:
         "running": str(states["running"]),
         "failed or diverged": str(broken),
         "training steps": count_text(steps, "count"),
-        "wall time of all segments": count_text(seconds, "hours"),
+        "wall time of all segments": count_text(seconds, "seconds"),
         said: str(len(study.problems)),
     }
     alarms = {"failed or diverged": broken, said: len(study.problems)}

@@ -18,7 +18,7 @@ from cwbench.reports.tables.formats import number
 
 def runs_section(scores: Scores, results_href: str | None) -> str:
     """A fold per setting, and in it the seeds of every sequence."""
-    setups = by_setup(scores.study.of(scores.protocol))
+    setups = by_setup(scores.groups())
     return "".join(
         _setup(scores, setup, title, groups, results_href)
         for (setup, groups), title in zip(setups.items(), titles(setups), strict=True)

@@ -1,7 +1,7 @@
 """Scatter plots as inline SVG: a point per method, with intervals in both directions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from math import floor, isnan, log10
 
@@ -21,7 +21,7 @@ class Scatter:
     label: str
     x_title: str
     y_title: str
-    points: Sequence[Point] = field(default_factory=tuple)
+    points: Sequence[Point]
     log: bool = False  # x on a logarithmic scale, in bytes
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
@@ -58,7 +60,7 @@ def _brackets(scores: Scores) -> str:
 
 def entries(scores: Scores) -> Iterator[Entry]:
     """The tables that a protocol's runs can fill, most important first."""
-    present = [f for f in names.FAMILIES if scores.study.of(scores.protocol, f)]
+    present = [f for f in names.FAMILIES if scores.groups(f)]
     yield from _headline(scores, present)
     for family in names.SEQUENCES:
         if family in present:
@@ -174,7 +176,7 @@ def _details(scores: Scores, family: str) -> Iterator[Entry]:
 
 
 def _always(scores: Scores, family: str) -> Details:
-    title, groups = scores.title(family), scores.study.of(scores.protocol, family)
+    title, groups = scores.title(family), scores.groups(family)
     alone = (
         " A sequence of one task has no earlier or later ones: means that need them leave it out."
         if any(len(group.tasks) == 1 for group in groups)
@@ -186,8 +188,9 @@ def _always(scores: Scores, family: str) -> Details:
             partial(details.tasks, scores, family),
         ),
         "learning": (
-            f"Learning per task on {title}. Steps: median over runs of the first evaluation whose "
-            f"trailing mean of three reaches {details.THRESHOLD:g}, and how many runs reach it.",
+            f"Learning per task on {title}. Steps: median over runs of the first evaluation that "
+            f"reaches {details.THRESHOLD:g} and begins three whose mean does, and how many runs "
+            "have one.",
             partial(details.learning, scores, family),
         ),
         "more": (
@@ -236,10 +239,11 @@ def _where_measured(scores: Scores, family: str) -> Details:
             plasticity.CAPTION.format(title=title),
             partial(plasticity.plasticity, scores, family),
         )
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
         found["settings"] = (
-            f"Settings of one method on {title}, on the sequences that all of them have.",
+            f"Settings of one method on {title}; a block for the sequences that the same settings "
+            "were run on.",
             partial(details.settings, scores, family),
         )
     return found
@@ -248,7 +252,7 @@ def _where_measured(scores: Scores, family: str) -> Details:
 def _pairwise(scores: Scores, family: str) -> Details:
     """Every method against every other, a table per headline metric."""
     title, found = scores.title(family), Details()
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     most = max(len(group.finished) for group in groups) or 1
     exact = (
         f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
@@ -270,7 +274,7 @@ def _pairwise(scores: Scores, family: str) -> Details:
 
 def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
-    groups = [g for family in entry.families for g in scores.study.of(scores.protocol, family)]
+    groups = [g for family in entry.families for g in scores.groups(family)]
     blocks = entry.blocks()
     bold = any(cell.bold for block in blocks for _, row in block.rows for cell in row)
     said = f"{entry.caption} {BOLD}" if bold and BOLD not in entry.caption else entry.caption
@@ -295,8 +299,8 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     ]
     versions = versions_of(segments)
     schedule = protocol.schedule
-    finished = sorted({len(group.finished) for group in groups})
-    seeds = f"{finished[0]}" if len(finished) == 1 else f"{finished[0]} to {finished[-1]}"
+    used = sorted({_usable(scores, group) for group in groups})
+    seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
         "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
@@ -309,6 +313,11 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         "commit": f"trained at {commit}, reported at {commit_and_changes()}",
         "hash": f"hash {digest([protocol.key, scores.window, csv_text(table)])}",
     }
+
+
+def _usable(scores: Scores, group: Group) -> int:
+    """Runs that have ended, with the evaluations that their end values need."""
+    return int((~np.isnan(scores.per_run(group, "average_performance"))).sum())
 
 
 def _horizon(env: Mapping[str, Any]) -> str:

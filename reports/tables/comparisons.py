@@ -44,7 +44,7 @@ class Pair:
 
 def pairs(scores: Scores, family: str, metric: str) -> list[Pair]:
     """Every two settings that share a finished seed, or those with the one compared against."""
-    setups = main_setups(scores.study.of(scores.protocol, family))
+    setups = main_setups(scores.groups(family))
     named = dict(zip(titles(setups), setups.values(), strict=True))
     found = (
         _pair(scores, (first, named[first]), (second, named[second]), metric)

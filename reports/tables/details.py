@@ -12,7 +12,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores, align
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
+from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, scored_columns
 
 Array = NDArray[np.float64]
 THRESHOLD = 0.8  # "learned", for the time it takes
@@ -46,16 +46,10 @@ def learning(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
     """What a switch does to old tasks, a row per method."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
     measures = ("minimum_after_learning", "drop_depth", "drop_length")
-    columns = [
-        mark_bold(
-            [score_cell(scores, members, metric, count) for members in setups.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in measures
-    ]
+    columns = scored_columns(scores, setups.values(), measures, count)
     columns.append(tuple(_recovery(scores, members) for members in setups.values()))
     rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Minimum", "Depth", "In drops", "Recovered"), rows),)
@@ -63,15 +57,10 @@ def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
     """Performance as CompoNet and CKA-RL measure it, and measured on all tasks at the end."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups, count = main_setups(groups), len({group.sequence for group in groups})
-    columns = [
-        mark_bold(
-            [score_cell(scores, members, metric, count) for members in setups.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in ("training_performance", "average_performance", "forgetting")
-    ]
+    measures = ("training_performance", "average_performance", "forgetting")
+    columns = scored_columns(scores, setups.values(), measures, count)
     rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Own window", "All tasks at the end", "Forgetting"), rows),)
 
@@ -97,7 +86,7 @@ def _per_task(
     scores: Scores, family: str, title: str, cell: Callable[[Positions], Cell], bold: bool = False
 ) -> Block:
     """A row per task, a column per method."""
-    setups = main_setups(scores.study.of(scores.protocol, family))
+    setups = main_setups(scores.groups(family))
     rows = []
     for task in sorted({task for groups in setups.values() for g in groups for task in g.tasks}):
         cells = tuple(
@@ -146,14 +135,16 @@ def _failures(scores: Scores, positions: Positions) -> Cell:
 
 def single_tasks(scores: Scores) -> tuple[Block, ...]:
     """The single-task runs: what a task is worth without any other."""
-    rows = []
-    for group in scores.study.of(scores.protocol, "single"):
+    rows, groups = [], scores.groups("single")
+    setups = by_setup(groups)
+    named = dict(zip(setups, titles(setups), strict=True))
+    for group in groups:
         positions = [(group, 0)]
         area = metrics.area(group.complete)[:, 0]
         values, seeds = align([group], [area[None]])
         cell, score = empty_cell([group]), scores.score([group], "average_performance")
         area_cell = replace(cell, score=scores.mean(values, seeds, (0, 1)) if seeds else score)
-        name = f"{group.tasks[0]}, {group.title}"
+        name = f"{group.tasks[0]}, {named[group.setup]}"
         end = replace(cell, score=score)
         rows.append(
             (name, (end, area_cell, _steps_to_threshold(positions), _failures(scores, positions)))
@@ -165,7 +156,7 @@ def single_tasks(scores: Scores) -> tuple[Block, ...]:
 def pair_summary(scores: Scores) -> tuple[Block, ...]:
     """Averages and counts of the pair matrices, a row per setting."""
     rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
-    for title, groups in by_matrix(scores.study.of(scores.protocol, "pairs")).items():
+    for title, groups in by_matrix(scores.groups("pairs")).items():
         found, cell = matrices(scores, groups), empty_cell(groups)
         counts = found.counts()
         cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]
@@ -181,7 +172,7 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
     A block has the sequences that the same settings were run on. A method's main setting alone is
     left out: the other tables are about it.
     """
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     main = main_setups(groups)
     blocks = []
     for method in dict.fromkeys(group.method for group in groups):
@@ -205,13 +196,7 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
 def _settings_block(
     scores: Scores, title: str, rows: dict[str, list[Group]], sequences: int
 ) -> Block:
-    columns = [
-        mark_bold(
-            [score_cell(scores, groups, metric, sequences) for groups in rows.values()],
-            names.METRICS[metric].sign,
-        )
-        for metric in names.HEADLINE
-    ]
+    columns = scored_columns(scores, rows.values(), names.HEADLINE, sequences)
     return Block(
         title,
         "Setting",

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores, lacks_tasks
 from cwbench.reports.analysis.setups import main_setups, titles
-from cwbench.reports.tables.model import Block, mark_bold, score_cell
+from cwbench.reports.tables.model import Block, Cell, mark_bold, score_cell, scored_columns
 
 
 def stacked(
     scores: Scores, family: str, metrics: Sequence[str] = names.HEADLINE
 ) -> tuple[Block, ...]:
     """One block per metric; a row per sequence and their mean, a column per method."""
-    groups = scores.study.of(scores.protocol, family)
+    groups = scores.groups(family)
     setups = main_setups(groups)
     sequences = list(dict.fromkeys(group.sequence for group in groups))
     blocks = []
@@ -50,17 +50,13 @@ def row_name(sequence: str) -> str:
 
 def long_sequences(scores: Scores) -> tuple[Block, ...]:
     """CW10 and CW20 side by side, a row per method: the paper's third table."""
-    families = [name for name in ("cw10", "cw20") if scores.study.of(scores.protocol, name)]
-    groups = [g for name in families for g in scores.study.of(scores.protocol, name)]
+    families = [name for name in ("cw10", "cw20") if scores.groups(name)]
+    groups = [g for name in families for g in scores.groups(name)]
     setups = main_setups(groups)
-    columns = []
+    columns: list[tuple[Cell, ...]] = []
     for name in families:
-        for metric in names.HEADLINE:
-            cells = [
-                score_cell(scores, [g for g in rows if g.family == name], metric)
-                for rows in setups.values()
-            ]
-            columns.append(mark_bold(cells, names.METRICS[metric].sign))
+        rows = [[group for group in own if group.family == name] for own in setups.values()]
+        columns += scored_columns(scores, rows, names.HEADLINE)
     return (
         Block(
             title="",

@@ -1,11 +1,12 @@
 """Tables as data: which cells exist, what they hold and which are bold. `formats` writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
+from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import INTERVALS, LEVEL
 from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import Group
@@ -139,3 +140,17 @@ def score_cell(scores: Scores, groups: Sequence[Group], metric: str, sequences: 
     if not groups:
         return cell
     return replace(cell, score=nothing(f"asked for on {len(groups)} of {sequences} sequences"))
+
+
+def scored_columns(
+    scores: Scores, rows: Iterable[Sequence[Group]], metrics: Sequence[str], sequences: int = 1
+) -> list[tuple[Cell, ...]]:
+    """A column per metric with a cell per setting, the best ones bold."""
+    settings = list(rows)
+    return [
+        mark_bold(
+            [score_cell(scores, groups, metric, sequences) for groups in settings],
+            names.METRICS[metric].sign,
+        )
+        for metric in metrics
+    ]

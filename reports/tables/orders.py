@@ -17,14 +17,14 @@ METRICS = ("average_performance", "forgetting", "anytime_performance")
 
 def present(scores: Scores) -> bool:
     """Whether a setting has been asked for in several orders."""
-    groups = scores.study.of(scores.protocol, "other")
+    groups = scores.groups("other")
     families = [by_family(rows) for rows in by_setup(groups).values()]
     return any(len(rows) > 1 for found in families for rows in found.values())
 
 
 def orders(scores: Scores) -> tuple[Block, ...]:
     """A block for each metric; a row for each setting and family of orders."""
-    setups = by_setup(scores.study.of(scores.protocol, "other"))
+    setups = by_setup(scores.groups("other"))
     blocks = []
     for metric in METRICS:
         rows = [

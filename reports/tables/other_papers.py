@@ -15,6 +15,7 @@ from cwbench.reports.tables.paper_comparison import (
     default_groups,
     environment,
     score_of,
+    without_transfer,
 )
 from cwbench.reports.tables.paper_numbers import Published
 
@@ -74,18 +75,20 @@ def published(name: str) -> dict[tuple[str, str, str], Published]:
 def comparisons(scores: Scores, name: str) -> Iterator[Comparison]:
     """The one table of a paper, if runs on its sequences exist."""
     cells = published(name)
-    present = [f for f in ("cw10", "cw20") if scores.study.of(scores.protocol, f)]
+    present = [f for f in ("cw10", "cw20") if scores.groups(f)]
     families = tuple(f for f in present if any(key[0] == f for key in cells))
     if families:
         blocks = partial(side_by_side, scores, name, families)
-        yield Comparison(name, families, caption(scores, name), blocks)
+        yield Comparison(name, families, caption(scores, name, families), blocks)
 
 
-def caption(scores: Scores, name: str) -> str:
+def caption(scores: Scores, name: str, families: tuple[str, ...]) -> str:
     paper = PAPERS[name]
     text = f"Published / ours: {paper.title}. {environment(scores)}"
     differences = differences_of(scores, name)
-    return text + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
+    text += f" Protocol differs: {'; '.join(differences)}." if differences else ""
+    transfer = any(metric == "forward_transfer" for _, _, metric in published(name))
+    return text + (without_transfer(scores, families) if transfer else "")
 
 
 def differences_of(scores: Scores, name: str) -> list[str]:

@@ -25,6 +25,7 @@ VERDICTS = {  # how a cell's text ends -> how the summary counts it
     "published cell is impossible": "are impossible as published",
 }
 SUCCESS = "v1-any"  # how the papers on Continual World count an episode as solved
+WITH_TRANSFER = ("cw3", "cw6", "cw10-cw20")  # tables of the paper
 TITLES = {
     "cw3": "CW3",
     "cw6": "CW6",
@@ -61,17 +62,29 @@ def environment(scores: Scores) -> str:
     )
 
 
-def caption(scores: Scores, table: str) -> str:
-    """Names every difference between the two protocols."""
+def caption(scores: Scores, table: str, families: tuple[str, ...]) -> str:
+    """Names every difference between the two protocols, and what has no number of ours."""
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
     text = f"Published / ours on {TITLES[table]}. {environment(scores)}"
-    return text + (f" Protocol differs: {'; '.join(differences)}." if differences else "")
+    text += f" Protocol differs: {'; '.join(differences)}." if differences else ""
+    return text + (without_transfer(scores, families) if table in WITH_TRANSFER else "")
+
+
+def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
+    """Why no method has forward transfer, as a sentence; empty where one has."""
+    groups = [g for family in families for g in scores.groups(family)]
+    ended = [g for g in groups if g.finished and not g.joint]
+    if not ended or not all(scores.reference_of(g).missing(g.tasks) for g in ended):
+        return ""
+    tasks = [task for group in ended for task in group.tasks]
+    reasons = dict.fromkeys(scores.reference_of(group).why(tasks) for group in ended)
+    return f" Forward transfer has no number of ours: {'; '.join(reasons)}."
 
 
 def comparisons(scores: Scores) -> Iterator[Comparison]:
     """The comparisons with the RECALL paper that our runs can fill."""
     for name, families, blocks in _makers(scores):
-        yield Comparison(f"paper-{name}", families, caption(scores, name), blocks)
+        yield Comparison(f"paper-{name}", families, caption(scores, name, families), blocks)
 
 
 def with_counterpart(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -113,15 +126,17 @@ def _makers(
     scores: Scores,
 ) -> Iterator[tuple[str, tuple[str, ...], Callable[[], tuple[Block, ...]]]]:
     """Name, families and maker of each comparison our runs can fill."""
-    has = partial(scores.study.of, scores.protocol)
     for family in ("cw3", "cw6"):
-        if has(family):
+        if scores.groups(family):
             yield family, (family,), partial(stacked, scores, family)
-    if long := tuple(family for family in ("cw10", "cw20") if has(family)):
+    if long := tuple(family for family in ("cw10", "cw20") if scores.groups(family)):
         yield "cw10-cw20", long, partial(side_by_side, scores, long)
-    if any(g.sequence == "cw6-1" and names.method_key(g.method) == "recall" for g in has("cw6")):
+    if any(
+        g.sequence == "cw6-1" and names.method_key(g.method) == "recall"
+        for g in scores.groups("cw6")
+    ):
         yield "lambda", ("cw6",), partial(weights, scores)
-    if has("pairs"):
+    if scores.groups("pairs"):
         yield "pairs", ("pairs",), partial(pair_averages, scores)
         yield "replay", ("pairs",), partial(replay, scores)
         yield "sharing", ("pairs",), partial(sharing, scores)
@@ -159,7 +174,7 @@ def default_groups(scores: Scores, families: tuple[str, ...], method: str) -> li
     return [
         group
         for family in families
-        for group in scores.study.of(scores.protocol, family)
+        for group in scores.groups(family)
         if names.method_key(group.method) == method and group.label == group.method
     ]
 
@@ -224,7 +239,7 @@ def weights(scores: Scores) -> tuple[Block, ...]:
     """RECALL with other weights of distillation."""
     groups = [
         group
-        for group in scores.study.of(scores.protocol, "cw6")
+        for group in scores.groups("cw6")
         if group.sequence == "cw6-1" and names.method_key(group.method) == "recall"
     ]
     table: dict[str, list[Cell]] = {}
@@ -251,7 +266,7 @@ def pair_score(scores: Scores, groups: list[Group], quantity: str) -> Score:
 def memory_pairs(scores: Scores) -> list[Group]:
     return [
         group
-        for group in scores.study.of(scores.protocol, "pairs")
+        for group in scores.groups("pairs")
         if names.method_key(group.method) == "perfect_memory" and not names.pairs_of(group.sequence)
     ]
 

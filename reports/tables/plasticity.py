@@ -28,7 +28,7 @@ COLUMNS: dict[str, Callable[[Array], Array]] = {
 
 def measured(scores: Scores, family: str) -> list[Group]:
     """The groups that have diagnostics."""
-    return [group for group in scores.study.of(scores.protocol, family) if group.plasticity]
+    return [group for group in scores.groups(family) if group.plasticity]
 
 
 def plasticity(scores: Scores, family: str) -> tuple[Block, ...]:

@@ -5,8 +5,10 @@ from typing import Any
 
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import by_setup, titles
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.model import Block, Cell
+
+Record = Mapping[str, Any]  # of a segment, with its status
 
 # column -> (counter, how segments combine, unit)
 COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
@@ -24,7 +26,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
 
 def count_text(value: float, unit: str) -> str:
     """1234567 -> `1.23M`, bytes as `116 MB`, seconds as `1.50 h` or `2.5 min`."""
-    if unit == "hours":
+    if unit == "seconds":
         return f"{value / 3600:.2f} h" if value >= 360 else f"{value / 60:.1f} min"
     space = " " if unit == "bytes" else ""
     end = "B" if unit == "bytes" else ""
@@ -36,9 +38,9 @@ def count_text(value: float, unit: str) -> str:
 
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     """Totals over the distinct segments of each setting: a shared beginning is counted once."""
-    setups = by_setup(scores.study.of(scores.protocol, family))
+    setups = by_setup(scores.groups(family))
     found = [
-        [status for _, status in segment_statuses(scores.study.segments, groups)]
+        [record["status"] for record in used_segments(scores.study.segments, runs_of(groups))]
         for groups in setups.values()
     ]
     recorded = {name for statuses in found for one in statuses for name in counters(one)}
@@ -47,11 +49,15 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     for title, groups, statuses in zip(titles(setups), setups.values(), found, strict=True):
         cells = [_total(statuses, *rule) for rule in columns.values()]
         seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
-        cells.append(_amount(sum(seconds), "hours") if seconds else Cell())
-        runs = [run for group in groups for run in group.runs]
+        cells.append(_amount(sum(seconds), "seconds") if seconds else Cell())
+        runs = runs_of(groups)
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
         rows.append((title, (Cell(text=ended), *cells)))
     return (Block("", "Method", ("Runs ended", *columns, "Wall time"), tuple(rows)),)
+
+
+def runs_of(groups: Sequence[Group]) -> list[Run]:
+    return [run for group in groups for run in group.runs]
 
 
 def counters(status: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -73,11 +79,9 @@ def _amount(value: float, unit: str) -> Cell:
     return Cell(text=count_text(value, unit), amount=value)
 
 
-def segment_statuses(
-    segments: Mapping[str, Mapping[str, Any]], groups: Sequence[Group]
-) -> list[tuple[str, Mapping[str, Any]]]:
-    """Id and status of every distinct segment on disk of these groups, experts included."""
-    ids = {key for group in groups for run in group.runs for key in run.segments}
+def used_segments(segments: Mapping[str, Record], runs: Iterable[Run]) -> list[Record]:
+    """Every distinct segment on disk of these runs, experts included."""
+    ids = {key for run in runs for key in run.segments}
     known = [segments[key] for key in ids if key in segments]
     ids |= {str(record["expert"]) for record in known if isinstance(record.get("expert"), str)}
-    return [(key, segments[key]["status"]) for key in sorted(ids) if key in segments]
+    return [segments[key] for key in sorted(ids) if key in segments]

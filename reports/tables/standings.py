@@ -20,7 +20,7 @@ from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published
-from cwbench.reports.tables.resources import counters, segment_statuses
+from cwbench.reports.tables.resources import counters, runs_of, used_segments
 from cwbench.spec.text import listed
 
 Array = NDArray[np.float64]
@@ -56,13 +56,13 @@ class Point:
 
 
 def settings_of(scores: Scores, family: str) -> list[Setting]:
-    setups = main_setups(scores.study.of(scores.protocol, family))
+    setups = main_setups(scores.groups(family))
     found = zip(slots(setups), titles(setups), setups.items(), strict=True)
     return [Setting(slot, title, setup, groups) for slot, title, (setup, groups) in found]
 
 
 def sequences_of(scores: Scores, family: str) -> list[str]:
-    return list(dict.fromkeys(g.sequence for g in scores.study.of(scores.protocol, family)))
+    return list(dict.fromkeys(g.sequence for g in scores.groups(family)))
 
 
 def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
@@ -275,8 +275,8 @@ def memory(scores: Scores, setting: Setting) -> int:
 
     0 if they were not recorded.
     """
-    statuses = segment_statuses(scores.study.segments, setting.groups)
-    known = [counters(status) for _, status in statuses]
+    records = used_segments(scores.study.segments, runs_of(setting.groups))
+    known = [counters(record["status"]) for record in records]
     size = {"replay_bytes": 1, "method_bytes": 1, "parameters": BYTES}  # of one
     return sum(
         unit * max((int(one.get(name, 0)) for one in known), default=0)

@@ -317,6 +317,8 @@ WORDS = [
     (["status", ""], "a path is empty; write . for the current folder"),
     (["run", "--method", "l2", "--seq", "cw3-1", "--results", ""], "--results is empty; write ."),
     (["report", "--results", ""], "--results is empty"),
+    (["report", ""], "a path is empty; write . for the current folder"),
+    (["report", "folder.toml", ""], "a path is empty"),
     (["doctor", "folder.toml"], "folder.toml: not a results folder"),
     (["repair", "nowhere"], "nowhere: no such folder"),
     (["methods", "--all"], "unknown option"),

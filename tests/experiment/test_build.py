@@ -15,6 +15,7 @@ from cwbench.experiment.build import (
     make_label,
     make_setup,
     parse_unshared,
+    runs_of,
     with_unshared,
 )
 from cwbench.learner.trainer import Trainer
@@ -98,6 +99,21 @@ def test_every_method_has_settings_under_every_protocol(protocol: str) -> None:
         method, entry = load_method(name)
         network = make_setup(method, entry, protocol, {}).network
         assert max(network.actor_head_layers, network.critic_head_layers) <= network.layers
+
+
+def test_joint_training_is_evaluated_where_other_methods_are() -> None:
+    """Reports need an evaluation of it at the end of each task's steps."""
+
+    def runs(method: str, every: int, tasks: int = 3) -> list[Any]:
+        sequence = replace(point3, tasks=point3.tasks[:tasks])
+        given = {"steps_per_task": 500, "eval_every": every}
+        entry = METHODS[method]
+        return runs_of(method, method, entry, "smoke", given, wanted=[sequence], seeds=[0])
+
+    point3 = sequences.get("point3")
+    assert runs("finetuning", 70) and runs("multitask", 50) and runs("multitask", 70, tasks=1)
+    with pytest.raises(UserError, match="--steps-per-task 500 is no multiple of --eval-every 70"):
+        runs("multitask", 70)
 
 
 def test_the_componet_protocol_has_its_rules() -> None:

@@ -16,6 +16,7 @@ from sample_results import SMALL, small, write_results
 import cwbench
 from cwbench.experiment.runs import Runs
 from cwbench.sharing.export import FORMATS, episodes, export, transitions
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
 
 
@@ -70,6 +71,22 @@ def test_rliable_gets_runs_by_tasks(shared_results: Path, tmp_path: Path) -> Non
     assert scores.ravel().tolist() == last["success_rate"].tolist()
 
 
+def test_rliable_gets_the_end_values_of_reports(tmp_path: Path) -> None:
+    """As the protocol counts, at the last step, and over the last two of ten evaluations."""
+    settings = [small("ewc", env=MetaWorldConfig(success="last"))]
+    write_results(tmp_path, sequence_names=["pair-0-1"], settings=settings, seeds=[0])
+    [file] = tmp_path.glob("segments/ewc-2-*/evals.csv")
+    table = pd.read_csv(file)
+    table["successes"] = 10
+    table["v3_last"] = 0
+    first, second = ((table["eval_position"] == position) for position in (0, 1))
+    table.loc[first & (table["step"] == 9_000), "v3_last"] = 2
+    table.loc[second & (table["step"] >= 9_000), "v3_last"] = 7
+    table.to_csv(file, index=False)
+    [exported] = export(tmp_path, "rliable", tmp_path / "out")
+    assert np.load(exported)["ewc"].tolist() == [[0.1, 0.7]]
+
+
 def test_parquet_tables_are_the_tables(shared_results: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     assert len(list(export(shared_results, "parquet", tmp_path))) == 3
@@ -122,7 +139,7 @@ def test_a_run_without_its_last_evaluation_is_left_out(
     assert (np.load(file)["perfect-memory"] == np.load(whole[0])["perfect-memory"][:1]).all()
     damaged, left_out = problems
     assert "evals.csv: its checksum differs" in damaged
-    assert left_out.endswith("lacks its last evaluation and is left out")
+    assert left_out.endswith("lacks evaluations at its end and is left out")
 
 
 def test_rows_in_random_order_are_episodes_of_one_step() -> None:

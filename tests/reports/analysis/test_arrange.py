@@ -1,12 +1,13 @@
 """From records and rows to groups: shared beginnings, joint training, counts of success."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sample_results import ABOUT, run_entry, small, write_results
 
-from cwbench import sequences
+from cwbench import load_runs, sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
@@ -44,6 +45,28 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     assert scores.score(study.groups, "average_performance").value == pytest.approx(0.4)
     assert "trained at once" in scores.score(study.groups, "forgetting").why
     assert "trained at once" in scores.score(study.groups, "forward_transfer").why
+
+
+@pytest.mark.parametrize("first", ["paper", "mine"])
+def test_equal_settings_under_two_protocol_names_are_not_averaged(tmp_path: Path, first: str):
+    """A run that was asked for under both names is under both."""
+    for name, seeds in {"paper": [0, 1], "mine": [1, 2]}.items():
+        settings = [small("ewc")]
+        write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=seeds, name=name)
+        for file in tmp_path.glob("experiments/*.json"):
+            asked = json.loads(file.read_text())
+            if asked["name"] == name:
+                asked |= {"created": 1.0 if name == first else 2.0}
+                asked["runs"] = [run | {"protocol": name} for run in asked["runs"]]
+                file.write_text(json.dumps(asked))
+    study = build.read(tmp_path)
+    found = {group.protocol.name: group for group in study.groups}
+    assert {name: group.seeds for name, group in found.items()} == {"mine": [1, 2], "paper": [0, 1]}
+    assert np.array_equal(found["mine"].success[0], found["paper"].success[1], equal_nan=True)
+    assert len({group.key for group in study.groups}) == 2  # they have places on one page
+    protocols = {run.seed: run.protocol for run in load_runs(tmp_path)}
+    assert protocols == {0: "paper", 1: first, 2: "mine"}
+    assert sorted(load_runs(tmp_path).metrics["seed"]) == [0, 1, 2]
 
 
 def test_a_report_counts_success_as_it_is_told(counted: Path):

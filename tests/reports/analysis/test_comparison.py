@@ -27,6 +27,15 @@ def test_five_seeds_cannot_go_below_one_in_sixteen():
     assert comparison.sign_flip_test(np.full(5, 0.4)) == 2 / 32
 
 
+def test_rounding_does_not_decide_the_sign_flip_test():
+    """Transfer against a reference near 1 can be large; equal scores may differ in the last bit."""
+    assert comparison.sign_flip_test(np.full(5, 1e-16)) == 1
+    for seed in range(20):
+        differences = np.random.default_rng(seed).uniform(0.1, 1, 9)
+        for size in (1.0, 1e7):
+            assert comparison.sign_flip_test(size * differences) == 2**-8
+
+
 def test_random_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch):
     differences = np.random.default_rng(0).normal(0.1, 0.3, 12)
     exact = comparison.sign_flip_test(differences)

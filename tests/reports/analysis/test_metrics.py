@@ -31,7 +31,7 @@ def test_metrics_of_known_curves():
     assert_allclose(metrics.area(BY_HAND)[0], [0.5, 0.2])
     assert_allclose(metrics.average_curve(BY_HAND)[0], [0, 0.25, 0.5, 0.4, 0.4, 0.4])
     assert_allclose(metrics.task_curves(BY_HAND)[0, 1], [np.nan] * 3 + [0, 0.2, 0.4])
-    assert metrics.failed_to_learn(BY_HAND, 2).tolist() == [[0.0, 1.0]]
+    assert metrics.failed_to_learn(BY_HAND, 2, 0.5).tolist() == [[0.0, 1.0]]
 
 
 def test_transfer_of_known_curves():
@@ -64,7 +64,6 @@ def test_time_to_threshold_ignores_a_lucky_evaluation():
     assert metrics.evaluations_to_threshold(success, 0.8).tolist() == [[2.0]]
     late = np.where(np.arange(7) == 2, 0.0, curve).reshape(1, 1, 7, 1)  # 0.57, 0.63, 0.6, 0.9
     assert metrics.evaluations_to_threshold(late, 0.8).tolist() == [[4.0]]
-    assert metrics.evaluations_to_threshold(success, 0.8, smooth=1).tolist() == [[2.0]]
     assert metrics.evaluations_to_threshold(success, 0.95).tolist() == [[np.inf]]
 
 
@@ -141,7 +140,7 @@ def test_half_of_the_episodes_is_not_a_failure_whatever_the_rounding():
     rates = [0.1, 0.1, 0.8, 0.6, 0.7, 0.9, 0.0, 0.7, 0.3, 0.8]
     success = np.array(rates).reshape(1, 1, 10, 1)
     assert metrics.end_values(success, 10) < 0.5
-    assert metrics.failed_to_learn(success, 10) == 0
+    assert metrics.failed_to_learn(success, 10, 0.5) == 0
 
 
 @pytest.mark.parametrize("seeds", [5, 12, 14, 23])

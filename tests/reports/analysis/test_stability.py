@@ -65,6 +65,18 @@ def test_unfinished_runs_have_no_numbers():
     assert len(stability.recoveries(unknown, 2)) == 0
 
 
+@pytest.mark.parametrize(("window", "evaluation"), [(1, 5), (0, 5)])
+def test_a_missing_evaluation_is_neither_a_recovery_nor_the_end_of_a_drop(
+    window: int, evaluation: int
+):
+    """A second run lacks an evaluation after the switch, or of the value before it."""
+    both = np.concatenate([SUCCESS, SUCCESS])
+    both[1, 1, :, 0] = 0.1
+    both[1, window, evaluation, 0] = NAN
+    assert stability.recoveries(both, 2).tolist() == [5]  # of the first run alone
+    assert_allclose(stability.drop_length(both, 2), [2 / 4, NAN])
+
+
 def test_anytime_performance_and_the_worst_task():
     # Average of both tasks: 0.45 in the first window (task 1 counts 0), then (fall + 0.5) / 2.
     want = np.mean([0.45, np.mean((FALL + 0.5) / 2)])

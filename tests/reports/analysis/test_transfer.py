@@ -78,3 +78,21 @@ def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
     }
     for metric, value in want.items():
         assert scores.score(groups, metric).value == pytest.approx(value)
+
+
+def test_a_shared_first_task_gains_nothing_where_the_reference_is_cut(tmp_path: Path):
+    """Of its five seeds three are used: those that serve both come before the others."""
+    first, *others = singles(TASKS[:1]) + singles(TASKS[1:])
+    for name, sequence_names, seeds in (
+        ("first", [first], range(5)),
+        ("others", others, range(3)),
+        ("ours", ["cw3-1"], [3, 4]),
+    ):
+        settings = [small("finetuning")]
+        write_results(
+            tmp_path, sequence_names=sequence_names, settings=settings, seeds=seeds, name=name
+        )
+    scores = read(tmp_path)
+    [group] = scores.study.of(scores.protocol, "cw3")
+    transfer, later = (scores.score([group], f"{name}_transfer") for name in ("forward", "later"))
+    assert transfer.value == pytest.approx(later.value * 2 / 3, abs=1e-12)

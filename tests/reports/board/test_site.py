@@ -2,6 +2,7 @@
 
 import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,43 @@ def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
     assert f"<td>{mean:.2f}</td>" in tables[0]
     assert "<td>30k</td>" in tables[0]  # the first task, which both share, and two second ones
     assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
+
+
+def test_sequences_of_one_name_with_different_tasks_are_separate_tables(tmp_path: Path) -> None:
+    entries = []
+    for name, sequence in (("a", "cw3-1"), ("b", "cw3-2"), ("c", "cw3-1")):
+        write_results(
+            tmp_path / name, sequence_names=[sequence], settings=[small("ewc")], seeds=[0]
+        )
+        study = build.read(tmp_path / name)
+        study.groups = [replace(group, sequence="mine") for group in study.groups]
+        entries.append(Entry(name, name, study))
+    page = render(entries)
+    tables = re.findall("<tbody>.*?</tbody>", page)
+    assert sorted(table.count("<tr>") for table in tables) == [1, 2]
+    assert len(set(re.findall('<section id="(.*?)"', page))) == 2
+
+
+def test_rows_link_to_the_notes_of_their_contribution(tmp_path: Path) -> None:
+    for method, seeds in (("ewc", [0]), ("packnet", [0, 1])):
+        settings = [small(method)]
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=seeds, name=method
+        )
+    page = render([Entry("mine", "A", build.read(tmp_path))])
+    assert page.count('<a href="#of-mine"><small>1 note</small></a>') == 2
+    noted = page.split('<li id="of-mine">')[1]
+    assert "<li>EWC: seed 1 is missing on cw3-1; others have it there</li>" in noted
+
+
+def test_the_cost_of_a_row_includes_its_experts(tmp_path: Path) -> None:
+    settings = [small("ewc"), small("finetuning")]
+    for setting, sequences in zip(settings, (["pair-0-1"], ["single-push-wall"]), strict=True):
+        write_results(
+            tmp_path, sequence_names=sequences, settings=[setting], seeds=[0], name=setting.method
+        )
+    study = build.read(tmp_path)
+    [alone] = [group.runs[0] for group in study.groups if group.method == "finetuning"]
+    [pair] = [group.runs[0] for group in study.groups if group.method == "ewc"]
+    study.segments[pair.segments[1]]["expert"] = alone.segments[0]
+    assert "<td>30k</td><td>0.01</td>" in render([Entry("a", "A", study)])  # 30 s

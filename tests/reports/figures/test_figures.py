@@ -11,6 +11,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
+from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import PALETTE, main_setups, slots
 from cwbench.reports.figures import figures, style
@@ -20,7 +21,7 @@ from cwbench.reports.page.plots import classes
 def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
     study = build.read(triplets)
     setups = main_setups(study.of(study.protocols[0], "cw3"))
-    figure = figures.curves(setups, figures.average_runs, "average success")
+    figure = figures.curves(setups, average_runs, "average success")
     axis = figure.axes[0]
     boundaries, lines = axis.collections[0], axis.lines
     assert isinstance(boundaries, LineCollection)

@@ -13,7 +13,7 @@ NAN = float("nan")
 def test_names_of_points_do_not_lie_on_each_other():
     where = {"A": (0.2, 0.5), "B": (0.21, 0.51), "C": (0.2, 0.1), "D": (0.5, 0.5)}
     named = [Point(0, name, (x, NAN, NAN), (y, NAN, NAN)) for name, (x, y) in where.items()]
-    heights = scatter._label_heights(named, scatter.Scatter("t", "x", "y"), ((0, 1), (0, 1)))
+    heights = scatter._label_heights(named, scatter.Scatter("t", "x", "y", named), ((0, 1), (0, 1)))
     assert heights == pytest.approx([50, 55, 10, 50])
 
 

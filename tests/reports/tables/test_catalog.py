@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
@@ -20,6 +21,15 @@ def test_the_hash_follows_the_numbers(triplets: Path):
         entry = next(catalog.entries(scores))
         footers.append(catalog.make(scores, entry).footer["hash"])
     assert footers[0] == footers[1] != footers[2]
+
+
+def test_the_footer_counts_runs_that_have_their_end_values(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(3))
+    [file] = tmp_path.glob("segments/ewc-3-*-s0-*/evals.csv")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    scores = Scores(study := build.read(tmp_path), study.protocols[0])
+    table = catalog.make(scores, next(catalog.entries(scores)))
+    assert table.footer["seeds"] == "n = 2 seeds"
 
 
 def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(triplets: Path):

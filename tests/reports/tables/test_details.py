@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sample_results import small, write_results
+from sample_results import SMALL, small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
@@ -90,3 +90,16 @@ def test_a_mean_says_that_seeds_are_missing_on_one_of_its_sequences(tmp_path: Pa
         "2": (3, 3),
         "mean": (3, 5),
     }
+
+
+def test_two_versions_of_a_method_have_different_rows_in_the_table_of_single_tasks(tmp_path: Path):
+    """Options that all methods share are not in a label."""
+    settings = [small("ewc"), small("ewc", schedule=SMALL | {"batch_size": 64})]
+    write_results(tmp_path, sequence_names=["single-push"], settings=settings, seeds=[0])
+    study = build.read(tmp_path)
+    [protocol] = study.protocols
+    [block] = details.single_tasks(Scores(study, protocol))
+    assert {name for name, _ in block.rows} == {
+        f"push, EWC ({group.setup[:4]})" for group in study.groups
+    }
+    assert len(study.groups) == 2

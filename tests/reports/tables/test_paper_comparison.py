@@ -79,6 +79,25 @@ def test_only_cells_with_a_counterpart_are_shown_unless_asked(tmp_path: Path):
     assert all(text in every and not text.endswith("no number of ours") for text in few)
 
 
+def test_the_caption_says_why_there_is_no_forward_transfer(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    captions = []
+    for _ in range(2):
+        study = build.read(tmp_path)
+        [one] = paper_comparison.comparisons(Scores(study, study.protocols[0]))
+        captions.append(one.caption)
+        write_results(
+            tmp_path,
+            sequence_names=["single-push", "single-window-close", "single-hammer"],
+            settings=[small("finetuning")],
+            seeds=[0],
+            name="reference",
+        )
+    why = "no single-task reference for hammer, push, window-close"
+    assert captions[0].endswith(f" Forward transfer has no number of ours: {why}.")
+    assert "Forward transfer" not in captions[1]
+
+
 def test_the_summary_counts_verdicts():
     texts = ["0.1 / 0.1 agrees", "0.1 / 0.5 differs", "0.1 / 0.2 cannot tell at this n"]
     texts += ["0.1 / 0.2 protocol differs", "0.1 / – no number of ours"]
@@ -91,6 +110,6 @@ def test_the_summary_counts_verdicts():
 
 def test_captions_name_the_environment(triplets: Path):
     study = build.read(triplets)
-    text = paper_comparison.caption(Scores(study, study.protocols[0]), "cw3")
+    text = paper_comparison.caption(Scores(study, study.protocols[0]), "cw3", ("cw3",))
     assert "metaworld 3.1.1, mujoco 3.3.0 with its physics" in text
     assert "success by Meta-World 3's test at any step (v3-any)" in text

@@ -16,7 +16,7 @@ from cwbench.reports.tables.resources import COLUMNS, count_text, resources
         (999, "count", "999"),
         (1_234_567, "count", "1.23M"),
         (116_000_000, "bytes", "116 MB"),
-        (5_400, "hours", "1.50 h"),
+        (5_400, "seconds", "1.50 h"),
     ],
 )
 def test_counts_have_three_digits(value: float, unit: str, text: str) -> None:
@@ -33,7 +33,7 @@ def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
     texts = dict(zip(block.columns, (cell.text for cell in cells), strict=True))
     assert (title, texts["Runs ended"]) == ("EWC", "2 of 2")
     assert texts["Training steps"] == "30k"
-    assert texts["Wall time"] == count_text(30, "hours")
+    assert texts["Wall time"] == count_text(30, "seconds")
     amounts = dict(zip(block.columns, (cell.amount for cell in cells), strict=True))
     assert amounts["Training steps"] == 30_000 and amounts["Wall time"] == 30
     assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum
