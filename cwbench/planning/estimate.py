@@ -21,7 +21,7 @@ from cwbench.planning.fleet_time import (
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group, shape_key
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
-from cwbench.spec.schedule import count_evaluations, count_updates, milestones
+from cwbench.spec.schedule import count_evaluations, count_updates
 from cwbench.spec.segment import Segment
 
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
@@ -98,9 +98,11 @@ def _done(fleet: Sequence[Segment], costs: Costs, resumed: Left) -> tuple[int, i
     first = fleet[0]
     if first.id not in resumed:
         return 0, 0
-    every = milestones(first.setup.schedule, first.steps, costs.expert_steps(fleet))
-    made = [one for one in every if one.step <= first.steps - resumed[first.id]]
-    evaluations, updates = sum(one.evaluate for one in made), sum(one.updates for one in made)
+    schedule, expert_steps = first.setup.schedule, costs.expert_steps(fleet)
+    step = first.steps - resumed[first.id]
+    # The last step's evaluation, the only one of a task that an expert acts in, is to come.
+    evaluations = step // schedule.eval_every if expert_steps is None else 0
+    updates = count_updates(schedule, step, expert_steps)
     return len(fleet) * evaluations * _evaluation_steps(first), len(fleet) * updates
 
 
