@@ -84,4 +84,11 @@ def film(task: str, config: PointMassConfig, size: tuple[int, int]) -> Filmed:
     return Filmed(env, draw)
 
 
-SUITE = Suite(PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4), film=film)
+SUITE = Suite(
+    PointMassConfig,
+    lambda: POINT_TASKS,
+    PointMass,
+    lambda config: (12, 4),
+    env_bytes=lambda task, config: 1 << 10,
+    film=film,
+)
