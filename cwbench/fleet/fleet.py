@@ -79,11 +79,15 @@ class Fleet:
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._check_stop = check_stop
-        self._begin()
         self.diagnostics: Diagnostics | None = None
         if diagnose and not self.segments[0].joint:
             parts = (store, self.segments, self.folders, self.trainer, self.method)
             self.diagnostics = Diagnostics(*parts)
+        try:
+            self._begin()
+        except BaseException:  # an interrupt, too
+            self.evaluator.close()  # with what it shares for heads that were tried
+            raise
 
     def _make_evaluator(self) -> Evaluator:
         return Evaluator(

@@ -3,6 +3,7 @@
 import errno
 import gc
 import json
+import os
 import weakref
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.records import Records
 from cwbench.learner.trainer import Trainer
+from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import LaneSpec
 from cwbench.rollout.pool import Pool
@@ -129,11 +131,17 @@ def test_a_fleet_that_cannot_begin_occupies_no_worker(
     def full(self: Records) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "segment.json")
 
+    def try_head(self: FineTuning, position: int) -> None:
+        self.trainer.try_heads(position, [position], 1)
+
+    monkeypatch.setattr(FineTuning, "on_task_start", try_head)  # with weights in shared memory
     monkeypatch.setattr(Records, "begin_session", full)
     monkeypatch.setattr(Pool, "reset", lambda pool: None)
+    before = len(os.listdir("/proc/self/fd"))
     _, _, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
     assert len(outcome.failed) == 1
     assert not toy_pool.collectors and toy_pool.load == [0.0] * len(toy_pool.workers)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("name", ["recall", "pm"])
