@@ -85,5 +85,10 @@ def drawable(task: str, config: PointMassConfig, size: tuple[int, int]) -> Drawa
 
 
 SUITE = Suite(
-    PointMassConfig, lambda: POINT_TASKS, PointMass, lambda config: (12, 4), drawable=drawable
+    PointMassConfig,
+    lambda: POINT_TASKS,
+    PointMass,
+    lambda config: (12, 4),
+    env_bytes=lambda task, config: 1 << 10,
+    drawable=drawable,
 )

@@ -64,6 +64,8 @@ class Suite:
     step_cost: Callable[[str, Any], float] = lambda task, config: 1.0
     # A step's mean time in training relative to random actions: policies that learn touch things.
     contact_cost: float = 1.0
+    # Memory of an environment of a task in a worker.
+    env_bytes: Callable[[str, Any], int] = lambda task, config: 1 << 20
     terminates: bool = False  # whether episodes can end in terminal states
     # Completes a config with what a sequence's task definitions say.
     configure: Callable[[Any, Sequence[Task]], EnvConfig] = lambda config, tasks: config

@@ -21,6 +21,7 @@ from cwbench.spec.config import (
     option_groups,
 )
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.schedule import count_updates
 from cwbench.spec.segment import Setup, segments_of_run
 
 if TYPE_CHECKING:
@@ -224,11 +225,12 @@ def check_together(
     if sac.buffer_size < sac.batch_size:
         raise UserError(f"--buffer-size {sac.buffer_size} is smaller than a batch",
                         f"give at least --batch-size {sac.batch_size}")  # fmt: skip
-    if schedule.update_after >= schedule.steps_per_task:
+    if not count_updates(schedule, schedule.steps_per_task):
         raise UserError(
-            f"--update-after {schedule.update_after} leaves no update in a task of "
-            f"{schedule.steps_per_task} steps", "give a smaller number"
-        )  # fmt: skip
+            f"--update-after {schedule.update_after} with --update-every {schedule.update_every} "
+            f"leaves no update in a task of {schedule.steps_per_task} steps",
+            "give smaller numbers",
+        )
     if env.push_back_shaping and env.reward != "cw_v1":
         raise UserError(f"--push-back-shaping has no effect with --reward {env.reward}",
                         "leave it out or give --reward cw_v1")  # fmt: skip

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from cwbench.experiment.execution import LARGEST_FLEET, Execution, Launching
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import torch
 
     from cwbench.experiment.build import Methods
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from cwbench.planning.estimate import Memory
     from cwbench.planning.fleet_time import Parallelism
     from cwbench.planning.plan import Grouping, Plan
+    from cwbench.spec.segment import Segment
 
 # Fleets that train at the same time, where memory allows. On a CPU one fleet's updates and workers
 # use all cores in turn.
@@ -91,12 +94,13 @@ class Resources:
         """Two for each run, and no more than there are cores."""
         return self.execution.workers or min(self.parallelism.cores, 2 * runs)
 
-    def memory(self) -> Memory:
-        """Memory that is free now, for fleets of any size."""
-        from cwbench.planning.estimate import Memory
+    def memory(self, segments: Iterable[Segment]) -> Memory:
+        """Memory that is free now, for fleets of any size made of these segments."""
+        from cwbench.planning.estimate import Memory, process_bytes
 
         fleets = self.parallelism.fleets_per_device if self.parallelism.processes else 1
-        return Memory(self.costs, self._workers(self.fleet_size), self.grouping, fleets)
+        processes = process_bytes(segments, self._workers(self.fleet_size))
+        return Memory(self.costs, self.grouping, processes=processes, fleets=fleets)
 
     def set_threads(self, plan: Plan) -> None:
         """Let torch use as many threads as train this plan fastest."""

@@ -96,13 +96,15 @@ class Session:
 
         Another machine's memory is known to that machine: it splits what does not fit.
         """
-        from cwbench.planning.limits import check_weights, does_not_fit
+        from cwbench.planning.limits import check_processes, check_weights, does_not_fit
         from cwbench.planning.plan import TooLarge, make_plan, with_experts
 
         runs = with_experts(runs)
-        here, memory = self.resources.here, self.resources.memory()
+        last = [*(run.segments[-1] for run in runs), *segments]
+        here, memory = self.resources.here, self.resources.memory(last)
         if here and self.fits is None:
-            check_weights((*(run.segments[-1] for run in runs), *segments), memory.free)
+            check_processes(memory)
+            check_weights(last, memory.free)
         try:
             with blamed_on(self.methods.values()):
                 return make_plan(
@@ -225,7 +227,7 @@ class Session:
                 self.resources.set_threads(plan)
         forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
-            runner = self._runner(protocol)
+            runner = self._runner(plan, protocol)
             if pool is not None:
                 outcome = runner.run(plan, pool, progress)
             else:
@@ -251,7 +253,7 @@ class Session:
         needs = [steps_alone(fleet, costs.own_steps(fleet)) for fleet in plan.fleets]
         return Forecast(plan.fleets, needs, parallelism, resumed, measured=False)
 
-    def _runner(self, protocol: str) -> Runner:
+    def _runner(self, plan: Plan, protocol: str) -> Runner:
         from cwbench import envs
         from cwbench.fleet.runner import Runner
 
@@ -267,16 +269,16 @@ class Session:
             diagnose=bool(self.execution.diagnostics),
             snapshot_seconds=60 * self.execution.snapshot_minutes,
             side_by_side=self.resources.side_by_side,
-            room=self._room(),
+            room=self._room(plan),
             # Reports must know which shared options are the method's own choice.
             provenance=lambda segment: described | {"preset": self._preset(segment)},
         )
 
-    def _room(self) -> Callable[[Sequence[Sequence[Segment]]], bool]:
+    def _room(self, plan: Plan) -> Callable[[Sequence[Sequence[Segment]]], bool]:
         """Whether fleets fit into memory together; measured before the first one takes some."""
         if self.resources.side_by_side == 1 or self.fits is not None:
             return lambda fleets: True
-        return self.resources.memory().hold
+        return self.resources.memory(plan.segments).hold
 
     def launch(
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None

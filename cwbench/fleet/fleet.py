@@ -79,11 +79,15 @@ class Fleet:
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
         self._check_stop = check_stop
-        self._begin()
         self.diagnostics: Diagnostics | None = None
         if diagnose and not self.segments[0].joint:
             parts = (store, self.segments, self.folders, self.trainer, self.method)
             self.diagnostics = Diagnostics(*parts)
+        try:
+            self._begin()
+        except BaseException:  # an interrupt, too
+            self.evaluator.close()  # with what it shares for heads that were tried
+            raise
 
     def _make_evaluator(self) -> Evaluator:
         return Evaluator(
@@ -134,7 +138,7 @@ class Fleet:
         todo = milestones(self.setup.schedule, self.steps, self.method.expert_steps)
         self._milestones = dropwhile(lambda milestone: milestone.step <= self.step, todo)
         self._next: Milestone | None = next(self._milestones)
-        lag, policy = self.setup.schedule.lag, self.flat_policy(self.position)
+        lag, policy = self.setup.schedule.lag, self._acting_policy()
         self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
         self.records.begin_session()
         self._recorded()
@@ -251,7 +255,7 @@ class Fleet:
             self.request()
         self.trainer.train(milestone.updates)
         self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
-        self.state.acting.append(self.flat_policy(self.position))
+        self.state.acting.append(self._acting_policy())
         self._evaluation_due = milestone.evaluate and not self.finished
         if time.monotonic() >= self._next_record:
             self.records.set_progress()
@@ -316,9 +320,9 @@ class Fleet:
             files.sync(folder.path)
             snapshot.discard(folder.snapshot)
 
-    def flat_policy(self, position: int) -> Tensor:
-        """The acting policy of every run as flat vectors: [R, P]."""
-        return self._flat(self.method.policy_weights(position))
+    def _acting_policy(self) -> Tensor:
+        """Of every run, as flat vectors: [R, P]."""
+        return self._flat(self.method.policy_weights(self.position))
 
     def _flat(self, weights: Mapping[str, Tensor]) -> Tensor:
         return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)

@@ -6,6 +6,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -113,6 +114,13 @@ class Runner:
                     provenance=self.provenance,
                 )
             yield fleet
+
+    def put_back(self, segments: Segments, reason: str, **content: Any) -> None:
+        """They are to be trained again, some from a snapshot."""
+        for segment in segments:
+            saved = self.store.folder(segment).snapshot.exists()
+            then = "continues from its last snapshot" if saved else "starts its task again"
+            self.mark([segment], "pending", f"{reason}; {then}", **content)
 
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> None:
         for segment in segments:
@@ -246,19 +254,20 @@ class SideBySide:
         try:
             yield
         except Interrupted:
-            self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+            self.outcome.interrupted = True
+            self._abandon(trainings, partial(self.runner.put_back, reason="stopped"))
         except torch.OutOfMemoryError as error:
-            self._abandon(trainings, "pending", "out of memory; continues from its last snapshot")
+            self._abandon(trainings, partial(self.runner.put_back, reason="out of memory"))
             record = failure.describe(error, self.runner.methods.values())
             self._split(trainings, record["message"])
         except ClaimLost as error:
-            self._abandon(trainings, "pending", "stopped; continues from its last snapshot")
+            self._abandon(trainings, partial(self.runner.put_back, reason="stopped"))
             for training in trainings:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
             one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
             if isinstance(error, WorkerError) and one_of_many:
-                self._abandon(trainings, "pending", "continues from its last snapshot")
+                self._abandon(trainings, partial(self.runner.put_back, reason="a worker failed"))
                 self._halve(trainings[0])
             else:
                 self._fail(trainings, error)
@@ -269,7 +278,8 @@ class SideBySide:
     def _fail(self, trainings: Sequence[Training], error: Exception) -> None:
         record = failure.describe(error, self.runner.methods.values())
         message = failure.where_it_failed(record) if record["theirs"] else record["message"]
-        self._abandon(trainings, "failed", record["message"], error=record)
+        how = {"state": "failed", "message": record["message"], "error": record}
+        self._abandon(trainings, partial(self.runner.mark, **how))
         for training in trainings:
             for segment in training.segments:
                 self.outcome.failed[segment.folder] = message
@@ -303,15 +313,13 @@ class SideBySide:
         self.untried.update(segment.id for segment in training.segments)
         self.waiting[:0] = split_evenly(training.segments, 2)
 
-    def _abandon(
-        self, trainings: Sequence[Training], state: str, message: str, **content: Any
-    ) -> None:
-        """Give up trainings; their segments' states say why, and how far they got."""
+    def _abandon(self, trainings: Sequence[Training], mark: Callable[..., None]) -> None:
+        """Give up trainings; `mark` says in their segments' states why, and how far they got."""
         for training in trainings:
             training.abandon()
             for fleet in training.fleets:
-                self.runner.mark(fleet.segments, state, message, step=fleet.step, **content)
-            self.runner.mark(training.segments, state, message, **content)  # fleets not built
+                mark(fleet.segments, step=fleet.step)
+            mark(training.segments)  # fleets not built
 
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished

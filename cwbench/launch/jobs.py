@@ -7,7 +7,7 @@ Any machine that shares the results folder trains it with `cwbench train FILE`. 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,3 @@ def read_job(file: Path) -> dict[str, Any]:
     if not isinstance(record["schema"], int) or record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")
     return record
-
-
-def levels(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Jobs that can run side by side, parents before children."""
-    deepest = max((job.level for job in jobs), default=-1)
-    return [[job for job in jobs if job.level == level] for level in range(deepest + 1)]

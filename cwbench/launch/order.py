@@ -35,6 +35,12 @@ def drive(commands: Sequence[Command], executor: Executor) -> None:
         raise
 
 
+def levels(commands: Sequence[Command]) -> list[list[Command]]:
+    """Those that can run side by side, parents before children."""
+    deepest = max((command.job.level for command in commands), default=-1)
+    return [[one for one in commands if one.job.level == level] for level in range(deepest + 1)]
+
+
 def describe(command: Command) -> str:
     """A job in a few words."""
     segments = command.job.segments

@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Sequence
 
 from cwbench.launch import Command, Tell
-from cwbench.launch.jobs import levels
+from cwbench.launch.order import levels
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.machine import cores
+from cwbench.spec.text import counted
 
 
 class Printed:
@@ -16,13 +17,13 @@ class Printed:
         pass
 
     def launch(self, commands: Sequence[Command], tell: Tell) -> None:
-        by_file = {command.job.file: command for command in commands}
-        for number, level in enumerate(levels([command.job for command in commands])):
-            order = "in any order, also at the same time"
-            when = f"after those above have ended, {order}" if number else order
-            print(f"# level {number + 1}: {len(level)} fleets, {when}")
-            for job in level:
-                print(shlex.join(["cwbench", *by_file[job.file].arguments]))
+        for number, level in enumerate(levels(commands)):
+            notes = [counted(len(level), "fleet")]
+            notes += ["after those above have ended"] if number else []
+            notes += ["in any order, also at the same time"] if len(level) > 1 else []
+            print(f"# level {number + 1}: {', '.join(notes)}")
+            for command in level:
+                print(shlex.join(["cwbench", *command.arguments]))
 
     def parallelism(self) -> Parallelism:
         return Parallelism(processes=1, cores=cores())

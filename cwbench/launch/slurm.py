@@ -16,7 +16,7 @@ from typing import Any
 
 from cwbench.launch import Command, Tell
 from cwbench.launch.command import PAUSED, start
-from cwbench.launch.jobs import levels
+from cwbench.launch.order import levels
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.extras import extra
@@ -71,9 +71,8 @@ class Slurm:
 
     def launch(self, commands: Sequence[Command], tell: Tell) -> None:
         executor = self._executor()
-        by_file = {command.job.file: command for command in commands}
-        for number, level in enumerate(levels([command.job for command in commands])):
-            job = self._submit(executor, [by_file[job.file] for job in level])
+        for number, level in enumerate(levels(commands)):
+            job = self._submit(executor, level)
             tell(f"level {number + 1}: {counted(len(level), 'fleet')} as Slurm job {job}")
             # After any end: where some parents failed, the others' children can be trained.
             executor.update_parameters(dependency=f"afterany:{job}")

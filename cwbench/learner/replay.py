@@ -176,16 +176,17 @@ class Replay:
         """Uniform from the current task, with replacement."""
         return self.gather(*self._draw(size, name))
 
-    def _draw(self, size: int, name: str) -> tuple[Tensor, TaskIndex]:
-        index = self.streams.index(name, size, self.sizes[-1], large=self.large)
+    def _draw(
+        self, size: int, name: str, draw: Callable[[str, int, Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, TaskIndex]:
+        draw = draw or partial(self.streams.index, large=self.large)
+        index = draw(name, size, self.sizes[-1])
         tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
         return self.offset[:, -1:] + index, tasks
 
     def sample_once(self, size: int, name: str) -> Batch:
         """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
-        index = self.streams.index_once(name, size, self.sizes[-1])
-        tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
-        return self.gather(self.offset[:, -1:] + index, tasks)
+        return self.gather(*self._draw(size, name, self.streams.index_once))
 
     def sample_old_once(self, size: int, name: str) -> Batch:
         """As `sample_old`, but outside updates; one draw for each name."""

@@ -13,7 +13,8 @@ class RunningMeans:
     """Sums since the last `take`. `count` is kept by the trainer: captured updates only add."""
 
     def __init__(self, runs: int, device: torch.device) -> None:
-        self.sums = torch.zeros(len(STATISTICS), runs, device=device)
+        # In single precision a mean of 200,000 updates is off by 0.2 %.
+        self.sums = torch.zeros(len(STATISTICS), runs, dtype=torch.float64, device=device)
         self.count = 0
 
     @torch.no_grad()

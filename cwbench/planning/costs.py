@@ -15,7 +15,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding, random_weights
 from cwbench.planning.plan import Plan
-from cwbench.planning.rehearsal import Rehearsal, run_bytes
+from cwbench.planning.rehearsal import Rehearsal, run_bytes, with_batches_at_hand
 from cwbench.planning.sizes import bare_trainer, replay_bytes
 from cwbench.planning.time_cache import TimeCache, code_state
 from cwbench.planning.timing import seconds_per_call
@@ -141,14 +141,17 @@ class Costs:
 
     def _measure(self, first: Segment, runs: int) -> "Times":
         method_class, dims = self.method(first)
-        trainer = Rehearsal([first] * runs, method_class, dims, self.device, memory=False)
+        fleet, factor = [first] * runs, 1.0
+        if self.device.type == "cpu":
+            fleet, factor = with_batches_at_hand(fleet)
+        trainer = Rehearsal(fleet, method_class, dims, self.device, memory=False)
         start, budget = time.monotonic(), max(0.05, self._left / 10)
-        update = _seconds_per_update(trainer, budget)
+        update = factor * _seconds_per_update(trainer, budget)
         step = self._step_seconds(first, trainer, budget / 2)
         self._left -= time.monotonic() - start
         episodes = trainer.selection_episodes
         update *= COMPILED_TIME if self.compiled else 1
-        retraining, end = self._task_end(trainer, first, update)
+        retraining, end = self._task_end(trainer, fleet[0], update)
         return Times(update, step, retraining, episodes, end)
 
     def _task_end(self, trainer: Rehearsal, first: Segment, update: float) -> tuple[int, float]:
@@ -245,7 +248,7 @@ def pick_threads(plan: Plan, costs: Costs, cores: int) -> int:
     """
     if costs.device.type != "cpu" or cores == 1:
         return 1
-    fleet = max(plan.fleets, key=len)
+    fleet, _ = with_batches_at_hand(max(plan.fleets, key=len))
     trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device, memory=False)
     seconds = {}
     for threads in (cores, 1):

@@ -1,6 +1,6 @@
 """What a plan will need: steps are counted, memory and time measured in short rehearsals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -21,12 +21,12 @@ from cwbench.planning.fleet_time import (
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group, shape_key
 from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
-from cwbench.spec.schedule import count_evaluations, count_updates, milestones
-from cwbench.spec.segment import Segment
+from cwbench.spec.config import EnvConfig
+from cwbench.spec.schedule import count_evaluations, count_updates
+from cwbench.spec.segment import Segment, Setup
 
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
-ENV_BYTES = 6 << 20  # one environment on a slim model
 CUDA_BYTES = 1 << 30  # what libraries take on an NVIDIA H200 (docs/performance.md)
 # The way to the first compiled update there, which would take too long to rehearse; and to the
 # first of each further shape of fleet, which another process has compiled by then.
@@ -87,7 +87,8 @@ def estimate(
         shapes = {shape_key(group) for fleet in plan.fleets for group in grouping(fleet)}
         loading = LOADING_SECONDS * (len(shapes) - 1)
         total = replace(total, seconds=total.seconds + compiling + loading)
-    processes = max(1, parallel.processes) * _process_bytes(plan, workers)
+    segments = [segment for fleet in plan.fleets for segment in fleet]
+    processes = max(1, parallel.processes) * process_bytes(segments, workers)
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
@@ -98,9 +99,11 @@ def _done(fleet: Sequence[Segment], costs: Costs, resumed: Left) -> tuple[int, i
     first = fleet[0]
     if first.id not in resumed:
         return 0, 0
-    every = milestones(first.setup.schedule, first.steps, costs.expert_steps(fleet))
-    made = [one for one in every if one.step <= first.steps - resumed[first.id]]
-    evaluations, updates = sum(one.evaluate for one in made), sum(one.updates for one in made)
+    schedule, expert_steps = first.setup.schedule, costs.expert_steps(fleet)
+    step = first.steps - resumed[first.id]
+    # The last step's evaluation, the only one of a task that an expert acts in, is to come.
+    evaluations = step // schedule.eval_every if expert_steps is None else 0
+    updates = count_updates(schedule, step, expert_steps)
     return len(fleet) * evaluations * _evaluation_steps(first), len(fleet) * updates
 
 
@@ -110,14 +113,24 @@ def _evaluation_steps(segment: Segment) -> int:
     return segment.setup.schedule.eval_episodes * sum(horizons)
 
 
-def _process_bytes(plan: Plan, workers: int) -> int:
+def process_bytes(segments: Iterable[Segment], workers: int) -> int:
     """Of a process and its workers, without tensors.
 
-    A worker keeps the environments of every task it has evaluated; repeated tasks share them.
+    A worker keeps the environments of every task it has evaluated, one for each episode; repeated
+    tasks share them.
     """
-    tasks = max((len(set(segment.tasks)) for fleet in plan.fleets for segment in fleet), default=0)
-    episodes = max((f[0].setup.schedule.eval_episodes for f in plan.fleets), default=0)
-    return PROCESS_BYTES + workers * (WORKER_BYTES + ENV_BYTES * (episodes * tasks + 1))
+    setups: dict[Setup, set[str]] = {}
+    for segment in segments:
+        setups.setdefault(segment.setup, set()).update(segment.tasks)
+    found: dict[tuple[EnvConfig, str], int] = {}  # episodes of a task
+    for setup, tasks in setups.items():
+        for task in tasks:
+            key = (setup.env, task)
+            found[key] = max(found.get(key, 0), setup.schedule.eval_episodes)
+    sizes = {(env, task): envs.SUITES[env.suite].env_bytes(task, env) for env, task in found}
+    kept = sum(count * sizes[key] for key, count in found.items())
+    training = max(sizes.values(), default=0)  # one more, which trains
+    return PROCESS_BYTES + workers * (WORKER_BYTES + kept + training)
 
 
 def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int) -> int:
@@ -171,26 +184,30 @@ def _fleet_needs(
     )
 
 
-def free_bytes(device: torch.device, workers: int) -> int:
-    """Memory that a fleet's tensors may take here; a tenth is left for what is not counted."""
+def free_bytes(device: torch.device, processes: int) -> int:
+    """Memory that a fleet's tensors may take here; a tenth is left for what is not counted.
+
+    On the host without what the processes take.
+    """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return round(0.9 * free) - CUDA_BYTES
-    others = PROCESS_BYTES + workers * (WORKER_BYTES + 10 * ENV_BYTES)
-    return round(0.9 * available_bytes()) - others
+    return round(0.9 * available_bytes()) - processes
 
 
 class Memory:
     """What fits into this machine's memory."""
 
-    def __init__(self, costs: Costs, workers: int, grouping: Grouping, fleets: int = 1) -> None:
-        """`fleets`: how many share the memory."""
-        self.costs, self.workers, self.grouping, self.fleets = costs, workers, grouping, fleets
+    def __init__(
+        self, costs: Costs, grouping: Grouping, *, processes: int, fleets: int = 1
+    ) -> None:
+        """`processes`: bytes of this process and its workers. `fleets`: how many share the rest."""
+        self.costs, self.grouping, self.processes, self.fleets = costs, grouping, processes, fleets
 
     @cached_property
     def free(self) -> int:
         """Asked for only where it matters: a plan for another machine's GPU needs none here."""
-        return free_bytes(self.costs.device, self.workers) // self.fleets
+        return free_bytes(self.costs.device, self.processes) // self.fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
         return sum(map(self.costs.fleet_bytes, self.grouping(fleet)))
@@ -208,4 +225,4 @@ class Memory:
             return False
         replay, host = self.costs.replay_bytes(fleet), torch.device("cpu")
         on_device = self.needed(fleet) - replay
-        return on_device <= self.free and replay <= free_bytes(host, self.workers)
+        return on_device <= self.free and replay <= free_bytes(host, self.processes)

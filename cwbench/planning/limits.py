@@ -2,12 +2,27 @@
 
 from collections.abc import Sequence
 
+import torch
+
 from cwbench import envs
-from cwbench.planning.estimate import Memory
+from cwbench.planning.estimate import Memory, free_bytes
 from cwbench.planning.machine import size
 from cwbench.planning.sizes import parameter_counts
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
+
+
+def check_processes(memory: Memory) -> None:
+    """UserError if this process and its workers leave no memory for tensors."""
+    host = free_bytes(torch.device("cpu"), memory.processes)
+    if host <= 0:
+        raise UserError(
+            f"the workers need {size(memory.processes)} of memory and "
+            f"{size(host + memory.processes)} are free",
+            "try fewer --workers or --eval-episodes",
+        )
+    if memory.free <= 0:
+        raise UserError("no memory is free on the device", "choose another --device")
 
 
 def check_weights(segments: Sequence[Segment], free: int) -> None:
@@ -28,8 +43,9 @@ def check_weights(segments: Sequence[Segment], free: int) -> None:
 
 def does_not_fit(segment: Segment, memory: Memory) -> UserError:
     """The error for a segment of which not even one run fits."""
+    needed, free = memory.needed([segment]), memory.free
+    mostly_replay = 2 * memory.costs.replay_bytes([segment]) > needed
     return UserError(
-        f"{segment.folder}: one run needs {size(memory.needed([segment]))} of memory and "
-        f"{size(memory.free)} are free",
-        "try a smaller --buffer-size",
+        f"{segment.folder}: one run needs {size(needed)} of memory and {size(free)} are free",
+        f"try a smaller {'--buffer-size' if mostly_replay else '--batch-size or --width'}",
     )

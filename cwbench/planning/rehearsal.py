@@ -7,7 +7,7 @@ memory, depends on them. What a method requests apart from updates is counted, n
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from cwbench.spec.transition import Dims
 
 ROWS = 2000  # random transitions of each task
 REPEATS = (50, 150)  # updates of a method's own that are timed on CUDA
+LARGE_BATCH = 4096  # on a CPU; above it an update's time and memory are proportional to the batch
 
 
 @dataclass
@@ -161,6 +162,19 @@ class Rehearsal(Trainer):
         return self.time_task_end(0.0).updates
 
 
+def with_batches_at_hand(fleet: Sequence[Segment]) -> tuple[list[Segment], float]:
+    """The fleet with batches that a CPU can rehearse, and by how much its own are larger.
+
+    One update with a million transitions takes a core a minute.
+    """
+    asked = fleet[0].setup.sac.batch_size
+    if asked <= LARGE_BATCH:
+        return list(fleet), 1.0
+    sac = replace(fleet[0].setup.sac, batch_size=LARGE_BATCH)
+    smaller = [replace(segment, setup=replace(segment.setup, sac=sac)) for segment in fleet]
+    return smaller, asked / LARGE_BATCH
+
+
 def held_bytes(trainer: Rehearsal) -> int:
     """Tensors between updates, without the replay."""
     moments = trainer.optimizer.state(trainer.runs)
@@ -203,8 +217,9 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def run_bytes(segment: Segment, method_class: type[Method[Any]], dims: Dims) -> tuple[int, int]:
     """Memory of one run of a fleet without its replay: what it holds, and what an update needs."""
-    trainer = Rehearsal([segment], method_class, dims, torch.device("cpu"))
+    fleet, factor = with_batches_at_hand([segment])
+    trainer = Rehearsal(fleet, method_class, dims, torch.device("cpu"))
     trainer.train(1)  # makes gradients and moments
     with PeakBytes() as working:
         trainer.train(1)
-    return held_bytes(trainer), int(working.peak)
+    return held_bytes(trainer), round(factor * working.peak)

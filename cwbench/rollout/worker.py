@@ -194,6 +194,10 @@ def work(connection: Connection, make: Make, beats: ArrayRef) -> None:
     """The body of a worker process."""
     ignore_signals()
     try:
-        Worker(connection, make, beats.open(writable=True)).serve()
+        counts = beats.open(writable=True)
+    except FileNotFoundError:
+        return  # the parent was gone before this process had started
+    try:
+        Worker(connection, make, counts).serve()
     except (EOFError, ConnectionError):
         return  # the parent is gone

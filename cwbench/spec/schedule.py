@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
 
 from cwbench.spec.config import ScheduleConfig
 
@@ -32,8 +34,8 @@ def milestones(
             yield Milestone(step, 0, False)
         yield Milestone(steps, 0, True)
         return
-    points = {*range(1, steps + 1, every), *range(evals, steps + 1, evals), steps}
-    for step in sorted(points):
+    points = merge(range(1, steps + 1, every), range(evals, steps + 1, evals), [steps])
+    for step, _ in groupby(points):
         last = step - 1
         due = last % every == 0 and last >= schedule.update_after
         yield Milestone(step, every if due else 0, step % evals == 0 or step == steps)
@@ -44,11 +46,15 @@ def longest_chunk(schedule: ScheduleConfig, steps: int) -> int:
 
 
 def count_updates(schedule: ScheduleConfig, steps: int, expert_steps: int | None = None) -> int:
-    return sum(milestone.updates for milestone in milestones(schedule, steps, expert_steps))
+    """Of all milestones up to `steps`."""
+    every = schedule.update_every
+    first, last = -(-schedule.update_after // every), (steps - 1) // every  # in units of `every`
+    return 0 if expert_steps is not None else every * max(0, last - first + 1)
 
 
 def count_evaluations(schedule: ScheduleConfig, steps: int, expert_steps: int | None = None) -> int:
-    return sum(milestone.evaluate for milestone in milestones(schedule, steps, expert_steps))
+    """Of all milestones of a segment of `steps` steps."""
+    return 1 if expert_steps is not None else -(-steps // schedule.eval_every)
 
 
 def longest_share(steps: int, tasks: int, horizon: int) -> int:

@@ -93,6 +93,15 @@ def test_depths_of_heads_that_are_asked_for_stay() -> None:
     assert make_setup("finetuning", unshared, "paper", {}).network.actor_head_layers == 4
 
 
+def test_a_task_may_have_its_first_updates_at_its_last_step_but_not_later() -> None:
+    """600 steps, counted from 0: the last is step 599."""
+    method, entry = load_method("finetuning")
+    make_setup(method, entry, "smoke", {"update_every": 599})
+    for given in ({"update_every": 600}, {"update_every": 300, "update_after": 301}):
+        with pytest.raises(UserError, match=r"--update-after \d+ with --update-every \d+ leaves"):
+            make_setup(method, entry, "smoke", given)
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_method_has_settings_under_every_protocol(protocol: str) -> None:
     for name in METHODS:

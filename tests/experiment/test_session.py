@@ -199,7 +199,7 @@ def test_threads_are_chosen_once(
     trained = SimpleNamespace(run=lambda plan, pool, progress: Outcome())
     monkeypatch.setattr("cwbench.planning.costs.pick_threads", pick)
     monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
-    monkeypatch.setattr(Session, "_runner", lambda self, protocol: trained)
+    monkeypatch.setattr(Session, "_runner", lambda self, plan, protocol: trained)
     one = make_session(tmp_path, execution=Execution())
     plan = one.plan(make_runs(1))
     needs = one.estimate(plan) if estimated else None

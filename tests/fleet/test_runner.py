@@ -1,8 +1,10 @@
 """Whole runs on the toy: what is counted, what is shared, what is left on disk."""
 
+import contextlib
 import errno
 import gc
 import json
+import os
 import weakref
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from cwbench.fleet.fleet import Fleet
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.records import Records
 from cwbench.learner.trainer import Trainer
+from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
 from cwbench.rollout.episodes import LaneSpec
 from cwbench.rollout.pool import Pool
@@ -123,17 +126,33 @@ def test_a_failed_fleet_leaves_nothing_behind(
     assert found[0].equals(found[1])
 
 
+def shared_arrays() -> int:
+    """How many this process has open, without those that nobody refers to."""
+    gc.collect()
+    found = 0
+    for file in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the folder itself, while it was listed
+            found += os.readlink(f"/proc/self/fd/{file}").startswith("/memfd:cwbench")
+    return found
+
+
 def test_a_fleet_that_cannot_begin_occupies_no_worker(
     toy_run: Any, toy_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def full(self: Records) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "segment.json")
 
+    def try_head(self: FineTuning, position: int) -> None:
+        self.trainer.try_heads(position, [position], 1)
+
+    monkeypatch.setattr(FineTuning, "on_task_start", try_head)  # with weights in shared memory
     monkeypatch.setattr(Records, "begin_session", full)
     monkeypatch.setattr(Pool, "reset", lambda pool: None)
+    before = shared_arrays()
     _, _, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
     assert len(outcome.failed) == 1
     assert not toy_pool.collectors and toy_pool.load == [0.0] * len(toy_pool.workers)
+    assert shared_arrays() == before
 
 
 @pytest.mark.parametrize("name", ["recall", "pm"])

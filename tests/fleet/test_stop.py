@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
+from cwbench.fleet.fleet import Fleet
+from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
 from cwbench.store.runs import load_runs
 
@@ -87,6 +90,53 @@ def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
     monkeypatch.setattr(Evaluator, "wait", interrupted)
     store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
     assert store.folder(plan.segments[0]).snapshot.exists()
+
+
+def interrupt_retraining(patch: pytest.MonkeyPatch) -> None:
+    """The method makes updates at the task's end; a scheduler ends them at once."""
+
+    def on_task_end(self: FineTuning, position: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.trainer.retrain(5)
+
+    patch.setitem(stop.GRACE_SECONDS, signal.SIGTERM, 0.0)
+    patch.setattr(FineTuning, "on_task_end", on_task_end)
+
+
+def interrupt_last_evaluation(patch: pytest.MonkeyPatch) -> None:
+    """Two Ctrl-Cs, as soon as it has begun."""
+    end_task = Fleet.end_task
+
+    def end(self: Fleet, *arguments: Any) -> None:
+        end_task(self, *arguments)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    patch.setattr(stop, "FORCE_SECONDS", 1e6)
+    patch.setattr(Fleet, "end_task", end)
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_retraining, interrupt_last_evaluation])
+@pytest.mark.parametrize(
+    ("snapshot_seconds", "message"),
+    [(1e9, "stopped; starts its task again"), (0.0, "stopped; continues from its last snapshot")],
+)
+def test_a_command_stopped_after_the_last_step_is_interrupted(
+    interrupt: Callable[[pytest.MonkeyPatch], None],
+    snapshot_seconds: float,
+    message: str,
+    toy_run: Any,
+    tmp_path: Path,
+) -> None:
+    """There is nothing to train after this task, and what is there of it is not its end."""
+    how: dict[str, Any] = {"tasks": ("reach-0-1",), "snapshot_seconds": snapshot_seconds}
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch)
+        store, plan, outcome = toy_run(tmp_path, **how)
+    assert outcome.interrupted and not outcome.trained and not outcome.failed
+    status = store.folder(plan.segments[0]).status()
+    assert (status["state"], status["message"]) == ("pending", message)
+    assert toy_run(tmp_path, **how).outcome.trained == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cwbench.cli import main
-from cwbench.launch.jobs import Job, levels, read_job
+from cwbench.launch.jobs import read_job
 from cwbench.methods.recall import RecallConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
@@ -42,10 +42,3 @@ def test_what_is_no_job_file_is_refused(text: str, message: str, tmp_path: Path)
         read_job(file)
     file.write_text(json.dumps(RECORD))
     assert read_job(file) == RECORD
-
-
-def test_levels_go_from_parents_to_children() -> None:
-    a, b, c = (Path(name) for name in "abc")
-    jobs = [Job(c, (), 1, (a, b)), Job(a, (), 0, ()), Job(b, (), 0, ())]
-    assert [[job.file for job in level] for level in levels(jobs)] == [[a, b], [c]]
-    assert levels([]) == []

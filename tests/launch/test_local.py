@@ -103,12 +103,12 @@ def test_bad_input(
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     from cwbench.planning import estimate
 
-    monkeypatch.setattr(estimate, "free_bytes", lambda device, workers: 1 << 20)
+    monkeypatch.setattr(estimate, "free_bytes", lambda device, processes: 1 << 20)
     with pytest.raises(SystemExit) as exit_code:
         main([*PAIR, "--results", str(tmp_path / "results")])
     assert exit_code.value.code == 2
     assert "1.0 MiB are free" in capsys.readouterr().err
-    monkeypatch.setattr(estimate, "free_bytes", lambda device, workers: 3 << 20)
+    monkeypatch.setattr(estimate, "free_bytes", lambda device, processes: 3 << 20)
     main([*PAIR, "--results", str(tmp_path / "results"), "--dry-run", "--threads", "1"])
     # A run takes 0.6 to 1.7 MiB, so the two first tasks fit together and the four second do not.
     assert "6 to train in 3 fleets" in capsys.readouterr().out

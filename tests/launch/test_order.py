@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from cwbench.launch import Command
-from cwbench.launch.jobs import Job, levels
-from cwbench.launch.order import drive
+from cwbench.launch.jobs import Job
+from cwbench.launch.order import drive, levels
 
 
 class Recorder:
@@ -40,4 +40,11 @@ def test_jobs_start_after_those_of_their_parents() -> None:
     executor = Recorder()
     drive([Command(job, []) for job in reversed(jobs)], executor)  # even if they come in no order
     assert sorted(executor.ended) == [a, b, c, d]
-    assert [[job.file for job in level] for level in levels(jobs)] == [[a, b], [c], [d]]
+
+
+def test_levels_go_from_parents_to_children() -> None:
+    a, b, c = (Path(name) for name in "abc")
+    jobs = [Job(c, (), 1, (a, b)), Job(a, (), 0, ()), Job(b, (), 0, ())]
+    found = levels([Command(job, []) for job in jobs])
+    assert [[command.job.file for command in level] for level in found] == [[a, b], [c]]
+    assert levels([]) == []

@@ -9,7 +9,8 @@ from planned_fleet import ROWS, fleet_of
 from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
 from cwbench.planning.plan import Plan, groups_on_cuda
-from cwbench.spec.config import GymnasiumConfig, ScheduleConfig
+from cwbench.spec.config import GymnasiumConfig, PointMassConfig, ScheduleConfig
+from cwbench.spec.schedule import milestones
 from cwbench.spec.segment import Segment
 from cwbench.spec.tasks import Task
 
@@ -26,8 +27,8 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
 
     def fits(runs: int, on_device: int, on_host: int) -> bool:
         free = {"cuda": on_device, "cpu": on_host}
-        monkeypatch.setattr(estimate, "free_bytes", lambda place, workers: free[place.type])
-        return estimate.Memory(costs, 1, groups_on_cuda).fits(fleet[:runs])
+        monkeypatch.setattr(estimate, "free_bytes", lambda place, processes: free[place.type])
+        return estimate.Memory(costs, groups_on_cuda, processes=0).fits(fleet[:runs])
 
     both = 2 * (tensors + replay) - SCRATCH_BYTES  # two runs of one fleet share it
     assert fits(2, both, 0) and not fits(2, both - 1, both)
@@ -67,3 +68,30 @@ def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.Monk
     added = seconds("cuda", True) - seconds("cuda", False)
     assert added == pytest.approx(estimate.COMPILING_SECONDS + estimate.LOADING_SECONDS)
     assert seconds("cpu", True) == seconds("cpu", False)
+
+
+def test_workers_keep_an_environment_for_each_episode_of_each_task() -> None:
+    """Of 10 episodes of two tasks and one more that trains, 3 MiB each; or of point masses."""
+    fleet, _ = fleet_of("finetuning")
+    assert fleet[0].setup.schedule.eval_episodes == 10
+    pairs = [replace(fleet[0], tasks=tasks) for tasks in (("push",), ("push", "hammer", "push"))]
+    bare = estimate.PROCESS_BYTES + 2 * estimate.WORKER_BYTES
+    assert estimate.process_bytes(pairs, 2) == bare + 2 * 21 * (3 << 20)
+    schedule = ScheduleConfig(eval_episodes=10_000)
+    points = replace(fleet[0].setup, env=PointMassConfig(), schedule=schedule)
+    few = estimate.process_bytes([Segment(points, 0, ("reach-0-1",))], 2) - bare
+    assert few < 20 << 20
+
+
+@pytest.mark.parametrize("step", [1, 2000, 2001, 2999])
+def test_a_resumed_fleet_makes_what_is_left(step: int) -> None:
+    """Counted from the milestones that come after the snapshot."""
+    fleet, kind = fleet_of("finetuning")
+    schedule = ScheduleConfig(steps_per_task=3000, eval_every=1000)
+    first = Segment(replace(fleet[0].setup, schedule=schedule), 0, ("push",))
+    plan = Plan((), (first,), frozenset(), ((first,),))
+    costs, left = Costs({"finetuning": kind}, torch.device("cpu")), {first.id: 3000 - step}
+    found = estimate.estimate(plan, costs, 1, measure=False, resumed=left)
+    to_come = [one for one in milestones(schedule, 3000) if one.step > step]
+    assert found.updates == sum(one.updates for one in to_come)
+    assert found.eval_steps == sum(one.evaluate for one in to_come) * 10 * 200

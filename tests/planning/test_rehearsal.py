@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from planned_fleet import fleet_of
 
 from cwbench import methods
-from cwbench.planning.rehearsal import PeakBytes, Rehearsal, held_bytes
+from cwbench.planning import rehearsal
+from cwbench.planning.rehearsal import PeakBytes, Rehearsal, held_bytes, run_bytes
 from cwbench.spec.config import (
     MetaWorldConfig,
     NetworkConfig,
@@ -74,3 +77,16 @@ def test_counting_does_not_import_the_compiler() -> None:
     code += "print('torch._dynamo' in sys.modules)"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout.strip() == "False"
+
+
+def test_a_large_batch_is_rehearsed_by_a_smaller_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the batch tells its memory, but for gradients, which are counted four times."""
+    fleet, method_class = fleet_of("finetuning")
+    setup = replace(fleet[0].setup, sac=replace(fleet[0].setup.sac, batch_size=2048))
+    large = replace(fleet[0], setup=setup)
+    held, working = run_bytes(large, method_class, Dims(12, 4))
+    monkeypatch.setattr(rehearsal, "LARGE_BATCH", 512)
+    smaller, factor = rehearsal.with_batches_at_hand([large])
+    assert smaller[0].setup.sac.batch_size == 512 and factor == 4.0
+    same, about = run_bytes(large, method_class, Dims(12, 4))
+    assert same == held and working < about < 1.1 * working

@@ -1,5 +1,7 @@
-"""What a worker does while weights are on their way."""
+"""What a worker does while weights are on their way, and without a parent."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import torch
@@ -42,3 +44,17 @@ def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
     assert (actions(chunk) == 1).all()
     for fleet in (late, ready):
         fleet.close()
+
+
+def test_a_worker_whose_parent_is_gone_ends_quietly() -> None:
+    """The array it shares with the parent went with it."""
+    code = (
+        "from multiprocessing import Pipe\n"
+        "from cwbench.rollout.shared_memory import SharedArray\n"
+        "from cwbench.rollout.worker import work\n"
+        "(connection, _), beats = Pipe(), SharedArray((2,))\n"
+        "beats.close()\n"
+        "work(connection, None, beats.ref)\n"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (made.returncode, made.stderr) == (0, "")

@@ -1,8 +1,10 @@
 """How many steps, updates and evaluations a schedule makes, and when."""
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, none, one_of
 
 from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.schedule import count_evaluations, count_updates, longest_chunk, milestones
@@ -38,3 +40,27 @@ def test_milestones_are_where_the_reference_loop_acts(schedule: ScheduleConfig) 
     assert acting == expected
     steps = [0, *(milestone.step for milestone in made)]
     assert max(b - a for a, b in pairwise(steps)) <= longest_chunk(schedule, steps[-1])
+
+
+@given(
+    steps=integers(1, 300),
+    eval_every=integers(1, 400),
+    update_after=integers(0, 400),
+    update_every=integers(1, 100),
+    expert_steps=one_of(none(), integers(0, 300)),
+)
+def test_counts_are_those_of_the_milestones(
+    steps: int, eval_every: int, update_after: int, update_every: int, expert_steps: int | None
+) -> None:
+    schedule = ScheduleConfig(
+        eval_every=eval_every, update_after=update_after, update_every=update_every
+    )
+    when = (schedule, steps, None if expert_steps is None else min(expert_steps, steps))
+    assert count_updates(*when) == sum(one.updates for one in milestones(*when))
+    assert count_evaluations(*when) == sum(one.evaluate for one in milestones(*when))
+
+
+def test_a_schedule_of_a_hundred_million_milestones_takes_no_time_to_begin() -> None:
+    schedule, steps = ScheduleConfig(eval_every=1, update_after=0, update_every=1), 10**8
+    assert [one.step for one in islice(milestones(schedule, steps), 3)] == [1, 2, 3]
+    assert count_updates(schedule, steps) == count_evaluations(schedule, steps) == 10**8
