@@ -184,20 +184,26 @@ def _trained_here(run: Run, record: Mapping[str, Any]) -> MethodClass | None:
     What it uses may have changed meanwhile, so its source is not compared.
     """
     found: MethodClass | None = run.methods.get(record["method"])
-    return found if run.trusted and found and found.__module__ == "__main__" else None
+    here = run.trusted and getattr(found, "__module__", "") == "__main__"
+    return found if here else None
 
 
-def _method_class(record: Mapping[str, Any], method: MethodClass | str | None) -> MethodClass:
-    """The class of a record's method. UserError if it is not the code that trained."""
+def _method_class(
+    record: Mapping[str, Any], method: MethodClass | str | tuple[MethodClass, ...] | None
+) -> MethodClass:
+    """The class of a record's method, of several versions the one that trained. UserError if none
+    is the code that did."""
     name = record["method"]
-    found, entry, sources = _installed(name) if method is None else find_trained(method)
-    if found != name or record["source"] not in sources:
-        kept = f"sources/{record['source']}.py of its results folder"
-        raise UserError(
-            f"method {found!r} here is not the code of {name!r} that trained this",
-            f"that is {kept if record['source'] else 'a built-in method'}",
-        )
-    return entry.method
+    given = method if isinstance(method, tuple) else (method,)
+    for one in given:
+        found, entry, sources = _installed(name) if one is None else find_trained(one)
+        if found == name and record["source"] in sources:
+            return entry.method
+    kept = f"sources/{record['source']}.py of its results folder"
+    raise UserError(
+        f"method {found!r} here is not the code of {name!r} that trained this",
+        f"that is {kept if record['source'] else 'a built-in method'}",
+    )
 
 
 def _installed(name: str) -> tuple[str, Entry, set[str | None]]:

@@ -35,7 +35,8 @@ class Run:
     step: int  # environment steps so far
     steps: int  # environment steps in all
     results: Path = field(repr=False)
-    # Classes of methods handed over as objects, by the name they are recorded under.
+    # Classes of methods handed over as objects, by the name they are recorded under; a tuple where
+    # there may be several versions of one.
     methods: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     # Trained by this process: code that its records name has run already.
     trusted: bool = field(default=False, repr=False, compare=False)
