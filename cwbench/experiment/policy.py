@@ -90,6 +90,8 @@ def load_policy(
     environments that the record names. `run` may also be the card of an exported policy
     (`cwbench export --to weights`).
     """
+    if not isinstance(run, Run | str | Path):
+        raise UserError(f"{run!r:.60} is not a run", "give one of cwbench.load_runs, or a card")
     if not isinstance(run, Run):
         return read_card(Path(run), method, trust=trust)
     if not run.done:
@@ -278,10 +280,16 @@ def evaluate(
     Without `seed` these are the episodes of the evaluation recorded at the segment's end: with the
     same number of episodes, the numbers are the recorded ones. `seed` gives other episodes.
     """
-    if episodes < 1:
-        raise UserError(f"episodes={episodes}", "at least one is needed")
+    if not isinstance(policy, Policy):
+        raise UserError(f"{policy!r:.60} is not a policy", "give what cwbench.load_policy returns")
+    if not isinstance(episodes, int | np.integer) or episodes < 1:
+        raise UserError(f"episodes={episodes!r}", "at least one is needed")
+    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise UserError(f"seed={seed!r}", "give a whole number from 0 on")
     if task is not None and task not in (known := _tasks(policy)):
-        raise unknown("task", task, known, "`cwbench tasks` lists all")
+        suite = policy.segment.setup.env.suite
+        advice = f"the policy's suite is {suite}; `cwbench tasks` lists the tasks of each"
+        raise unknown("task", str(task), known, advice)
     weights = SharedArray((policy.layout.size,))
     weights.array[:] = policy.weights
     recorded = (policy.segment.position, policy.segment.steps, policy.position)

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import pandas as pd
 
+from cwbench.experiment.results_folder import folder_named
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 from cwbench.store import runs as stored
@@ -183,7 +184,7 @@ def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> 
 
 
 def read_runs(results: str | Path, methods: Mapping[str, Any], *, trusted: bool = False) -> Runs:
-    folder = Path(results)
+    folder = folder_named(results)
     if not folder.is_dir():
         raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
     tables = stored.load_runs(folder)
