@@ -193,8 +193,7 @@ def _trained_here(run: Run, record: Mapping[str, Any]) -> MethodClass | None:
 def _method_class(
     record: Mapping[str, Any], method: MethodClass | str | tuple[MethodClass, ...] | None
 ) -> MethodClass:
-    """The class of a record's method, of several versions the one that trained. UserError if none
-    is the code that did."""
+    """The class of a record's method, the version that trained. UserError if it is not given."""
     name = record["method"]
     given = method if isinstance(method, tuple) else (method,)
     for one in given:
@@ -288,8 +287,8 @@ def evaluate(
         raise UserError(f"seed={seed!r}", "give a whole number from 0 on")
     if task is not None and task not in (known := _tasks(policy)):
         suite = policy.segment.setup.env.suite
-        advice = f"the policy's suite is {suite}; `cwbench tasks` lists the tasks of each"
-        raise unknown("task", str(task), known, advice)
+        shown = ", ".join(dict.fromkeys(known)) if len(known) < 20 else "`cwbench tasks` lists them"
+        raise unknown("task", str(task), known, f"this policy has the tasks of {suite}: {shown}")
     weights = SharedArray((policy.layout.size,))
     weights.array[:] = policy.weights
     recorded = (policy.segment.position, policy.segment.steps, policy.position)

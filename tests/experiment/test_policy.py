@@ -90,7 +90,10 @@ def test_bad_input_is_one_line(toy_run: Any, tmp_path: Path) -> None:
         (lambda: cwbench.evaluate(policy, episodes=0), "episodes=0; at least one"),
         (lambda: cwbench.evaluate(policy, episodes=wrong), "at least one is needed"),
         (lambda: cwbench.evaluate(policy, seed=wrong), "^seed=.* give a whole number"),
-        (lambda: cwbench.evaluate(policy, "hammer"), "'hammer'; the policy's suite is pointmass"),
+        (
+            lambda: cwbench.evaluate(policy, "hammer"),
+            "'hammer'; this policy has the tasks of pointmass: reach-0-1",
+        ),
         (lambda: cwbench.evaluate(wrong), "is not a policy; give what cwbench.load_policy"),
         (lambda: cwbench.load_policy(wrong), "is not a run; give one of"),
         (lambda: cwbench.load_runs(wrong), "is not a results folder; give its path"),
