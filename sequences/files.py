@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.sequences.sequence import Sequence
-from cwbench.spec.errors import UserError, located
+from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.tasks import Score, Task
 
@@ -41,8 +41,8 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
 
 
 def _known(content: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    if unknown := sorted(set(content) - set(keys)):
-        raise UserError(f"unknown keys {unknown}; allowed: {', '.join(keys)}")
+    if extra := [key for key in content if key not in keys]:
+        raise unknown("key", extra[0], keys, f"allowed: {', '.join(keys)}")
 
 
 def _gymnasium(name: str, entries: Any) -> Sequence:
@@ -86,9 +86,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _wrapper(value: Any) -> Any:
+    if isinstance(value, dict):
+        _known(value, ("wrapper", "kwargs"))
     name = value.get("wrapper") if isinstance(value, dict) else value
     if not isinstance(name, str) or ":" not in name:
         raise UserError(f'wrapper {value!r} is not a name such as "mypackage:MassScale"')
-    if isinstance(value, dict):
-        _known(value, ("wrapper", "kwargs"))
     return value

@@ -24,8 +24,8 @@ from cwbench.spec.version import __version__
 def doctor(ctx: click.Context, results: Path | None, as_json: bool) -> None:
     """Show versions and hardware, what is missing, and how to get it.
 
-    With RESULTS: list the files of a results folder that cannot be read. `cwbench verify RESULTS`
-    compares every file with its checksum.
+    With RESULTS: list the files of a results folder that are missing or cannot be read. `cwbench
+    verify RESULTS` compares every file with its checksum.
     """
     if results is None:
         examine_machine(as_json)

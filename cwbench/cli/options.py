@@ -106,11 +106,13 @@ method_option = click.option(
 
 
 def own_methods(names: Iterable[str]) -> dict[str, Any]:
-    """Classes of methods, by the name they are recorded under."""
+    """Classes of methods, by the name they are recorded under: of each its versions."""
     from cwbench import methods
 
-    loaded = map(methods.load, names)
-    return {recorded: entry.method for recorded, entry in loaded}
+    found: dict[str, tuple[Any, ...]] = {}
+    for recorded, entry in map(methods.load, names):
+        found[recorded] = (*found.get(recorded, ()), entry.method)
+    return found
 
 
 class GroupedOption(click.Option):

@@ -65,7 +65,7 @@ def read_study(results: Path, options: Options) -> Study:
     "--format",
     "format",
     type=click.Choice(list(FORMATS)),
-    help="Format of the table.  [default: latex]",
+    help="Format of the table.  [default: by the ending of OUT, .tex, .md or .csv; else latex]",
 )
 @click.option(
     "--interval",
@@ -153,13 +153,19 @@ def report(
     if against is not None and names.method_key(against) not in map(names.method_key, known):
         raise unknown("method", against, known, f"these results have {', '.join(known)}")
     if name is not None:
-        write_table(study, name, format or "latex", interval or INTERVALS[0], out)
+        write_table(study, name, format or _format_of(out), interval or INTERVALS[0], out)
         return
     linked = folder == source
     made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
     if compare and not made.compared:
         click.echo(f"--compare {compare}: none of its numbers has a counterpart in these runs")
     announce(made)
+
+
+def _format_of(out: str | None) -> str:
+    """The format that a file's name asks for; else LaTeX."""
+    formats = {suffix: name for name, (_, suffix) in FORMATS.items()}
+    return formats.get(Path(out or "").suffix, "latex")
 
 
 def write_report_into(results: Path, *, quiet: bool) -> None:

@@ -14,11 +14,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from cwbench.experiment.build import (
     check_count,
     check_declared,
+    find_option,
     parse_protocol,
     parse_seeds,
     parse_unshared,
@@ -33,7 +34,7 @@ from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
-from cwbench.spec.options import check_all
+from cwbench.spec.options import check_all, plain
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def plan(
     seeds: int | str | Iterable[int] = 0,
     protocol: str = "paper",
     results: str | Path = "results",
-    unshared: str | None = None,
+    unshared: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Plan:
     """Plan to train a method on a sequence; printing it shows what it takes. Writes nothing.
@@ -103,7 +104,9 @@ def plan(
     numbers = parse_seeds(seed_text(seeds))
     execution, launching = (take(group, options) for group in (Execution, Launching))
     check_count(len(wanted) * len(numbers))
-    alone = parse_unshared(unshared)
+    alone = parse_unshared(None if unshared is None else _joined(unshared))
+    for key, value in options.items():
+        options[key] = plain(*find_option(key, name, entry), value)
     runs = runs_of(
         name, recorded, entry, protocol, options, wanted=wanted, seeds=numbers, unshared=alone
     )
@@ -119,12 +122,20 @@ def plan(
     return Plan(title, protocol, tuple(runs), session)
 
 
+def _joined(names: str | Iterable[str]) -> str:
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    return ",".join(map(str, names)) if several else str(names)
+
+
 def seed_text(seeds: int | str | Iterable[int]) -> str:
     if isinstance(seeds, str):
         return seeds
-    if not isinstance(seeds, int | Iterable):
+    if isinstance(seeds, Iterable) and getattr(seeds, "ndim", None) != 0:  # numpy's numbers have 0
+        numbers = list(seeds)
+    elif isinstance(seeds, SupportsIndex):
+        numbers = [seeds.__index__()]
+    else:
         raise UserError(f"seeds={seeds!r}: not a number or several", "give 3, range(5) or '0-4'")
-    numbers = [seeds] if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise UserError("seeds is empty", "give at least one")
     return ",".join(map(str, numbers))
@@ -147,6 +158,8 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     Ctrl-C saves and raises KeyboardInterrupt; the same call continues. Raises TrainingError if
     runs failed or diverged. `live` keeps RESULTS/report/index.html up to date.
     """
+    if not isinstance(plan, Plan):
+        raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
     session = replace(plan.session, listener=Silent() if quiet else Terminal())

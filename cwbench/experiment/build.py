@@ -38,7 +38,7 @@ MOST_RUNS = 100_000  # in one command
 
 
 def parse_protocol(name: str) -> str:
-    if name not in PROTOCOLS:
+    if name not in list(PROTOCOLS):  # also where it is no text
         raise unknown("protocol", str(name), PROTOCOLS, f"known: {', '.join(PROTOCOLS)}")
     return name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,11 +37,22 @@ class Silent:
         return Quiet()
 
 
+class Output(Console):
+    """A console that says why the process ends when nobody reads it any more, as after `| head`."""
+
+    def on_broken_pipe(self) -> None:
+        print(
+            "cwbench: the output was closed, so it stops; the same command continues",
+            file=sys.stderr,
+        )
+        super().on_broken_pipe()
+
+
 class Terminal:
     """Prints what a session tells; with `quiet` only problems."""
 
     def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
-        self.quiet, self.console = quiet, Console(stderr=stderr)
+        self.quiet, self.console = quiet, Output(stderr=stderr)
 
     def say(self, text: str) -> None:
         if not self.quiet:

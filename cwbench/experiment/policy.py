@@ -90,6 +90,8 @@ def load_policy(
     environments that the record names. `run` may also be the card of an exported policy
     (`cwbench export --to weights`).
     """
+    if not isinstance(run, Run | str | Path):
+        raise UserError(f"{run!r:.60} is not a run", "give one of cwbench.load_runs, or a card")
     if not isinstance(run, Run):
         return read_card(Path(run), method, trust=trust)
     if not run.done:
@@ -184,20 +186,25 @@ def _trained_here(run: Run, record: Mapping[str, Any]) -> MethodClass | None:
     What it uses may have changed meanwhile, so its source is not compared.
     """
     found: MethodClass | None = run.methods.get(record["method"])
-    return found if run.trusted and found and found.__module__ == "__main__" else None
+    here = run.trusted and getattr(found, "__module__", "") == "__main__"
+    return found if here else None
 
 
-def _method_class(record: Mapping[str, Any], method: MethodClass | str | None) -> MethodClass:
-    """The class of a record's method. UserError if it is not the code that trained."""
+def _method_class(
+    record: Mapping[str, Any], method: MethodClass | str | tuple[MethodClass, ...] | None
+) -> MethodClass:
+    """The class of a record's method, the version that trained. UserError if it is not given."""
     name = record["method"]
-    found, entry, sources = _installed(name) if method is None else find_trained(method)
-    if found != name or record["source"] not in sources:
-        kept = f"sources/{record['source']}.py of its results folder"
-        raise UserError(
-            f"method {found!r} here is not the code of {name!r} that trained this",
-            f"that is {kept if record['source'] else 'a built-in method'}",
-        )
-    return entry.method
+    given = method if isinstance(method, tuple) else (method,)
+    for one in given:
+        found, entry, sources = _installed(name) if one is None else find_trained(one)
+        if found == name and record["source"] in sources:
+            return entry.method
+    kept = f"sources/{record['source']}.py of its results folder"
+    raise UserError(
+        f"method {found!r} here is not the code of {name!r} that trained this",
+        f"that is {kept if record['source'] else 'a built-in method'}",
+    )
 
 
 def _installed(name: str) -> tuple[str, Entry, set[str | None]]:
@@ -272,10 +279,16 @@ def evaluate(
     Without `seed` these are the episodes of the evaluation recorded at the segment's end: with the
     same number of episodes, the numbers are the recorded ones. `seed` gives other episodes.
     """
-    if episodes < 1:
-        raise UserError(f"episodes={episodes}", "at least one is needed")
+    if not isinstance(policy, Policy):
+        raise UserError(f"{policy!r:.60} is not a policy", "give what cwbench.load_policy returns")
+    if not isinstance(episodes, int | np.integer) or episodes < 1:
+        raise UserError(f"episodes={episodes!r}", "at least one is needed")
+    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise UserError(f"seed={seed!r}", "give a whole number from 0 on")
     if task is not None and task not in (known := _tasks(policy)):
-        raise unknown("task", task, known, "`cwbench tasks` lists all")
+        suite = policy.segment.setup.env.suite
+        shown = ", ".join(dict.fromkeys(known)) if len(known) < 20 else "`cwbench tasks` lists them"
+        raise unknown("task", str(task), known, f"this policy has the tasks of {suite}: {shown}")
     weights = SharedArray((policy.layout.size,))
     weights.array[:] = policy.weights
     recorded = (policy.segment.position, policy.segment.steps, policy.position)

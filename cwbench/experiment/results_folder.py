@@ -36,6 +36,8 @@ def check_writable(folder: Path) -> None:
 
 def folder_named(text: str | Path) -> Path:
     """A folder by name. An empty one is a mistake, though `Path("")` is the current folder."""
+    if not isinstance(text, str | Path):
+        raise UserError(f"{text!r:.60} is not a results folder", "give its path")
     if text == "":
         raise UserError("the results folder's name is empty", 'write "." for the current folder')
     return Path(text)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cwbench.experiment.results_folder import folder_named
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 from cwbench.store import runs as stored
@@ -37,7 +38,8 @@ class Run:
     step: int  # environment steps so far
     steps: int  # environment steps in all
     results: Path = field(repr=False)
-    # Classes of methods handed over as objects, by the name they are recorded under.
+    # Classes of methods handed over as objects, by the name they are recorded under; a tuple where
+    # there may be several versions of one.
     methods: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     # Trained by this process: code that its records name has run already.
     trusted: bool = field(default=False, repr=False, compare=False)
@@ -192,7 +194,7 @@ def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> 
 
 
 def read_runs(results: str | Path, methods: Mapping[str, Any], *, trusted: bool = False) -> Runs:
-    folder = Path(results)
+    folder = folder_named(results)
     if not folder.is_dir():
         raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
     tables = stored.load_runs(folder)

@@ -24,6 +24,7 @@ from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
 from cwbench.spec.config import ScheduleConfig
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.options import plain
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
@@ -268,14 +269,26 @@ def tune(
     Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
+    if not isinstance(method, str):
+        raise UserError(f"{method!r:.60} is not a name", "give one, or path/to/file.py:Class")
+    if not isinstance(sweep, Mapping):
+        raise UserError(f"{sweep!r:.60} is not a sweep", 'give {"coef": [1.0, 10.0]}')
+    _, entry = load_method(method)
+    for name, values in sweep.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
+    values_of = {
+        name: [plain(*find_option(name, method, entry), value) for value in values]
+        for name, values in sweep.items()
+    }
     folder = folder_named(results)
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
     check_waits(launching)
-    names = [on] if isinstance(on, str) else on
+    names = [on] if isinstance(on, str) or not isinstance(on, Iterable) else on
     tuning = make_tuning(
         method,
         [one for name in names for one in find_sequences(name)],
-        sweep,
+        values_of,
         fixed=options,
         seeds=parse_seeds(api.seed_text(seeds)),
         protocol=parse_protocol(protocol),

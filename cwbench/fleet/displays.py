@@ -14,6 +14,7 @@ from cwbench.planning.forecast import Forecast
 from cwbench.spec.text import at_task_end, counted
 
 LINE_SECONDS = 30.0
+TABLE_WIDTH = 70  # columns of the terminal; a narrower table cuts its heads and numbers off
 
 
 class Lines(Progress):
@@ -58,14 +59,16 @@ class Lines(Progress):
 
 
 class Screen(Progress):
-    """A table of the fleets under way, redrawn in place."""
+    """A table of the fleets under way, redrawn in place and gone at the end."""
 
     MOST = 30  # rows that fit a terminal
     COLUMNS = ("method", "task", "runs", "step", "success", "steps/s", "left")
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         super().__init__(forecast, console)
-        self.live = Live(console=console, get_renderable=self.table, refresh_per_second=2)
+        self.live = Live(
+            console=console, get_renderable=self.table, refresh_per_second=2, transient=True
+        )
 
     def __enter__(self) -> "Screen":
         self.live.start()
@@ -145,4 +148,6 @@ def make_progress(forecast: Forecast, console: Console, *, quiet: bool) -> Quiet
         return Quiet()
     if console.is_jupyter:
         return NotebookBar(forecast, console)
-    return (Screen if console.is_terminal else Lines)(forecast, console)
+    redraws = console.is_terminal and not console.is_dumb_terminal
+    kind = Screen if redraws and console.width >= TABLE_WIDTH else Lines
+    return kind(forecast, console)

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench import envs
-from cwbench.experiment.policy import card_of, load_policy
+from cwbench.experiment.policy import Policy, card_of, load_policy
 from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.config import EnvConfig
@@ -71,26 +71,42 @@ def _evaluated_at_end(runs: Runs, run: Run) -> bool:
 
 
 def weights(runs: Runs, out: Path) -> Iterator[Path]:
-    """Policies as safetensors, one per run and task, each with a card that `load_policy` reads."""
+    """Policies as safetensors, one per run and task, each with a card that `load_policy` reads.
+
+    Runs whose code or weights are not there are listed as problems; if all are, that is raised.
+    """
+    written, lacking = False, dict[str, list[str]]()  # what is wrong -> runs
+    for run in (run for run in runs if run.done):
+        positions = range(len(run.tasks) if run.joint else run.done)
+        try:
+            policies = [load_policy(run, position) for position in positions]
+            cards = [card_of(policy) for policy in policies]
+        except UserError as error:
+            lacking.setdefault(str(error), []).append(run.run)
+            last = error
+            continue
+        for policy, card in zip(policies, cards, strict=True):
+            yield _write_policy(run, policy, card, out)
+            written = True
+    if lacking and not written:
+        raise last
+    runs.problems += [f"left out {', '.join(names)}: {why}" for why, names in lacking.items()]
+
+
+def _write_policy(run: Run, policy: Policy, card: dict[str, Any], out: Path) -> Path:
     from safetensors.numpy import save_file
 
-    finished = [run for run in runs if run.done]
-    for run in {run.setup: run for run in finished}.values():
-        load_policy(run, 0)  # raises for an unknown method before anything is written
-    for run in finished:
-        for position, task in enumerate(run.tasks if run.joint else run.tasks[: run.done]):
-            policy = load_policy(run, position)
-            label = file_name(checked_name(run.label, "run"))
-            name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
-            folder = out / checked_name(name, "run")
-            folder.mkdir(parents=True, exist_ok=True)
-            stem = checked_name(f"{position + 1}-{task}", "task")
-            tensors = {name: x.copy() for name, x in policy.layout.views(policy.weights).items()}
-            save_file(tensors, folder / f"{stem}.safetensors")
-            card = card_of(policy) | {"sequence": run.sequence, "protocol": run.protocol}
-            file = folder / f"{stem}.json"
-            file.write_text(json.dumps(card | {"weights": f"{stem}.safetensors"}, indent=1) + "\n")
-            yield file
+    label = file_name(checked_name(run.label, "run"))
+    name = f"{label}-{run.sequence}-s{run.seed}-{run.segments[-1]}"
+    folder = out / checked_name(name, "run")
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = checked_name(f"{policy.position + 1}-{policy.task}", "task")
+    tensors = {name: x.copy() for name, x in policy.layout.views(policy.weights).items()}
+    save_file(tensors, folder / f"{stem}.safetensors")
+    card |= {"sequence": run.sequence, "protocol": run.protocol, "weights": f"{stem}.safetensors"}
+    file = folder / f"{stem}.json"
+    file.write_text(json.dumps(card, indent=1) + "\n")
+    return file
 
 
 def minari(runs: Runs, out: Path) -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -106,8 +106,31 @@ def _whole(text: str) -> int:
         return int(value)
 
 
+def plain(cls: type, name: str, value: Any) -> Any:
+    """What Python code may give for an option, as the command line has it: (64, 64) -> "64,64".
+
+    Numbers of numpy become Python's, whole ones such as 1e3 integers, and sequences a text where
+    the option is a list.
+    """
+    field, value = field_of(cls, name), _of_python(value)
+    is_list = field.metadata.get("parts") or "," in (field.metadata.get("metavar") or "")
+    if is_list and isinstance(value, Iterable) and not isinstance(value, str):
+        return ",".join(str(_integer(_of_python(part))) for part in value) or "none"
+    return _integer(value) if field_type(cls, field) is int else value
+
+
+def _of_python(value: Any) -> Any:
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def _integer(value: Any) -> Any:
+    """An integer where a number is a whole one, else the value."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def checked(cls: type, name: str, value: Any) -> Any:
-    """A value held to its option's type and range. No conversion except from int to float."""
+    """A value held to its option's type and range, in the form that records have."""
+    value = plain(cls, name, value)
     field = field_of(cls, name)
     hint = field_type(cls, field)
     if get_origin(hint) is Literal:

@@ -70,8 +70,12 @@ class Score:
             if not math.isfinite(bound):
                 raise UserError(f"score: {key} = {bound!r} is not finite")
         made = Score(**{key: float(bound) for key, bound in value.items()})
-        if made.return_from is not None and made.return_from == made.return_to:
-            raise UserError("score: return_from and return_to are equal")
+        low, high = made.return_from, made.return_to
+        if low is not None and high is not None and low >= high:
+            raise UserError(
+                f"score: return_from = {low:g} is not below return_to = {high:g}",
+                "the larger return is the better one",
+            )
         return made
 
     def of(self, total: float, success: bool) -> float:

@@ -127,14 +127,22 @@ class SegmentFolder:
             return {"state": "damaged", "step": 0, "message": str(error)}
 
     def intact_status(self) -> dict[str, Any]:
-        """What is known of its training; Damaged if it is not what was written."""
+        """What is known of its training; Damaged if it is not what was written.
+
+        Also if a table or the record of a done segment is gone.
+        """
         file = self.path / "status.json"
         with contextlib.suppress(FileNotFoundError):
             record = read_json(file)
             if record.pop("checksum", None) not in (None, digest(record)):
                 raise Damaged(file, "its checksum differs from the recorded one")
             optional = {key: kind for key, kind in STATUS_TYPES.items() if key in record}
-            return checked(record, STATUS_KEYS | optional, file)
+            checked(record, STATUS_KEYS | optional, file)
+            if record["state"] == "done":
+                for name in (one for one in FINAL_FILES if one in record.get("checksums", {})):
+                    if not is_weights(name) and not files.is_file(self.path / name):
+                        raise Damaged(self.path / name, "missing")
+            return record
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     groups = [
         _group(runs, protocols[runs[0]["setup"]], columns, problems) for runs in members.values()
     ]
+    groups = _versions_told_apart(groups, segments, problems)
     if options.success is None:
         groups = [_as_protocol_counts(group) for group in groups]
     groups.sort(key=_order)
@@ -134,6 +135,28 @@ def _told_apart(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, 
         if row["sequence"] in mixed
         else row
         for row in rows
+    ]
+
+
+def _versions_told_apart(
+    groups: list[Group], segments: Mapping[str, Mapping[str, Any]], problems: list[str]
+) -> list[Group]:
+    """Titles of a method that was edited between runs say which code it was."""
+    sources: dict[str, dict[str, str]] = defaultdict(dict)  # method -> setup -> source
+    for group in groups:
+        ids = (key for run in group.runs for key in run.segments if key in segments)
+        for source in {segments[key]["source"] for key in ids}:
+            sources[group.method][group.setup] = source or ""
+    mixed = {method: found for method, found in sources.items() if len({*found.values()}) > 1}
+    for method, found in mixed.items():
+        files = (f"sources/{one}.py" if one else "built in" for one in sorted({*found.values()}))
+        problems.append(
+            f"{names.method_title(method)} was edited between runs, so they are not averaged: "
+            f"titles name the code, {', '.join(files)}"
+        )
+    return [
+        replace(group, version=mixed.get(group.method, {}).get(group.setup, "")[:4])
+        for group in groups
     ]
 
 

@@ -19,13 +19,13 @@ def by_setup(groups: Sequence[Group]) -> Setups:
 
 
 def main_setups(groups: Sequence[Group]) -> Setups:
-    """Of each method the default options; all its settings if the defaults were not run."""
+    """Of each version of a method the default options; all settings if those were not run."""
     setups = by_setup(groups)
-    defaults = {g.method for g in groups if g.label == g.method}
+    defaults = {(g.method, g.version) for g in groups if g.label == g.method}
     return {
         setup: rows
         for setup, rows in setups.items()
-        if rows[0].label == rows[0].method or rows[0].method not in defaults
+        if rows[0].label == rows[0].method or (rows[0].method, rows[0].version) not in defaults
     }
 
 

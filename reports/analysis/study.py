@@ -129,6 +129,7 @@ class Group:
     # Ways to count success -> [R, N, E, N]; `success` is one of them.
     counts: Mapping[str, Array] = field(default_factory=dict)
     tuned_on: tuple[str, ...] = ()  # sequences on which these options were chosen
+    version: str = ""  # start of its code's name in `sources/`, of methods with several versions
     plasticity: Mapping[Measure, Array] = field(default_factory=dict)  # -> [R, N, E]
 
     def counted(self, success: str) -> "Group":
@@ -147,6 +148,7 @@ class Group:
     @property
     def title(self) -> str:
         title = names.label_title(self.method, self.label)
+        title += f" ({self.version})" if self.version else ""
         return f"{title}, tuned on {', '.join(self.tuned_on)}" if self.tuned_on else title
 
     @property

@@ -74,6 +74,21 @@ def test_one_table_goes_to_a_file(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "equal: 6 cells\n"
 
 
+def test_a_files_ending_is_its_format(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """Unless another is asked for; LaTeX where it says nothing."""
+    for name, format, given in (
+        ("mine.md", "markdown", []),
+        ("mine.csv", "csv", []),
+        ("mine.tex", "latex", []),
+        ("mine.txt", "latex", []),
+        ("mine.csv", "markdown", ["--format", "markdown"]),
+    ):
+        main(["report", "--table", "cw3", "--format", format])
+        text = capsys.readouterr().out
+        main(["report", "results", name, "--table", "cw3", *given])
+        assert (folder / name).read_text() == text
+
+
 def test_an_archive_is_read_like_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]):
     main(["merge", "results", "--into", "study.tar.gz"])
     before = sorted(folder.rglob("*"))

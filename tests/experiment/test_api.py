@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from torch import Tensor
 
@@ -191,8 +192,12 @@ def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
         ({"seeds": -1}, "'-1' is not a list of seeds"),
         ({"seeds": 1.5}, "seeds=1.5: not a number or several"),
         ({"sequence": 3}, "3 is not a sequence"),
-        ({"hidden": [8, 8]}, "--hidden [8, 8]: not a list of numbers"),
+        ({"hidden": ["a", 8]}, "--hidden a,8: not a list of numbers"),
+        ({"results": 3}, "3 is not a results folder; give its path"),
+        ({"unshared": 3}, "'3' is neither actor nor critic"),
+        ({"steps_per_task": 1.5}, "1.5 is not a whole number"),
         ({"protocol": 3}, "unknown protocol '3'"),
+        ({"protocol": ["smoke"]}, "unknown protocol"),
         ({"protocol": "papper"}, "unknown protocol 'papper'; did you mean 'paper'?"),
         ({"lamda": 3}, "finetuning has no option 'lamda'"),
         ({"lr": "fast"}, "'fast' is not a number"),
@@ -210,6 +215,39 @@ def test_bad_input_is_one_line(
         cwbench.plan(**given)
     assert message in str(error.value) and "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_only_a_plan_can_be_trained() -> None:
+    with pytest.raises(cwbench.UserError, match="'recall' is not a plan"):
+        cwbench.train("recall")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("natural", "written"),
+    [
+        ({"hidden": [64, 32]}, {"hidden": "64,32"}),
+        ({"hidden": np.array([64, 32])}, {"hidden": "64,32"}),
+        ({"log_std_range": (-20.0, 2)}, {}),
+        ({"log_std_range": (-5, np.float32(0.5))}, {"log_std_range": "-5,0.5"}),
+        ({"reset": ["actor", "critic"]}, {"reset": "actor,critic"}),
+        ({"reset": ()}, {"reset": "none"}),
+        ({"steps_per_task": 2e3}, {"steps_per_task": 2000}),
+        ({"batch_size": np.int64(16)}, {"batch_size": 16}),
+        ({"coef": np.float32(0.5), "workers": np.int64(1)}, {"coef": 0.5}),
+        ({"seeds": np.int64(3)}, {"seeds": "3"}),
+        ({"seeds": np.arange(2)}, {"seeds": "0-1"}),
+        ({"unshared": ["actor", "critic"]}, {"unshared": "actor,critic"}),
+    ],
+)
+def test_values_natural_in_python_are_those_of_the_command_line(
+    natural: dict[str, Any], written: dict[str, Any], tmp_path: Path
+) -> None:
+    """Ids, and the labels under which reports show the runs."""
+    one, other = (
+        cwbench.plan("ewc", "point3", protocol="smoke", results=tmp_path, **given)
+        for given in (natural, written)
+    )
+    assert one.segments == other.segments and one.name == other.name
 
 
 def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:

@@ -81,13 +81,22 @@ def test_bad_input_is_one_line(toy_run: Any, tmp_path: Path) -> None:
     toy_run(tmp_path)
     [run] = cwbench.load_runs(tmp_path)
     policy = cwbench.load_policy(run)
+    wrong: Any = [run]
     for call, message in (
         (lambda: cwbench.load_policy(run, "reach-0-2"), "did you mean 'reach-0-1'?"),
         (lambda: cwbench.load_policy(run, 3), "no task at position 3; there are 3, from 0"),
         (lambda: cwbench.load_policy(run, THIRD, after=FIRST), "unknown task 'reach-4-1'"),
         (lambda: policy.act(np.zeros(39)), "expected \\[..., 12\\]"),
         (lambda: cwbench.evaluate(policy, episodes=0), "episodes=0; at least one"),
-        (lambda: cwbench.evaluate(policy, "hammer"), "unknown task 'hammer'"),
+        (lambda: cwbench.evaluate(policy, episodes=wrong), "at least one is needed"),
+        (lambda: cwbench.evaluate(policy, seed=wrong), "^seed=.* give a whole number"),
+        (
+            lambda: cwbench.evaluate(policy, "hammer"),
+            "'hammer'; this policy has the tasks of pointmass: reach-0-1",
+        ),
+        (lambda: cwbench.evaluate(wrong), "is not a policy; give what cwbench.load_policy"),
+        (lambda: cwbench.load_policy(wrong), "is not a run; give one of"),
+        (lambda: cwbench.load_runs(wrong), "is not a results folder; give its path"),
     ):
         with pytest.raises(cwbench.UserError, match=message) as error:
             call()

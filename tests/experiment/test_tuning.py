@@ -69,6 +69,21 @@ def test_a_wrong_sweep_is_refused(text: str, message: str) -> None:
         make_tuning("ewc", [sequences.get("cw3-1")], parse_sweep([text], "ewc"))
 
 
+@pytest.mark.parametrize(
+    ("method", "on", "sweep", "message"),
+    [
+        ("ewc", "point3", {"coef": 1}, "sweep of coef: 1 is not several values; give a list"),
+        ("ewc", "point3", {"coef": "12"}, "sweep of coef: '12' is not several values"),
+        ("ewc", "point3", ["coef"], "is not a sweep"),
+        ("ewc", 3, {"coef": [1, 2]}, "3 is not a sequence"),
+        (3, "point3", {"coef": [1, 2]}, "3 is not a name"),
+    ],
+)
+def test_a_wrong_call_of_tune_is_refused(method: Any, on: Any, sweep: Any, message: str) -> None:
+    with pytest.raises(cwbench.UserError, match=message):
+        cwbench.tune(method, on, sweep)
+
+
 def test_the_first_part_of_a_sequence_is_trained_and_nothing_else() -> None:
     tuning = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]}, first=25)
     [run] = tuning.experiment.runs()[0]

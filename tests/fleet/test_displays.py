@@ -106,9 +106,15 @@ def test_retraining_is_shown_and_shortens_the_time_left(clock: list[float]) -> N
 
 
 def test_the_place_decides_how_progress_is_shown() -> None:
-    """A live table on a terminal, a bar in a notebook, lines in a log."""
+    """A live table on a terminal, a bar in a notebook, lines in a log.
+
+    Lines also on a terminal that cannot redraw, as in an editor, or is too narrow for the table.
+    """
+    xterm, dumb = {"TERM": "xterm"}, {"TERM": "dumb"}
     for console, kind in (
-        (Console(force_terminal=True, force_jupyter=False), Screen),
+        (Console(force_terminal=True, force_jupyter=False, width=80, _environ=xterm), Screen),
+        (Console(force_terminal=True, force_jupyter=False, width=40, _environ=xterm), Lines),
+        (Console(force_terminal=True, force_jupyter=False, width=80, _environ=dumb), Lines),
         (Console(force_jupyter=True), NotebookBar),
         (Console(force_terminal=False, force_jupyter=False), Lines),
     ):
@@ -143,3 +149,13 @@ def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.Monk
         "waiting for 3 segments that other processes are training"
     )
     assert '<progress value="80" max="80">' in shown[-1]["text/html"]
+
+
+def test_no_empty_table_is_left_on_the_screen() -> None:
+    """All its lines are erased: as many as were drawn."""
+    text = io.StringIO()
+    terminal = Console(file=text, force_terminal=True, width=80, _environ={"TERM": "xterm"})
+    with Screen(steps_of(), terminal) as screen:
+        lines = len(terminal.render_lines(screen.table()))
+    *_, last = text.getvalue().rpartition("\n")
+    assert last.count("\x1b[2K") == lines > 0

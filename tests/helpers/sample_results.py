@@ -62,6 +62,7 @@ class Setting:
     protocol: str = "paper"
     env: MetaWorldConfig = field(default_factory=MetaWorldConfig)
     schedule: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
 
     @property
     def label(self) -> str:
@@ -77,6 +78,7 @@ class Setting:
             network=resolve(NetworkConfig, layer),
             env=self.env,
             schedule=resolve(ScheduleConfig, layer),
+            source=self.source,
         )
 
 

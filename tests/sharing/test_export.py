@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,11 @@ import pytest
 from sample_results import SMALL, small, write_results
 
 import cwbench
-from cwbench.experiment.runs import Runs
+from cwbench.cli.options import own_methods
 from cwbench.sharing.export import FORMATS, episodes, export, transitions
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.source import short_hash
 
 
 def test_exported_policies_act_like_those_of_the_folder(
@@ -36,8 +37,9 @@ def test_exported_policies_act_like_those_of_the_folder(
 
 
 def test_folders_of_policies_have_names_for_a_shell(shared_results: Path, tmp_path: Path) -> None:
-    run = replace(cwbench.load_runs(shared_results)[0], label="recall (lambda=5.0)")
-    [folder] = {card.parent.name for card in FORMATS["weights"](cast("Runs", [run]), tmp_path)}
+    runs = cwbench.load_runs(shared_results)[:1]
+    run = runs._runs[0] = replace(runs[0], label="recall (lambda=5.0)")
+    [folder] = {card.parent.name for card in FORMATS["weights"](runs, tmp_path)}
     assert folder == f"recall-lambda-5.0-{run.sequence}-s{run.seed}-{run.segments[-1]}"
 
 
@@ -156,18 +158,36 @@ def test_an_empty_folder_has_nothing_to_export(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_method_that_is_not_known_here_stops_the_export_before_others_are_written(
-    toy_run: Any, tmp_path: Path
-) -> None:
-    source = "from cwbench.learner import Method\n\nclass own(Method):\n    pass\n"
-    (tmp_path / "own.py").write_text(source)
-    for method in (f"{tmp_path}/own.py:own", "finetuning"):
-        toy_run(tmp_path / "results", method, tasks=("reach-0-1",))
-    runs = sorted(cwbench.load_runs(tmp_path / "results"), key=lambda run: run.label)
-    assert [run.label for run in runs] == ["finetuning", "own"]
-    with pytest.raises(UserError, match="'own' is not installed"):
-        list(FORMATS["weights"](cast("Runs", runs), tmp_path / "weights"))
-    assert not (tmp_path / "weights").exists()
+OWN = "from cwbench.learner import Method\n\nclass own(Method):\n    version = 1\n"
+
+
+def test_runs_without_their_code_are_left_out_and_named(toy_run: Any, tmp_path: Path) -> None:
+    """A method that was edited between runs, its kept source, and one that is built in."""
+    results, file = tmp_path / "results", tmp_path / "own.py"
+    for seed, text in enumerate((OWN, OWN.replace("1", "2"))):
+        file.write_text(text)
+        toy_run(results, f"{file}:own", seeds=(seed,), tasks=("reach-0-1",))
+    with pytest.raises(UserError, match="'own' is not installed"):  # not one can be written
+        list(export(results, "weights"))
+    assert not (results / "export").exists()
+    toy_run(results, "finetuning", tasks=("reach-0-1",))
+    old, new, _ = runs = cwbench.load_runs(results)
+    kept = results / "sources" / f"{short_hash(OWN.encode())}.py"
+
+    def exported(*files: Path) -> tuple[set[str], list[str]]:
+        problems: list[str] = []
+        own = own_methods([f"{one}:own" for one in files])
+        cards = list(export(results, "weights", tmp_path / "out", methods=own, problems=problems))
+        return {card.parent.name.rpartition("-")[2] for card in cards}, problems
+
+    ids = [run.segments[-1] for run in runs]
+    written, [problem] = exported()
+    assert written == {ids[2]}
+    assert problem.startswith(f"left out {old.run}, {new.run}: method 'own' is not installed")
+    written, [problem] = exported(file)
+    assert written == {ids[1], ids[2]}
+    assert problem.startswith(f"left out {old.run}: method 'own' here is not the code")
+    assert exported(file, kept) == exported(kept, file) == ({*ids}, [])
 
 
 def test_rliable_keeps_settings_of_one_label_apart(tmp_path: Path) -> None:

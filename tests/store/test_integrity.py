@@ -9,9 +9,10 @@ from faults import flip
 
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
-from cwbench.store.integrity import check_end, check_snapshot, damages, full_check
+from cwbench.store.integrity import check_end, check_snapshot, damages, full_check, quick_check
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
+from cwbench.store.status import read_status
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +140,20 @@ def test_links_in_a_segment_stop_its_training(
     _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0,))
     assert "train.csv: a link" in outcome.failed[folders[1].path.name]
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "train.csv"])
+def test_a_done_segment_without_its_tables_is_not_done(
+    toy_run: Any, folders: list[SegmentFolder], tmp_path: Path, name: str
+) -> None:
+    """For `doctor`, `status` and `run`, which read no table of it."""
+    done = folders[0]
+    (done.path / name).unlink()
+    [damage] = damages(tmp_path, quick_check)
+    assert (damage.segment, damage.reason) == (done.path.name, "missing")
+    assert damage.file == f"segments/{done.path.name}/{name}"
+    [experiment], [problem] = read_status(tmp_path)
+    assert experiment.counts["damaged"] == 1 and f"{name}: missing" in problem
+    _, _, outcome = toy_run(tmp_path, "perfect-memory", seeds=(0, 1))
+    assert f"{name}: missing" in outcome.failed[done.path.name]
+    assert (outcome.trained, outcome.skipped) == (2, 2)  # the other seed's; its own wait for it

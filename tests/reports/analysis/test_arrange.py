@@ -11,6 +11,7 @@ from cwbench import load_runs, sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
+from cwbench.reports.tables.headline import stacked
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store.results import Store
@@ -114,3 +115,21 @@ def test_runs_on_other_tasks_under_the_same_name_are_not_averaged(
     [problem] = study.problems
     assert problem.startswith("runs on mine have different tasks")
     assert first in problem and second in problem
+
+
+def test_two_versions_of_a_method_are_not_two_settings_of_it(tmp_path: Path):
+    """The defaults with the old code, another option with the new one, and a method unchanged."""
+    old, new = "1a2b3c4d5e6f", "9f8e7d6c5b4a"
+    settings = [
+        small("Drift", source=old),
+        small("Drift", source=new, coef=1.0),
+        small("Other", source=new),
+        small("ewc"),
+    ]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = build.read(tmp_path)
+    [block, *_] = stacked(Scores(study, study.protocols[0]), "cw3")
+    assert block.columns == ("EWC", "Drift (1a2b)", "Drift coef=1 (9f8e)", "Other")
+    [problem] = study.problems
+    assert "Drift was edited" in problem
+    assert f"sources/{old}.py, sources/{new}.py" in problem
