@@ -277,19 +277,16 @@ def tune(
     for name, values in sweep.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
-    values_of = {
-        name: [plain(*find_option(name, method, entry), value) for value in values]
-        for name, values in sweep.items()
-    }
     folder = folder_named(results)
     execution, launching = (api.take(group, options) for group in (Execution, Launching))
     check_waits(launching)
+    fields = {name: find_option(name, method, entry) for name in (*sweep, *options)}
     names = [on] if isinstance(on, str) or not isinstance(on, Iterable) else on
     tuning = make_tuning(
         method,
         [one for name in names for one in find_sequences(name)],
-        values_of,
-        fixed=options,
+        {name: [plain(*fields[name], one) for one in values] for name, values in sweep.items()},
+        fixed={name: plain(*fields[name], value) for name, value in options.items()},
         seeds=parse_seeds(api.seed_text(seeds)),
         protocol=parse_protocol(protocol),
         first=first,

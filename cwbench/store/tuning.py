@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cwbench.spec.config import GROUPS, MetaWorldConfig, MethodConfig, ScheduleConfig
+from cwbench.spec.config import (
+    GROUPS,
+    MetaWorldConfig,
+    MethodConfig,
+    NetworkConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
 from cwbench.spec.options import completed, field_names
@@ -64,11 +70,14 @@ def matches(record: Mapping[str, Any], segment: Mapping[str, Any]) -> bool:
     """
     tried = {name for setting in record["settings"] for name in setting["options"]}
     conditions = field_names(MetaWorldConfig, ScheduleConfig) - tried
-    values: dict[str, Any] = {}
+    chosen, values = dict(record["options"]), dict[str, Any]()
+    if "hidden" in chosen:  # records have layers of equal size as width and layers
+        network = NetworkConfig(hidden=chosen["hidden"])
+        chosen |= {name: getattr(network, name) for name in ("hidden", "width", "layers")}
     for name, group in {**GROUPS, "method_options": MethodConfig}.items():
         values |= completed(group, segment[name])
     return segment["method"] == record["method"] and all(
         name in values and values[name] == value
-        for name, value in record["options"].items()
+        for name, value in chosen.items()
         if name not in conditions
     )

@@ -26,7 +26,7 @@ from cwbench.store import tuning as store
 
 TINY: dict[str, Any] = {
     "steps_per_task": 40, "eval_every": 20, "eval_episodes": 1, "start_steps": 5,
-    "update_after": 10, "update_every": 10, "batch_size": 8, "width": 8, "layers": 1,
+    "update_after": 10, "update_every": 10, "batch_size": 8, "hidden": (8,),
     "importance_samples": 10, "device": "cpu", "workers": 1, "threads": 1,
 }  # fmt: skip
 
@@ -205,6 +205,7 @@ def test_tune_then_run_then_report(tmp_path: Path) -> None:
     sweep = {"coef": [1.0, 1e4]}
     tuned = cwbench.tune("ewc", "reach-0-1,reach-3-1", sweep, results=tmp_path, quiet=True, **TINY)
     assert len(tuned.settings) == 2 and tuned.record["runs"] == 2
+    assert tuned.options["hidden"] == "8"  # the same for all settings, though given as a list
     assert tuned.settings[0].score >= tuned.settings[1].score
     assert tuned.record["steps"] == 2 * 2 * 40
     study = read_report(tmp_path)
