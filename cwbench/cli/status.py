@@ -122,7 +122,7 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
     order = ["sequence", "label", "protocol", "seed"]
     runs = found.runs
     alike = runs.groupby(["sequence", "label", "protocol"])["setup"].transform("nunique") > 1
-    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"  # as in reports
+    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"
     sorted_runs = runs.sort_values(order).to_dict("records")
     if as_json:
         kept = ("run", *order, "method", "tasks", "segments", "done", "step", "steps", "state")
