@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cwbench.experiment.execution import LARGEST_FLEET, Execution, Launching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import torch
 
@@ -86,21 +86,21 @@ class Resources:
 
     def workers(self, plan: Plan) -> int:
         """Of each process."""
-        together = 1 if self.parallelism.processes else self.side_by_side
-        largest = sorted(map(len, plan.fleets), reverse=True)[:together]
-        return self._workers(sum(largest) or 1)
+        return self._workers(self.parallelism.runs(plan.fleets) or 1)
 
     def _workers(self, runs: int) -> int:
         """Two for each run, and no more than there are cores."""
         return self.execution.workers or min(self.parallelism.cores, 2 * runs)
 
-    def memory(self, segments: Iterable[Segment]) -> Memory:
-        """Memory that is free now, for fleets of any size made of these segments."""
+    def memory(self, fleets: Sequence[Sequence[Segment]]) -> Memory:
+        """Memory that is free now, while no more than these fleets train."""
         from cwbench.planning.estimate import Memory, process_bytes
 
-        fleets = self.parallelism.fleets_per_device if self.parallelism.processes else 1
-        processes = process_bytes(segments, self._workers(self.fleet_size))
-        return Memory(self.costs, self.grouping, processes=processes, fleets=fleets)
+        sharing = self.parallelism.fleets_per_device if self.parallelism.processes else 1
+        segments = [segment for fleet in fleets for segment in fleet]
+        runs = self.parallelism.runs(fleets) or 1
+        processes = process_bytes(segments, self._workers(runs), runs)
+        return Memory(self.costs, self.grouping, processes=processes, fleets=sharing)
 
     def set_threads(self, plan: Plan) -> None:
         """Let torch use as many threads as train this plan fastest."""

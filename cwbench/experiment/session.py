@@ -101,10 +101,13 @@ class Session:
 
         runs = with_experts(runs)
         last = [*(run.segments[-1] for run in runs), *segments]
-        here, memory = self.resources.here, self.resources.memory(last)
-        if here and self.fits is None:
+        missing = [segment for segment in last if not self.store.folder(segment).done]
+        size = self.resources.fleet_size
+        fleets = [missing[start : start + size] for start in range(0, len(missing), size)]
+        here, memory = self.resources.here, self.resources.memory(fleets)
+        if here and self.fits is None and missing:
             check_processes(memory)
-            check_weights(last, memory.free)
+            check_weights(missing, memory.free)
         try:
             with blamed_on(self.methods.values()):
                 return make_plan(
@@ -278,7 +281,7 @@ class Session:
         """Whether fleets fit into memory together; measured before the first one takes some."""
         if self.resources.side_by_side == 1 or self.fits is not None:
             return lambda fleets: True
-        return self.resources.memory(plan.segments).hold
+        return self.resources.memory(plan.fleets).hold
 
     def launch(
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None

@@ -88,7 +88,9 @@ def estimate(
         loading = LOADING_SECONDS * (len(shapes) - 1)
         total = replace(total, seconds=total.seconds + compiling + loading)
     segments = [segment for fleet in plan.fleets for segment in fleet]
-    processes = max(1, parallel.processes) * process_bytes(segments, workers)
+    processes = max(1, parallel.processes) * process_bytes(
+        segments, workers, parallel.runs(plan.fleets)
+    )
     if costs.device.type == "cuda" and plan.fleets:
         return replace(total, host_bytes=processes, device_bytes=total.device_bytes + CUDA_BYTES)
     return replace(total, host_bytes=processes + total.device_bytes, device_bytes=0)
@@ -113,11 +115,11 @@ def _evaluation_steps(segment: Segment) -> int:
     return segment.setup.schedule.eval_episodes * sum(horizons)
 
 
-def process_bytes(segments: Iterable[Segment], workers: int) -> int:
-    """Of a process and its workers, without tensors.
+def process_bytes(segments: Iterable[Segment], workers: int, runs: int) -> int:
+    """Of a process and its workers, without tensors, while `runs` train at the same time.
 
     A worker keeps the environments of every task it has evaluated, one for each episode; repeated
-    tasks share them.
+    tasks share them. A run's evaluation of a task is one job, for one worker.
     """
     setups: dict[Setup, set[str]] = {}
     for segment in segments:
@@ -130,7 +132,7 @@ def process_bytes(segments: Iterable[Segment], workers: int) -> int:
     sizes = {(env, task): envs.SUITES[env.suite].env_bytes(task, env) for env, task in found}
     kept = sum(count * sizes[key] for key, count in found.items())
     training = max(sizes.values(), default=0)  # one more, which trains
-    return PROCESS_BYTES + workers * (WORKER_BYTES + kept + training)
+    return PROCESS_BYTES + workers * (WORKER_BYTES + training) + min(workers, runs) * kept
 
 
 def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int) -> int:

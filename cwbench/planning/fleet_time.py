@@ -31,6 +31,11 @@ class Parallelism:
         """
         return min(1.0, runs / FULL_DEVICE) if device == "cuda" else 1 / max(1, self.processes)
 
+    def runs(self, fleets: Fleets) -> int:
+        """That one process trains at the same time, at most."""
+        together = 1 if self.processes else self.side_by_side
+        return sum(sorted(map(len, fleets), reverse=True)[:together])
+
     @property
     def fleets_per_device(self) -> int:
         return -(-self.processes // self.devices) or self.side_by_side

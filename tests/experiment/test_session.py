@@ -20,6 +20,7 @@ from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.plan import Plan, Run
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import get
+from cwbench.spec.errors import UserError
 from cwbench.store.files import read_json
 from cwbench.store.results import Store
 
@@ -44,6 +45,21 @@ def test_fleets_are_as_large_as_a_cpu_likes_or_as_asked(tmp_path: Path) -> None:
     asked = make_session(tmp_path, execution=Execution(fleet_size=4))
     assert max(map(len, asked.plan(runs).fleets)) <= 4
     assert not list(tmp_path.iterdir())
+
+
+def test_workers_that_a_plan_does_not_start_need_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One run of mt10 with V1 rewards: 9 of its tasks have 25 MiB an environment, ten of each."""
+    monkeypatch.setattr("cwbench.planning.machine.cores", lambda: 64)
+    monkeypatch.setattr("cwbench.planning.estimate.available_bytes", lambda: 8 << 30)
+    sequence, (method, entry) = get("mt10"), build.load_method("finetuning")
+    setup = build.make_setup(method, entry, "compact", {}, sequence)
+    runs = [build.make_run(entry, method, setup, "compact", sequence, seed) for seed in range(8)]
+    one = make_session(tmp_path, fits=None)
+    assert one.resources.workers(one.plan(runs[:1])) == 2
+    with pytest.raises(UserError, match=r"the workers need .* GiB of memory and 7.2 GiB are free"):
+        one.plan(runs)
 
 
 def test_experiments_are_recorded_under_their_names(tmp_path: Path) -> None:

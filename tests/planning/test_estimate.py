@@ -71,15 +71,19 @@ def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.Monk
 
 
 def test_workers_keep_an_environment_for_each_episode_of_each_task() -> None:
-    """Of 10 episodes of two tasks and one more that trains, 3 MiB each; or of point masses."""
+    """Of 10 episodes of two tasks and one more that trains, 3 MiB each; or of point masses.
+
+    Each task of a single run is evaluated by one of the workers.
+    """
     fleet, _ = fleet_of("finetuning")
     assert fleet[0].setup.schedule.eval_episodes == 10
     pairs = [replace(fleet[0], tasks=tasks) for tasks in (("push",), ("push", "hammer", "push"))]
     bare = estimate.PROCESS_BYTES + 2 * estimate.WORKER_BYTES
-    assert estimate.process_bytes(pairs, 2) == bare + 2 * 21 * (3 << 20)
+    assert estimate.process_bytes(pairs, 2, runs=8) == bare + 2 * 21 * (3 << 20)
+    assert estimate.process_bytes(pairs, 2, runs=1) == bare + (20 + 2) * (3 << 20)
     schedule = ScheduleConfig(eval_episodes=10_000)
     points = replace(fleet[0].setup, env=PointMassConfig(), schedule=schedule)
-    few = estimate.process_bytes([Segment(points, 0, ("reach-0-1",))], 2) - bare
+    few = estimate.process_bytes([Segment(points, 0, ("reach-0-1",))], 2, runs=8) - bare
     assert few < 20 << 20
 
 
