@@ -22,9 +22,9 @@ from cwbench.reports.analysis.comparison import DIGITS
 from cwbench.reports.analysis.intervals import t_quantile
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
-from cwbench.spec.config import ScheduleConfig
+from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import plain
+from cwbench.spec.options import field_names, plain
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
@@ -87,13 +87,20 @@ class Tuning:
         file = store.write(results, record)
         return Tuned(record["options"], tuple(settings), record, file)
 
+    @property
+    def _shared(self) -> dict[str, Any]:
+        """Options of all settings, but for how long and where they were tried."""
+        shared = self.experiment.members[0].options
+        apart = {*self.swept} | field_names(MetaWorldConfig, ScheduleConfig)
+        return {name: value for name, value in shared.items() if name not in apart}
+
     def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
         """What is written down: the choice, what it was made from, and what that cost."""
         segments = {segment.id: segment for run in runs for segment in run.segments}
         sequences = dict.fromkeys(run.sequence for run in runs)
         return {
             "method": runs[0].segments[0].setup.method,
-            "options": {**self.experiment.members[0].options, **settings[0].options},
+            "options": {**self._shared, **settings[0].options},
             "on": list(dict.fromkeys((*self.on, *sequences))),
             "rule": self.rule,
             "protocol": self.experiment.protocol,
@@ -128,7 +135,7 @@ def make_tuning(
     experiment = Experiment(
         name=f"tuning {method} on {', '.join(one.name for one in on)}",
         description="",
-        members=tuple(replace(member, swept=tuple(member.options)) for member in found),
+        members=tuple(replace(member, swept=swept) for member in found),
         sequences=sequences,
         seeds=tuple(seeds),
         protocol=protocol,
@@ -300,14 +307,20 @@ def tune(
     return tuning.finish(folder, runs, call)
 
 
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{options.flag_name(name)}={value}" for name, value in values.items())
+
+
 def summary(settings: Sequence[Setting], record: Mapping[str, Any]) -> list[str]:
     """What a reader must know about the choice, in a few lines."""
-    chosen = ", ".join(f"{options.flag_name(k)}={v}" for k, v in record["options"].items())
+    chosen, shared = settings[0].options, record["options"]
+    shared = {name: value for name, value in shared.items() if name not in chosen}
     spread = settings[0].score - settings[-1].score
     equal = sum(setting.score == settings[0].score for setting in settings)
     first = f" (the first of {equal} equal settings)" if equal > 1 else ""
     lines = [
-        f"chosen by {record['rule']}: {chosen}{first}",
+        f"chosen by {record['rule']}: {_listed(chosen)}{first}"
+        + (f"; all settings have {_listed(shared)}" if shared else ""),
         f"{counted(len(settings), 'setting')}, {counted(record['runs'], 'run')}, "
         f"{record['steps']:,} environment steps; "
         f"best minus worst setting: {spread:.3f}",

@@ -5,16 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cwbench.spec.config import (
-    GROUPS,
-    MetaWorldConfig,
-    MethodConfig,
-    NetworkConfig,
-    ScheduleConfig,
-)
+from cwbench.spec.config import GROUPS, MethodConfig, NetworkConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
-from cwbench.spec.options import completed, field_names
+from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
 from cwbench.store.files import write_json
 
@@ -66,18 +60,16 @@ def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:
 def matches(record: Mapping[str, Any], segment: Mapping[str, Any]) -> bool:
     """Whether a segment's record has the method and the options that were chosen.
 
-    How long it trains and in which environment is no part of the choice, unless it was tried, too.
+    What all settings shared is no part of the choice.
     """
     tried = {name for setting in record["settings"] for name in setting["options"]}
-    conditions = field_names(MetaWorldConfig, ScheduleConfig) - tried
-    chosen, values = dict(record["options"]), dict[str, Any]()
+    chosen = {name: value for name, value in record["options"].items() if name in tried}
+    values: dict[str, Any] = {}
     if "hidden" in chosen:  # records have layers of equal size as width and layers
         network = NetworkConfig(hidden=chosen["hidden"])
         chosen |= {name: getattr(network, name) for name in ("hidden", "width", "layers")}
     for name, group in {**GROUPS, "method_options": MethodConfig}.items():
         values |= completed(group, segment[name])
     return segment["method"] == record["method"] and all(
-        name in values and values[name] == value
-        for name, value in chosen.items()
-        if name not in conditions
+        name in values and values[name] == value for name, value in chosen.items()
     )

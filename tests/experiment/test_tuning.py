@@ -43,12 +43,17 @@ def test_every_combination_is_a_candidate_and_differs_within_a_fleet() -> None:
 
 
 def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
-    """Tried with lr 1e-4, the choice must not be used or named as if it were one with 1e-3."""
-    tuning = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0, 10.0]}, fixed={"lr": 1e-4})
+    """Tried with lr 1e-4, the choice must not be used with 1e-3; how long it was tried is free."""
+    shared = {"lr": 1e-4, "steps_per_task": 50_000}
+    tuning = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0, 10.0]}, fixed=shared)
     runs, _ = tuning.experiment.runs()
-    assert [run.label for run in runs] == [f"ewc (coef={c}, lr=0.0001)" for c in (1.0, 10.0)]
+    assert [run.label for run in runs] == ["ewc (coef=1.0)", "ewc (coef=10.0)"]
     settings = [setting_of({"coef": coef}, np.array([0.5])) for coef in (10.0, 1.0)]
-    assert tuning.record(settings, runs)["options"] == {"coef": 10.0, "lr": 1e-4}
+    record = tuning.record(settings, runs)
+    assert record["options"] == {"coef": 10.0, "lr": 1e-4}
+    assert "coef=10.0 (the first of 2 equal settings); all settings have lr=0.0001" in "".join(
+        summary(settings, record)
+    )
     several = {"lr": [1e-4, 1e-3]}  # a list is tried, too
     both = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0]}, fixed=several)
     assert both.swept == ("coef", "lr") and len(both.experiment.members) == 2
@@ -216,8 +221,8 @@ def test_tune_then_run_then_report(tmp_path: Path) -> None:
 
     other = tmp_path / "other"
     how = {k: v for k, v in TINY.items() if k not in tuned.options}
-    assert how.keys() == {"device", "workers", "threads"}  # the file has the others
-    flags = [f"--{k}={v}" for k, v in how.items()]
+    assert {*tuned.options} == {"coef", "hidden", "batch_size", "importance_samples"}
+    flags = [f"--{k.replace('_', '-')}={v}" for k, v in how.items()]
     command = ["run", "--tuned", str(tuned.file), "--seq", "reach-5-1", "--results", str(other)]
     made = CliRunner().invoke(cli, [*command, *flags, "--quiet", "--no-live"])
     assert made.exit_code == 0, made.output

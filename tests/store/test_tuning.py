@@ -37,13 +37,21 @@ def test_a_segment_matches_by_method_and_chosen_options():
     assert not tuning.matches(RECORD, segment | {"method_options": {"coef": 2.0}})
 
 
-def test_an_option_that_all_settings_shared_counts_unless_it_is_a_condition():
-    shared = {"lr": 1e-4, "actor_every": 1, "steps_per_task": 50}
-    record = RECORD | {"options": {"coef": 1.0, **shared}}
-    segment = {"method": "ewc", "method_options": {"coef": 1.0}, "sac": {"lr": 1e-4}}
+def test_what_all_settings_shared_is_no_part_of_the_choice():
+    record = RECORD | {"options": {"coef": 1.0, "lr": 1e-4}}
+    segment = {"method": "ewc", "method_options": {"coef": 1.0}, "sac": {"lr": 1e-3}}
     segment |= {"env": {}, "network": {}, "schedule": {"steps_per_task": 1000}}
-    assert tuning.matches(record, segment)  # records leave out actor_every while it is 1
-    assert not tuning.matches(record, segment | {"sac": {"lr": 1e-3}})
-    assert not tuning.matches(record, segment | {"sac": {"lr": 1e-4, "actor_every": 2}})
-    tried = [SETTING | {"options": {"steps_per_task": steps}} for steps in (50, 1000)]
+    assert tuning.matches(record, segment)
+    tried = [SETTING | {"options": {"coef": 1.0, "lr": lr}} for lr in (1e-4, 1e-3)]
     assert not tuning.matches(record | {"settings": tried}, segment)
+
+
+def test_records_leave_out_what_is_compared():
+    """Of `actor_every` while it is 1, and of `hidden` where layers are equal."""
+    chosen = {"actor_every": 1, "hidden": "8,8"}
+    record = RECORD | {"options": chosen, "settings": [SETTING | {"options": chosen}]}
+    segment: dict[str, Any] = {"method": "ewc", "method_options": {}, "env": {}, "schedule": {}}
+    segment |= {"network": {"width": 8, "layers": 2}, "sac": {}}
+    assert tuning.matches(record, segment)
+    assert not tuning.matches(record, segment | {"sac": {"actor_every": 2}})
+    assert not tuning.matches(record, segment | {"network": {"width": 8, "layers": 3}})
