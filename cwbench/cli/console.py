@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -23,15 +24,15 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) 
     if as_json:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(*map(escape, row))
     width = None if Console().is_terminal or "COLUMNS" in os.environ else WIDE
     console = Console(width=width)
-    first = max(len(row[0]) for row in [columns, *rows])
-    if first + sum(len(column) + 1 for column in columns[1:]) <= console.width:
+    widths = _widths(rows, columns, console.width)
+    if widths is not None:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column, cells in zip(columns, widths, strict=True):
+            table.add_column(column, overflow="fold", width=cells)
+        for row in rows:
+            table.add_row(*map(escape, row))
         console.print(table)
         return
     for row in rows:
@@ -40,6 +41,18 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) 
         for column, cell in zip(columns[1:], row[1:], strict=True):
             if cell:
                 click.echo(f"  {column}: {cell}")
+
+
+def _widths(
+    rows: Sequence[tuple[str, ...]], columns: Sequence[str], width: int
+) -> list[int] | None:
+    """Of columns with two spaces between them, the widest wrapped; None if heads do not fit."""
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    excess = sum(widths) + 2 * (len(columns) - 1) - width
+    for number in sorted(range(1, len(columns)), key=lambda number: -widths[number]):
+        less = min(max(excess, 0), widths[number] - cell_len(columns[number]))
+        widths[number], excess = widths[number] - less, excess - less
+    return widths if excess <= 0 else None
 
 
 def show_problems(problems: Iterable[str]) -> None:

@@ -37,3 +37,13 @@ def test_rows_become_paragraphs_where_the_heads_do_not_fit(
     monkeypatch.setenv("COLUMNS", width)
     show([ROW], "segment", "state", "steps", "note")
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == shown
+
+
+def test_heads_are_never_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for width in range(20, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show([ROW], "segment", "state", "protocol", "segments")
+        first = capsys.readouterr().out.splitlines()[0].split()
+        assert first in (["segment", "state", "protocol", "segments"], [ROW[0]])
