@@ -70,8 +70,10 @@ def read(results: Path, options: Options = DEFAULTS, *, more: Sequence[Path] = (
     chosen = [record for f in folders for record in tuning.read_all(f, study.problems)]
     tuned.mark(study, chosen)
     notes = [*tuned.problems(study), *problems.notes(study, loaded)]
-    study.notes += notes
-    study.problems += [*problems.find(study, loaded), *notes]
+    # Runs under two protocol names are in two groups.
+    study.notes = list(dict.fromkeys([*study.notes, *notes]))
+    found = [*study.problems, *problems.find(study, loaded), *notes]
+    study.problems = list(dict.fromkeys(found))
     if not study.groups:
         study.problems.append(f"{results} holds no runs")
     return study

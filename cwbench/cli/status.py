@@ -120,18 +120,18 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
     counts = last.groupby("run")[["successes", "episodes"]].sum()
     rates = (counts["successes"] / counts["episodes"]).to_dict()
     order = ["sequence", "label", "protocol", "seed"]
-    runs = found.runs
+    runs = found.runs.sort_values(order)
     alike = runs.groupby(["sequence", "label", "protocol"])["setup"].transform("nunique") > 1
-    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"
-    sorted_runs = runs.sort_values(order).to_dict("records")
     if as_json:
-        kept = ("run", *order, "method", "tasks", "segments", "done", "step", "steps", "state")
+        kept = ["run", *order, "method", "setup", "tasks", "segments", "done"]
+        kept += ["step", "steps", "state"]
         rows = [
             {key: run[key] for key in kept} | {"success": rates.get(run["run"])}
-            for run in sorted_runs
+            for run in runs.to_dict("records")
         ]
         click.echo(json.dumps({"runs": rows, "problems": found.problems}, indent=1))
         return
+    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"
     show(
         [
             (
@@ -141,7 +141,7 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
                 str(run["state"]),
                 f"{rates[run['run']]:.2f}" if run["run"] in rates else "-",
             )
-            for run in sorted_runs
+            for run in runs.to_dict("records")
         ],
         *("sequence", "method", "protocol", "seed", "tasks", "steps", "state", "success"),
     )

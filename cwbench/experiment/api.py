@@ -132,7 +132,7 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
         return seeds
     if isinstance(seeds, Iterable) and getattr(seeds, "ndim", None) != 0:  # numpy's numbers have 0
         numbers = list(seeds)
-    elif isinstance(seeds, SupportsIndex):
+    elif isinstance(seeds, SupportsIndex) and not isinstance(seeds, bool):
         numbers = [seeds.__index__()]
     else:
         raise UserError(f"seeds={seeds!r}: not a number or several", "give 3, range(5) or '0-4'")

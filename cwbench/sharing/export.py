@@ -83,14 +83,14 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
             cards = [card_of(policy) for policy in policies]
         except UserError as error:
             lacking.setdefault(str(error), []).append(run.run)
-            last = error
             continue
         for policy, card in zip(policies, cards, strict=True):
             yield _write_policy(run, policy, card, out)
             written = True
-    if lacking and not written:
-        raise last
-    runs.problems += [f"left out {', '.join(names)}: {why}" for why, names in lacking.items()]
+    left_out = [f"left out {', '.join(names)}: {why}" for why, names in lacking.items()]
+    if left_out and not written:
+        raise UserError("; ".join(left_out))
+    runs.problems += left_out
 
 
 def _write_policy(run: Run, policy: Policy, card: dict[str, Any], out: Path) -> Path:

@@ -120,7 +120,12 @@ def plain(cls: type, name: str, value: Any) -> Any:
 
 
 def _of_python(value: Any) -> Any:
-    return value.item() if getattr(value, "ndim", None) == 0 else value
+    """numpy's numbers and arrays as Python's; single precision by its digits, 0.1 for 0.1."""
+    if not hasattr(value, "tolist"):
+        return value
+    if getattr(value, "dtype", None) in ("float16", "float32") and value.ndim == 0:
+        return float(str(value))
+    return value.tolist()
 
 
 def _integer(value: Any) -> Any:

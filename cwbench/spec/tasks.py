@@ -153,7 +153,9 @@ class Task:
         values = dict(record)
         env = imported(values.pop("callable")) if "callable" in values else values.pop("id")
         values.pop("source", None)
-        values |= {"score": Score.parse(values["score"]), "wrappers": tuple(values["wrappers"])}
+        rule = values["score"]  # of an older record its bounds may descend
+        score = Score(**rule) if isinstance(rule, Mapping) else Score.parse(rule)
+        values |= {"score": score, "wrappers": tuple(values["wrappers"])}
         return Task(env=env, **values)
 
 

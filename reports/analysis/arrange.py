@@ -60,7 +60,7 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     groups = [
         _group(runs, protocols[runs[0]["setup"]], columns, problems) for runs in members.values()
     ]
-    groups = _versions_told_apart(groups, segments, problems)
+    groups = _versions_told_apart(groups, segments, notes)
     if options.success is None:
         groups = [_as_protocol_counts(group) for group in groups]
     groups.sort(key=_order)
@@ -139,7 +139,7 @@ def _told_apart(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, 
 
 
 def _versions_told_apart(
-    groups: list[Group], segments: Mapping[str, Mapping[str, Any]], problems: list[str]
+    groups: list[Group], segments: Mapping[str, Mapping[str, Any]], notes: list[str]
 ) -> list[Group]:
     """Titles of a method that was edited between runs say which code it was."""
     sources: dict[str, dict[str, str]] = defaultdict(dict)  # method -> setup -> source
@@ -150,7 +150,7 @@ def _versions_told_apart(
     mixed = {method: found for method, found in sources.items() if len({*found.values()}) > 1}
     for method, found in mixed.items():
         files = (f"sources/{one}.py" if one else "built in" for one in sorted({*found.values()}))
-        problems.append(
+        notes.append(
             f"{names.method_title(method)} was edited between runs, so they are not averaged: "
             f"titles name the code, {', '.join(files)}"
         )

@@ -132,7 +132,7 @@ def _files(files: Sequence[str]) -> str:
 
 
 def _cards(study: Study) -> str:
-    runs = [run for group in study.groups for run in group.runs]
+    runs = {run.name: run for group in study.groups for run in group.runs}.values()
     states = {state: sum(run.state == state for run in runs) for state in ("done", "running")}
     broken = sum(run.state in ("failed", "diverged") for run in runs)
     used = [record["status"].get("resources") or {} for record in study.segments.values()]

@@ -91,6 +91,13 @@ def test_a_function_is_recorded_by_name_and_text() -> None:
     assert Task("mine", Holder).record()["source"] != record["source"]
 
 
+def test_a_record_whose_bounds_descend_can_still_be_read() -> None:
+    """Its score was inverted, and its policies can still be loaded."""
+    record = Task("mine", make_env, horizon=9).record()
+    old = record | {"score": {"return_from": 0.0, "return_to": -500.0}}
+    assert Task.from_record(old).score == Score(return_from=0.0, return_to=-500.0)
+
+
 class Holder:
     def __init__(self, size: int = 1) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ from cwbench import load_runs, sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
+from cwbench.reports.page.page import _cards
 from cwbench.reports.tables.headline import stacked
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
@@ -68,6 +69,7 @@ def test_equal_settings_under_two_protocol_names_are_not_averaged(tmp_path: Path
     protocols = {run.seed: run.protocol for run in load_runs(tmp_path)}
     assert protocols == {0: "paper", 1: first, 2: "mine"}
     assert sorted(load_runs(tmp_path).metrics["seed"]) == [0, 1, 2]
+    assert "3 / 3" in _cards(study)  # runs
 
 
 def test_a_report_counts_success_as_it_is_told(counted: Path):
@@ -131,5 +133,6 @@ def test_two_versions_of_a_method_are_not_two_settings_of_it(tmp_path: Path):
     [block, *_] = stacked(Scores(study, study.protocols[0]), "cw3")
     assert block.columns == ("EWC", "Drift (1a2b)", "Drift coef=1 (9f8e)", "Other")
     [problem] = study.problems
+    assert study.notes == [problem]  # which the board shows
     assert "Drift was edited" in problem
     assert f"sources/{old}.py, sources/{new}.py" in problem
