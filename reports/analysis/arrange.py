@@ -146,7 +146,8 @@ def _versions_told_apart(
     for group in groups:
         ids = (key for run in group.runs for key in run.segments if key in segments)
         for source in {segments[key]["source"] for key in ids}:
-            sources[group.method][group.setup] = source or ""
+            # Of folders read together, pandas may have NaN for None.
+            sources[group.method][group.setup] = source if isinstance(source, str) else ""
     mixed = {method: found for method, found in sources.items() if len({*found.values()}) > 1}
     for method, found in mixed.items():
         files = (f"sources/{one}.py" if one else "built in" for one in sorted({*found.values()}))

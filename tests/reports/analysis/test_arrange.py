@@ -136,3 +136,13 @@ def test_two_versions_of_a_method_are_not_two_settings_of_it(tmp_path: Path):
     assert study.notes == [problem]  # which the board shows
     assert "Drift was edited" in problem
     assert f"sources/{old}.py, sources/{new}.py" in problem
+
+
+def test_methods_of_several_folders_are_not_versions(tmp_path: Path):
+    """EWC is built in; in one folder a method of one's own stands beside it."""
+    both = [small("ewc", coef=2.0), small("Drift", source="1a2b3c4d5e6f")]
+    for name, settings in {"one": [small("ewc")], "other": both}.items():
+        write_results(tmp_path / name, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = build.read(tmp_path / "one", more=[tmp_path / "other"])
+    assert sorted(group.title for group in study.groups) == ["Drift", "EWC", "EWC coef=2"]
+    assert not any("edited" in problem for problem in study.problems)
