@@ -130,7 +130,10 @@ def make_tuning(
     found = members_of({"name": method, "options": given}, {})
     _, entry = load_method(method)
     fields = (find_option(name, method, entry)[1] for name in sweep)
-    swept = tuple(dict.fromkeys((*fields, *found[0].swept)))
+    named = tuple(dict.fromkeys((*fields, *found[0].swept)))
+    # What is named with one value is shared, unless nothing has several.
+    swept = tuple(n for n in named if any(m.options[n] != found[0].options[n] for m in found))
+    swept = swept or named
     sequences = tuple(on) if first is None else tuple(_cut(one, first) for one in on)
     experiment = Experiment(
         name=f"tuning {method} on {', '.join(one.name for one in on)}",

@@ -56,7 +56,9 @@ def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
     )
     several = {"lr": [1e-4, 1e-3]}  # a list is tried, too
     both = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0]}, fixed=several)
-    assert both.swept == ("coef", "lr") and len(both.experiment.members) == 2
+    assert both.swept == ("lr",) and len(both.experiment.members) == 2
+    alone = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0]})
+    assert alone.swept == ("coef",)
 
 
 @pytest.mark.parametrize(
