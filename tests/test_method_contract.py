@@ -91,6 +91,8 @@ def test_updates_keep_the_contract(name: str, check: Callable[[Kit], None], kit:
 def test_with_a_reset_a_member_of_a_fleet_equals_the_run_alone(
     name: str, reset: str, kit: Kit
 ) -> None:
+    if name == "reset-distill":  # which refuses to reset its actor
+        reset = reset.replace("actor", "critic").replace("critic,critic", "critic")
     options = {"reset": reset}
     fleet = kit.train("fleet", seeds=(0, 1), options=options)
     alone = kit.train("alone", seeds=(1,), options=options)
