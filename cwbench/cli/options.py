@@ -178,6 +178,5 @@ def _range_text(field: options.Field) -> str:
     known = {key: f"{bounds[key]:,.10g}" for key in words if bounds[key] is not None}
     if {"minimum", "maximum"} <= known.keys():
         return f"  [{known['minimum']} to {known['maximum']}]"
-    return (
-        f"  [{', '.join(f'{words[key]} {bound}' for key, bound in known.items())}]" if known else ""
-    )
+    text = ", ".join(f"{words[key]} {bound}" for key, bound in known.items())
+    return f"  [{text}]" if text else ""

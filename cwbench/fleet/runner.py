@@ -328,9 +328,8 @@ class SideBySide:
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
-            lost = (
-                segment.folder in self.outcome.failed
-            )  # perhaps finished by the process that took it
+            # Perhaps finished by the process that took it.
+            lost = segment.folder in self.outcome.failed
             self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)
