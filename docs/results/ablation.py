@@ -1,4 +1,4 @@
-"""Tables of ablation.md, from the runs in ablation.tar.gz and cw3.tar.gz."""
+"""Tables of ablation.md, from the runs in ablation.tar.gz, cw3.tar.gz and cw3-1.tar.gz."""
 
 from itertools import product
 from pathlib import Path
@@ -50,10 +50,30 @@ def of_study(found: list[pd.DataFrame]) -> pd.DataFrame:
     return table[table["sequence"].isin(SEQUENCES) & table["label"].isin(LABELS)]
 
 
+def with_earlier_runs(found: pd.DataFrame) -> pd.DataFrame:
+    """The same with RECALL's first training of CW3-1 instead of its second."""
+    with opened(FOLDER / "cw3-1.tar.gz") as results:
+        earlier = cwbench.load_runs(results).evaluations
+    replaced = (found["sequence"] == "cw3-1") & (found["label"] == "recall")
+    return pd.concat([found[~replaced], earlier[earlier["label"] == "recall"]])
+
+
 def at_the_end(found: pd.DataFrame) -> pd.DataFrame:
     """Average performance of each run: all tasks while the last one ends, as in reports."""
     last = found[(found["training_position"] == 2) & (found["segment_step"] > AFTER)]
     return last.groupby([*RUN, "label"])["success_rate"].mean().unstack("label").reset_index()
+
+
+def in_fifths(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Success of each run on its later tasks while they are trained, in fifths of their steps."""
+    later = found[(found["training_position"] == found["position"]) & (found["position"] > 0)]
+    fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
+    rates = later.groupby([fifth, *RUN, "label"], observed=True)["success_rate"].mean()
+    table = rates.unstack("label").reset_index()
+    return {
+        f"{steps - BUDGETS.step:,} to {steps:,}": table[table["segment_step"] == steps]
+        for steps in BUDGETS
+    }
 
 
 def print_row(heading: str, rates: pd.DataFrame) -> None:
@@ -82,19 +102,16 @@ def main() -> None:
         rows = learned[(learned["sequence"] == sequence) & (learned["position"] == position)]
         print_row(f"{sequence.upper()} | {position + 1} | {rows['task'].iloc[0]}", rows)
     print_comparisons(ends)
-    later = own[own["position"] > 0]
-    fifth = pd.cut(later["segment_step"], [0, *BUDGETS], labels=list(BUDGETS))
-    on_the_way = later.groupby([fifth, *RUN, "label"], observed=True)["success_rate"].mean()
-    table = on_the_way.unstack("label").reset_index()
-    each = {
-        f"{steps - BUDGETS.step:,} to {steps:,}": table[table["segment_step"] == steps]
-        for steps in BUDGETS
-    }
+    each = in_fifths(found)
     for interval, rows in each.items():
         print(f"| {interval} | {' | '.join(number(rows[label].mean()) for label in LABELS)} |")
     for interval, rows in each.items():
         gains = (compared(rows[a], rows[b]).split(" | ", 2)[2] for a, b in ON_THE_WAY)
         print(f"| {interval} | {' | '.join(gains)} |")
+    earlier = with_earlier_runs(found)
+    wholes = {"average performance": at_the_end(earlier)}
+    for what, rows in (wholes | in_fifths(earlier)).items():
+        print(f"| {what} | {compared(rows['recall-tn'], rows['recall'])} |")
     late = training[(training["position"] > 0) & (training["segment_step"] > AFTER)]
     medians = late.groupby("label")[LOSSES].median()
     for label, name in VARIANTS.items():
