@@ -113,6 +113,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
 
 def show_runs(results: Path, *, as_json: bool = False) -> None:
     """A row per run, with the success rate of its last evaluation."""
+    from cwbench.store.marks import shown_names
     from cwbench.store.runs import load_runs
 
     found = load_runs(results)
@@ -121,7 +122,6 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
     rates = (counts["successes"] / counts["episodes"]).to_dict()
     order = ["sequence", "label", "protocol", "seed"]
     runs = found.runs.sort_values(order)
-    alike = runs.groupby(["sequence", "label", "protocol"])["setup"].transform("nunique") > 1
     if as_json:
         kept = ["run", *order, "method", "setup", "tasks", "segments", "done"]
         kept += ["step", "steps", "state"]
@@ -131,11 +131,11 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
         ]
         click.echo(json.dumps({"runs": rows, "problems": found.problems}, indent=1))
         return
-    runs.loc[alike, "label"] += " (" + runs["setup"].str[:4] + ")"
+    names = shown_names(found)
     show(
         [
             (
-                *(str(run[key]) for key in order),
+                *(*names[run["run"]], str(run["protocol"]), str(run["seed"])),
                 f"{run['done']}/{len(run['segments'])}",
                 f"{run['step']:,}/{run['steps']:,}",
                 str(run["state"]),

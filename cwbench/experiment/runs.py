@@ -161,6 +161,13 @@ class Runs(SequenceOf[Run]):
 
         return run_end_values(self._tables)
 
+    @cached_property
+    def shown_names(self) -> dict[str, tuple[str, str]]:
+        """Run -> names of its sequence and setting, told apart as reports do."""
+        from cwbench.store.marks import shown_names
+
+        return shown_names(self._tables)
+
     def _keyed(self, table: pd.DataFrame, position: str) -> pd.DataFrame:
         """The rows of these runs, with the columns that say which run it is in front."""
         merged = self.summary[list(KEYS)].merge(table, on="run", how="inner")

@@ -21,7 +21,6 @@ from cwbench.spec.config import EnvConfig
 from cwbench.spec.environment import environment
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
-from cwbench.spec.segment import digest
 from cwbench.spec.text import file_name
 from cwbench.store.files import Damaged, check, checked_name, read_array, read_json
 from cwbench.store.results import SegmentFolder
@@ -42,22 +41,15 @@ def parquet(runs: Runs, out: Path) -> Iterator[Path]:
 
 def rliable(runs: Runs, out: Path) -> Iterator[Path]:
     """End values of success as rliable wants them: a file per sequence, method -> [runs, tasks]."""
-    # What has one label may still differ: in shared options, or in the tasks of an edited file.
-    files: dict[tuple[str, str], dict[tuple[str, str], list[Run]]] = {}
+    files: dict[tuple[str, str], dict[str, list[Any]]] = {}
     for run in runs:
         if run.state == "done" and _evaluated_at_end(runs, run):
-            settings = files.setdefault((run.sequence, run.protocol), {})
-            what = digest({"setup": run.setup, "tasks": run.tasks})
-            settings.setdefault((run.label, what), []).append(run)
+            sequence, label = runs.shown_names[run.run]
+            rows = files.setdefault((sequence, run.protocol), {}).setdefault(label, [])
+            rows.append(runs.end_values[run.run])
     for (sequence, protocol), settings in files.items():
         file = out / checked_name(f"rliable-{sequence}-{protocol}.npz", "sequence")
-        labels = [label for label, _ in settings]
-        scores: dict[str, Any] = {
-            label if labels.count(label) == 1 else f"{label} ({what[:4]})": np.stack(
-                [runs.end_values[run.run] for run in members]
-            )
-            for (label, what), members in settings.items()
-        }
+        scores: dict[str, Any] = {label: np.stack(rows) for label, rows in settings.items()}
         np.savez(file, **scores)
         yield file
 

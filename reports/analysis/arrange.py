@@ -23,6 +23,7 @@ from cwbench.reports.analysis.study import (
 )
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.store import marks
 from cwbench.store.runs import Runs
 
 Rows = NDArray[np.intp]  # indices of rows in a table
@@ -60,7 +61,12 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     groups = [
         _group(runs, protocols[runs[0]["setup"]], columns, problems) for runs in members.values()
     ]
-    groups = _versions_told_apart(groups, segments, notes)
+    edited = marks.sources(rows, segments)
+    _noted(edited, notes)
+    groups = [
+        replace(group, version=marks.mark(edited.get(group.method, {}).get(group.setup, "")))
+        for group in groups
+    ]
     if options.success is None:
         groups = [_as_protocol_counts(group) for group in groups]
     groups.sort(key=_order)
@@ -111,7 +117,7 @@ def _by_protocol(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         names[row["setup"]].update(row["protocols"])
     return [
-        row | {"protocol": name, "setup": setup if one else digest([setup, name])}
+        row | {"protocol": name, "setup": setup if one else setup + digest(name)}
         for row in rows
         for setup, one in [(row["setup"], len(names[row["setup"]]) == 1)]
         for name in row["protocols"]
@@ -119,12 +125,8 @@ def _by_protocol(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told_apart(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
-    """Sequences of one name with different tasks, as of a file that was edited, get two names."""
-    tasks: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
-    for row in rows:
-        name = f"{row['sequence']}+{digest(row['tasks'])[:4]}"
-        tasks[row["sequence"]][row["tasks"]] = name
-    mixed = {sequence: found for sequence, found in tasks.items() if len(found) > 1}
+    """Sequences of one name with different tasks get two names."""
+    mixed = marks.sequence_names(rows)
     notes += [
         f"runs on {sequence} have different tasks, so they are not averaged: "
         + "; ".join(f"{name} is {', '.join(tasks)}" for tasks, name in found.items())
@@ -138,27 +140,14 @@ def _told_apart(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, 
     ]
 
 
-def _versions_told_apart(
-    groups: list[Group], segments: Mapping[str, Mapping[str, Any]], notes: list[str]
-) -> list[Group]:
-    """Titles of a method that was edited between runs say which code it was."""
-    sources: dict[str, dict[str, str]] = defaultdict(dict)  # method -> setup -> source
-    for group in groups:
-        ids = (key for run in group.runs for key in run.segments if key in segments)
-        for source in {segments[key]["source"] for key in ids}:
-            # Of folders read together, pandas may have NaN for None.
-            sources[group.method][group.setup] = source if isinstance(source, str) else ""
-    mixed = {method: found for method, found in sources.items() if len({*found.values()}) > 1}
-    for method, found in mixed.items():
+def _noted(edited: Mapping[str, Mapping[str, str]], notes: list[str]) -> None:
+    """Add what titles of methods with several versions mean."""
+    for method, found in edited.items():
         files = (f"sources/{one}.py" if one else "built in" for one in sorted({*found.values()}))
         notes.append(
             f"{names.method_title(method)} was edited between runs, so they are not averaged: "
             f"titles name the code, {', '.join(files)}"
         )
-    return [
-        replace(group, version=mixed.get(group.method, {}).get(group.setup, "")[:4])
-        for group in groups
-    ]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from itertools import chain, count
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.study import Group
+from cwbench.store.marks import mark
 
 PALETTE = 8  # colours, of figures and of the page
 Setups = dict[str, list[Group]]  # setup -> its groups, one per sequence
@@ -38,7 +39,7 @@ def titles(setups: Setups) -> tuple[str, ...]:
     """Column titles; settings that would read the same get the start of their fingerprint."""
     plain = [rows[0].title for rows in setups.values()]
     return tuple(
-        title if plain.count(title) == 1 else f"{title} ({setup[:4]})"
+        title if plain.count(title) == 1 else f"{title} ({mark(setup)})"
         for title, setup in zip(plain, setups, strict=True)
     )
 

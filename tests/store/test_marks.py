@@ -1,0 +1,54 @@
+"""Runs of one label are told apart in the same way wherever they are shown."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_results import SMALL, small, write_results
+
+from cwbench import sequences
+from cwbench.cli import main
+from cwbench.reports import build
+from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.sharing.export import export
+from cwbench.spec.segment import digest
+
+
+def shown(results: Path, capsys: Any) -> tuple[set[str], set[str], set[str]]:
+    """Sequences with settings: of `status --runs`, of the files for rliable, of a report."""
+    main(["status", str(results), "--runs"])
+    rows = [line.split(" paper ")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    files = {
+        f"{file.stem.removeprefix('rliable-').removesuffix('-paper')} {label}"
+        for file in export(results, "rliable")
+        for label in np.load(file)
+    }
+    setups = by_setup(build.read(results).groups)
+    pairs = zip(titles(setups), setups.values(), strict=True)
+    reported = {f"{group.sequence} {title}" for title, groups in pairs for group in groups}
+    return {" ".join(row.split()) for row in rows}, files, reported
+
+
+def test_versions_and_settings_have_one_mark_everywhere(tmp_path: Path, capsys: Any) -> None:
+    """Two versions, of which the new one has two batch sizes, and one method alone."""
+    old, new = (small("Drift", source=code) for code in ("1a2b3c4d5e6f", "9f8e7d6c5b4a"))
+    longer = small("Drift", source=new.source, schedule=SMALL | {"batch_size": 77})
+    settings = [old, new, longer, small("Other")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    starts = [digest(one.setup.record())[:4] for one in (new, longer)]
+    expected = {"cw3-1 Drift (1a2b)", *(f"cw3-1 Drift (9f8e) ({start})" for start in starts)}
+    assert shown(tmp_path, capsys) == (expected | {"cw3-1 Other"},) * 3
+
+
+def test_sequences_with_other_tasks_have_one_name_everywhere(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = [sequences.get(name).tasks for name in ("cw3-1", "cw3-2")]
+    for tasks in lists:
+        edited = sequences.Sequence("mine", tasks)
+        monkeypatch.setattr(sequences, "get", lambda name, edited=edited: edited)
+        asked: Any = {"sequence_names": ["mine"], "settings": [small("Other")], "name": tasks[0]}
+        write_results(tmp_path, seeds=[0], **asked)
+    expected = {f"mine+{digest(tasks)[:4]} Other" for tasks in lists}
+    assert shown(tmp_path, capsys) == (expected,) * 3
