@@ -94,9 +94,9 @@ def load_policy(
         raise UserError(f"{run!r:.60} is not a run", "give one of cwbench.load_runs, or a card")
     if not isinstance(run, Run):
         return read_card(Path(run), method, trust=trust)
-    if not run.done:
+    if not run.learned:
         raise UserError(f"run {run.run} has finished no task yet", "train it first")
-    end = _position(run.tasks[: run.done], after) if not run.joint else len(run.tasks) - 1
+    end = _position(run.tasks[: run.learned], after) if not run.joint else len(run.tasks) - 1
     position = _position(run.tasks[: end + 1], task)
     record = _record(run, 0 if run.joint else end)
     check_trust(named_code("", record["env"]), trust or run.trusted)

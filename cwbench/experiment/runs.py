@@ -15,6 +15,7 @@ from cwbench.experiment.results_folder import folder_named
 from cwbench.spec.errors import UserError
 from cwbench.spec.text import counted
 from cwbench.store import runs as stored
+from cwbench.store.results import SegmentFolder
 
 KEYS = ("run", "sequence", "method", "label", "setup", "protocol", "seed")
 
@@ -48,6 +49,13 @@ class Run:
     def joint(self) -> bool:
         """Whether one segment trained all tasks."""
         return len(self.segments) < len(self.tasks)
+
+    @property
+    def learned(self) -> int:
+        """Segments up to the last that is done or has weights: a policy needs no tables."""
+        ends = (SegmentFolder(self.segment_folder(k)).end for k in range(len(self.segments)))
+        found = [k + 1 for k, end in enumerate(ends) if self.folders[k] and end.exists()]
+        return max([self.done, *found])
 
     def segment_folder(self, position: int) -> Path:
         return self.results / "segments" / self.folders[position]

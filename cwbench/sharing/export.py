@@ -68,8 +68,8 @@ def weights(runs: Runs, out: Path) -> Iterator[Path]:
     Runs whose code or weights are not there are listed as problems; if all are, that is raised.
     """
     written, lacking = False, dict[str, list[str]]()  # what is wrong -> runs
-    for run in (run for run in runs if run.done):
-        positions = range(len(run.tasks) if run.joint else run.done)
+    for run in (run for run in runs if run.learned):
+        positions = range(len(run.tasks) if run.joint else run.learned)
         try:
             policies = [load_policy(run, position) for position in positions]
             cards = [card_of(policy) for policy in policies]
@@ -109,7 +109,7 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
     extra("minari", "cwbench[share]")
     with environment({"MINARI_DATASETS_PATH": str(out.resolve())}):
         trusted = all(run.trusted for run in runs)
-        for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.done)}):
+        for folder in sorted({run.segment_folder(k) for run in runs for k in range(run.learned)}):
             if (folder / "replay" / "transitions.npy").exists():
                 try:
                     yield out / _minari_dataset(folder, trusted)
@@ -206,7 +206,7 @@ def export(
     """
     folder = out or results / "export" / to
     runs = read_runs(results, methods or {}, trusted=trust)
-    if not any(run.done for run in runs):
+    if not any(run.learned for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -50,14 +50,14 @@ def find_run(path: Path) -> tuple[Run, int]:
         return runs[0], runs[0].folders.index(folder.name)
     if not (path / "segments").is_dir():
         raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
-    finished = [run for run in load_runs(path) if run.done]
+    finished = [run for run in load_runs(path) if run.learned]
     if len(finished) != 1:
-        last = [run.folders[run.done - 1] for run in finished]
+        last = [run.folders[run.learned - 1] for run in finished]
         example = f", such as {path}/segments/{last[0]}" if last else ""
         raise UserError(
             f"{path} has {len(finished)} runs with a finished task", f"name a segment{example}"
         )
-    return finished[0], finished[0].done - 1
+    return finished[0], finished[0].learned - 1
 
 
 def make_videos(
@@ -70,7 +70,7 @@ def make_videos(
 ) -> Iterator[Video]:
     """The policies of a finished segment, or of a run's last one, on every task learned by then."""
     run, position = find_run(path)
-    if run.done <= position:
+    if run.learned <= position:
         raise UserError(f"{path} is not finished", "train it first")
     learned = run.tasks if run.joint else run.tasks[: position + 1]
     after = None if run.joint else position

@@ -131,18 +131,22 @@ class SegmentFolder:
 
         Also if a table or the record of a done segment is gone.
         """
+        record = self._written_status()
+        if record["state"] == "done":
+            for name in (one for one in FINAL_FILES if one in record.get("checksums", {})):
+                if not is_weights(name) and not files.is_file(self.path / name):
+                    raise Damaged(self.path / name, "missing")
+        return record
+
+    def _written_status(self) -> dict[str, Any]:
+        """Damaged if the file is not what was written, whatever has become of the others."""
         file = self.path / "status.json"
         with contextlib.suppress(FileNotFoundError):
             record = read_json(file)
             if record.pop("checksum", None) not in (None, digest(record)):
                 raise Damaged(file, "its checksum differs from the recorded one")
             optional = {key: kind for key, kind in STATUS_TYPES.items() if key in record}
-            checked(record, STATUS_KEYS | optional, file)
-            if record["state"] == "done":
-                for name in (one for one in FINAL_FILES if one in record.get("checksums", {})):
-                    if not is_weights(name) and not files.is_file(self.path / name):
-                        raise Damaged(self.path / name, "missing")
-            return record
+            return checked(record, STATUS_KEYS | optional, file)
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:
@@ -183,7 +187,7 @@ class SegmentFolder:
 
     def checksums(self) -> dict[str, str]:
         """Recorded when the segment was done; none in results of version 0.2 and before."""
-        found: dict[str, str] = self.intact_status().get("checksums", {})
+        found: dict[str, str] = self._written_status().get("checksums", {})
         if not all(name in FINAL_FILES or REPLAY_FILE.fullmatch(name) for name in found):
             raise Damaged(self.path / "status.json", f"checksums is {found!r:.60}")
         return found

@@ -144,6 +144,21 @@ def test_a_run_without_its_last_evaluation_is_left_out(
     assert left_out.endswith("lacks evaluations at its end and is left out")
 
 
+def test_policies_and_transitions_need_no_tables(shared_results: Path, tmp_path: Path) -> None:
+    results = shutil.copytree(shared_results, tmp_path / "results")
+    for table in results.glob("segments/*-s1-*/evals.csv"):
+        table.unlink()
+    problems: list[str] = []
+    cards = list(export(results, "weights", tmp_path / "some", problems=problems))
+    assert {card.relative_to(tmp_path / "some") for card in cards} == {
+        card.relative_to(tmp_path / "all")
+        for card in export(shared_results, "weights", tmp_path / "all")
+    }
+    assert len([problem for problem in problems if "evals.csv: missing" in problem]) == 2
+    for folder in results.glob("segments/*-s1-*"):
+        assert len(transitions(folder)) == 60
+
+
 def test_rows_in_random_order_are_episodes_of_one_step() -> None:
     obs = np.arange(4.0)[:, None]
     ordered = {"obs": obs, "next_obs": obs + 1}
