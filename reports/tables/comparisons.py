@@ -81,7 +81,12 @@ def _names_of_pairs(scores: Scores, named: Mapping[str, list[Group]]) -> list[tu
         return list(combinations(named, 2))
     key = names.method_key(against)
     base = [title for title, groups in named.items() if names.method_key(groups[0].method) == key]
-    return [(first, second) for first in base for second in named if second != first]
+    return [
+        (first, second)
+        for index, first in enumerate(base)
+        for second in named
+        if second not in base[: index + 1]  # versions of it: in one direction
+    ]
 
 
 def _pair(

@@ -24,6 +24,17 @@ def test_comparisons_against_one_method(triplets: Path):
     assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
 
 
+def test_two_versions_of_the_one_compared_against_are_one_pair(tmp_path: Path):
+    settings = [small("Drift", source=code) for code in ("1a2b3c4d5e6f", "9f8e7d6c5b4a")]
+    settings.append(small("ewc"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    study = build.read(tmp_path, Options(against="Drift"))
+    [(_, _, table)] = build.tables_of(study, "cw3-comparison-performance")
+    old, new = "Drift (1a2b)", "Drift (9f8e)"
+    rows = [name for name, _ in table.blocks[0].rows]
+    assert sorted(rows) == sorted([f"EWC - {old}", f"EWC - {new}", f"{new} - {old}"])
+
+
 def test_a_pair_holds_the_difference_of_means_and_p_values_are_adjusted(triplets: Path):
     study = build.read(triplets)
     scores = Scores(study, study.protocols[0], resamples=50)
