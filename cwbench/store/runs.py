@@ -109,11 +109,23 @@ def together(loaded: Sequence[Runs]) -> Runs:
             parts.append(frame[~frame["run"].isin(known)])
         known.update(part.runs["run"])
     segments = _joined([part.segments for part in loaded])
+    joined = {name: _joined(parts) for name, parts in frames.items()}
+    asked = joined["runs"]["run"].map(_protocols(loaded))
+    joined["runs"] = joined["runs"].assign(protocols=asked)
     return Runs(
-        **{name: _joined(parts) for name, parts in frames.items()},
+        **joined,
         segments=segments if segments.empty else segments.drop_duplicates("id", ignore_index=True),
         problems=problems,
     )
+
+
+def _protocols(loaded: Sequence[Runs]) -> dict[str, tuple[str, ...]]:
+    """Run -> the names of protocols it was asked for under, in any folder."""
+    found: dict[str, tuple[str, ...]] = {}
+    for part in loaded:
+        for run, names in zip(part.runs["run"], part.runs["protocols"], strict=True):
+            found[run] = tuple(dict.fromkeys((*found.get(run, ()), *names)))
+    return found
 
 
 def _differing(runs: set[str], found: pd.DataFrame, earlier: Sequence[pd.DataFrame]) -> int:

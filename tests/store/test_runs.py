@@ -77,6 +77,14 @@ def test_each_run_keeps_the_evaluations_of_its_own_folder(results: Path, tmp_pat
     assert returns[second.runs["run"][0]] == -1.0 < returns[first.runs["run"][0]]
 
 
+def test_a_run_has_the_protocols_of_all_its_folders(results: Path) -> None:
+    first, second = load_runs(results), load_runs(results)
+    second.runs["protocol"], second.runs["protocols"] = "mine", [("mine",)]
+    both = together([first, second])
+    assert both.runs["protocols"].tolist() == [("paper", "mine")]
+    assert both.evals.equals(first.evals)
+
+
 def test_a_run_that_was_trained_twice_is_told(results: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
         write_results(
