@@ -1,5 +1,6 @@
 """Typos are answered in one line, before anything heavy is imported."""
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -90,3 +91,13 @@ def test_every_command_is_where_the_table_says() -> None:
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None and command.name == name and command.help
+
+
+def test_an_interrupt_while_importing_ends_without_a_traceback(tmp_path: Path) -> None:
+    """Instead of click comes a module that is interrupted, as by Ctrl-C."""
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "cwbench", "--help"]
+    environment = os.environ | {"PYTHONPATH": paths}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
