@@ -92,7 +92,9 @@ def _positive(limit: int | None) -> int | None:
 
 
 def _begins_afresh(task: Task) -> None:
-    """UserError if an episode depends on those before it; a warning if none tells success.
+    """UserError if an episode depends on those before it.
+
+    A warning if none tells success, or if the seed does not determine an episode.
 
     Workers reuse environments, so what one remembers would depend on the number of workers.
     """
@@ -110,12 +112,17 @@ def _begins_afresh(task: Task) -> None:
     if _close(first, _beginning(used)):
         return
     others = (_beginning(_instance(task)) for _ in range(5))
-    if all(_close(first, other) for other in others):  # else it is random whatever the seed
+    if all(_close(first, other) for other in others):
         raise UserError(
             f"task {task.name} keeps state between episodes: the same seed begins another episode "
             "after a first one",
             "`reset` must forget everything; leave out wrappers such as NormalizeObservation",
         )
+    warnings.warn(
+        f"task {task.name}: the same seed begins different episodes, so runs cannot be reproduced; "
+        "draw from `self.np_random`, which `super().reset(seed=seed)` seeds",
+        stacklevel=1,
+    )
 
 
 def _instance(task: Task) -> GymnasiumEnv:
