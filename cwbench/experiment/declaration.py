@@ -35,7 +35,10 @@ def check_outside(name: str, method: MethodClass) -> None:
 
 
 def check_hooks(method: MethodClass) -> None:
-    """UserError if a hook is misspelt: it would be ignored. What the class itself uses is none."""
+    """UserError if a hook or a setting is misspelt: it would be ignored.
+
+    What the class itself uses is none.
+    """
     from cwbench.learner.method import Method
 
     functions = [name for name, _ in inspect.getmembers(Method, inspect.isfunction)]
@@ -43,11 +46,26 @@ def check_hooks(method: MethodClass) -> None:
     for name in sorted(set(dir(method)) - set(dir(Method)) - set(_used(method))):
         cutoff = 0.0 if name.startswith("on_task_") else 0.85
         match = difflib.get_close_matches(name, hooks, n=1, cutoff=cutoff)
+        match = match or _close_settings(method, name)
         if match and not name.startswith("_"):
             raise UserError(
                 f"nothing uses {name} of {method.__name__}",
                 f"did you mean {match[0]}? Names of your own may begin with an underscore",
             )
+
+
+def _close_settings(method: MethodClass, name: str) -> list[str]:
+    """Settings such as `interval` that a class leaves as they are, if this may be one of them.
+
+    Functions and properties are an author's own.
+    """
+    from cwbench.learner.method import Method
+
+    if hasattr(inspect.getattr_static(method, name), "__get__"):
+        return []
+    settings = [one for one in inspect.get_annotations(Method) if hasattr(Method, one)]
+    found = difflib.get_close_matches(name, settings, n=1, cutoff=0.9)
+    return [one for one in found if getattr(method, one) is getattr(Method, one)]
 
 
 def _used(method: MethodClass) -> Iterator[str]:

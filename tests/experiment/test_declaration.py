@@ -84,6 +84,9 @@ WRONG = {
     "nothing uses actor_penality of Mine; did you mean actor_penalty?": made(actor_penality=helper),
     "nothing uses on_task_begin of Mine; did you mean on_task_": made(on_task_begin=helper),
     "nothing uses on_task_begin of Unused; did you mean on_task_": Unused,
+    "nothing uses config_clas of Mine; did you mean config_class?": made(config_clas=OwnConfig),
+    "nothing uses intervall of Mine; did you mean interval?": made(intervall=100),
+    "nothing uses keep_replay of Mine; did you mean keeps_replay?": made(keep_replay=True),
     "option lr of Mine has the name of a shared option": made(config_class=SharedName),
     "default of option coef of Mine: 'big' is not a number": made(config_class=WrongDefault),
     "option coef has no help": made(config_class=NoHelp),
@@ -104,6 +107,13 @@ def test_a_misdeclared_class_is_one_line(message: str) -> None:
 @pytest.mark.parametrize("name", ["states", "penalty", "task_of", "_on_task_begin", "update"])
 def test_names_of_an_authors_own_are_not_mistaken_for_hooks(name: str) -> None:
     check_outside("Mine", made(Complete, **{name: helper}))
+
+
+def test_attributes_of_an_authors_own_are_not_mistaken_for_settings() -> None:
+    """Other words, functions, and what stands beside the setting it resembles."""
+    words = ("internal", "configs", "budget", "width", "expertise", "replay", "states")
+    values: dict[str, Any] = dict.fromkeys(words, 1)
+    check_outside("Mine", made(**values, expert=helper, interval=5, intervals=(5, 6)))
 
 
 def test_functions_that_the_class_itself_uses_are_not_mistaken_for_hooks() -> None:
