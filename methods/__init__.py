@@ -190,6 +190,13 @@ def find(name: str) -> tuple[str, Entry]:
     return entry.base or name, entry
 
 
+# Of a file that results keep.
+KEPT_HINT = (
+    "of a notebook or script the code is kept for reading: define the class there again, and give "
+    "it as method=CLASS in Python"
+)
+
+
 def _from_file(path: Path, class_name: str) -> Entry:
     if not path.is_file():
         raise UserError(f"method file {path}: no such file")
@@ -206,7 +213,9 @@ def _from_file(path: Path, class_name: str) -> Entry:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
         where = f"{path} line {lines[-1]}" if lines else path
-        raise UserError(f"method file {where}: {type(error).__name__}: {error}") from error
+        kept = isinstance(error, SyntaxError) and path.parent.name == "sources"
+        hint = KEPT_HINT if kept else ""
+        raise UserError(f"method file {where}: {type(error).__name__}: {error}", hint) from error
     classes = _methods_of(module)
     if class_name not in classes:
         own = [name for name, found in classes.items() if found.__module__ == spec.name]

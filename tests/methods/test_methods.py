@@ -7,10 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
+from cwbench.experiment.notebook_source import Source
 from cwbench.learner import Method, MethodConfig
-from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, declared_options, known
+from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, declared_options, find, known
 from cwbench.reports.analysis import names
 from cwbench.spec import options
+from cwbench.spec.errors import UserError
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods"
 
@@ -59,3 +61,14 @@ def test_numbers_have_a_lower_bound(name: str) -> None:
         if options.field_type(config, field) in (int, float) and "log" not in field.name:
             bounds = field.metadata["bounds"]
             assert bounds["minimum"] is not None or bounds["above"] is not None, field.name
+
+
+def test_code_kept_of_a_notebook_is_told_from_a_file(tmp_path: Path) -> None:
+    class Mine(Method[MethodConfig]):
+        interval = 10
+
+    kept = tmp_path / "sources" / "0123456789ab.py"
+    kept.parent.mkdir()
+    kept.write_text("\n".join(Source(Mine.__module__).collect(Mine)))
+    with pytest.raises(UserError, match=r"SyntaxError: .*; of a notebook .* method=CLASS"):
+        find(f"{kept}:Mine")
