@@ -18,14 +18,14 @@ from unittest.mock import patch
 
 import cwbench
 from cwbench.fleet import snapshot
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
 from cwbench.store import checkpoint, files
 
 COMPACT = PROTOCOLS["compact"]
 TIMED = ((files, "sync", "fsync"), (files, "checksum", "sums"), (checkpoint, "load", "sums"))
 PHASES = ((snapshot, "_save_transitions", "steps"), (snapshot, "save", "snapshots"),
-          (Fleet, "_evaluated", "evaluations"), (Fleet, "finish", "ends"))  # fmt: skip
+          (Group, "_evaluated", "evaluations"), (Group, "finish", "ends"))  # fmt: skip
 
 
 class Stopwatch:

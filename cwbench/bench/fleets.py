@@ -115,7 +115,7 @@ class Bench:
     def memory(self, plan: Plan, timeline: Timeline) -> dict[str, float]:
         costs = Costs(self.methods, self.device, compiled=self.compiled)
         needed = [
-            sum(map(costs.fleet_bytes, self.grouping(fleet)))
+            sum(map(costs.group_bytes, self.grouping(fleet)))
             for fleet in plan.fleets
             if fleet[0].position == timeline.position
         ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Quiet
 from cwbench.rollout.pool import Pool
 
@@ -69,7 +69,7 @@ class Timeline(Quiet):
     def __init__(self, pool: Pool, position: int, warm: int, count: int) -> None:
         """`count`: how many groups there will be."""
         self.pool, self.position, self.warm, self.count = pool, position, warm, count
-        self.fleets: list[Fleet] = []
+        self.groups: list[Group] = []
         self.created = time.monotonic()
         self.started = self.ended = 0.0
         self.built = self.first_update = 0.0  # seconds since the creation
@@ -77,16 +77,16 @@ class Timeline(Quiet):
         self._cycles: list[Cycle] = []
         self._waits: list[Span] = []
 
-    def begin(self, fleets: Sequence[Fleet]) -> None:
-        if fleets[0].position != self.position:
+    def begin(self, groups: Sequence[Group]) -> None:
+        if groups[0].position != self.position:
             return
-        if not self.fleets:
-            self._device = fleets[0].trainer.device
+        if not self.groups:
+            self._device = groups[0].trainer.device
             self._clock = Clock(self._device)
             self._watch_pool()
-        for fleet in fleets:
-            self._watch(len(self.fleets), fleet)
-            self.fleets.append(fleet)
+        for group in groups:
+            self._watch(len(self.groups), group)
+            self.groups.append(group)
         self.built = self.built or time.monotonic() - self.created
 
     def _watch_pool(self) -> None:
@@ -100,15 +100,15 @@ class Timeline(Quiet):
 
         self.pool.receive = timed  # type: ignore[method-assign]
 
-    def _watch(self, number: int, fleet: Fleet) -> None:
+    def _watch(self, number: int, group: Group) -> None:
         """Time the parts of its turns."""
-        learn, evaluate, train = fleet.learn, fleet.evaluate, fleet.trainer.train
+        learn, evaluate, train = group.learn, group.evaluate, group.trainer.train
 
         def timed_learn(**options: Any) -> None:
-            before = fleet.step
-            self._cycles.append(self._new_cycle(number, fleet))
+            before = group.step
+            self._cycles.append(self._new_cycle(number, group))
             learn(**options)
-            self._cycles[-1].steps = fleet.step - before
+            self._cycles[-1].steps = group.step - before
 
         def timed_evaluate() -> None:
             start = time.monotonic()
@@ -123,36 +123,36 @@ class Timeline(Quiet):
                 self.first_update = time.monotonic() - self.created
             self._cycles[-1].updates = [start, self._clock.now()]
 
-        fleet.learn = timed_learn  # type: ignore[method-assign]
-        fleet.evaluate = timed_evaluate  # type: ignore[method-assign]
-        fleet.trainer.train = timed_train  # type: ignore[method-assign]
+        group.learn = timed_learn  # type: ignore[method-assign]
+        group.evaluate = timed_evaluate  # type: ignore[method-assign]
+        group.trainer.train = timed_train  # type: ignore[method-assign]
 
-    def _new_cycle(self, number: int, fleet: Fleet) -> Cycle:
+    def _new_cycle(self, number: int, group: Group) -> Cycle:
         """A chunk that has just arrived; its spans are the last ones of its group."""
-        count, spans = fleet.collector.workers, list[tuple[float, float]]()
+        count, spans = group.collector.workers, list[tuple[float, float]]()
         for key, start, end in reversed(self.pool.collect_spans):
-            if key == fleet.collector.key:
+            if key == group.collector.key:
                 spans.append((start, end))
             if len(spans) == count:
                 break
         starts, ends = zip(*spans, strict=True)
         return Cycle(number, 0, min(starts), max(ends), time.monotonic())
 
-    def advance(self, fleet: Fleet) -> None:
-        if fleet not in self.fleets:
+    def advance(self, group: Group) -> None:
+        if group not in self.groups:
             return
-        if fleet.finished and self._clock.cuda:
+        if group.finished and self._clock.cuda:
             self.device_bytes = max(self.device_bytes, _taken(self._device))
-        everyone = len(self.fleets) == self.count and all(f.step >= self.warm for f in self.fleets)
-        if not self.started and everyone:
+        warm = all(one.step >= self.warm for one in self.groups)
+        if not self.started and warm and len(self.groups) == self.count:
             self._settle()
             self.started = time.monotonic()
-            self._first = [f.step for f in self.fleets]
+            self._first = [one.step for one in self.groups]
             self._before = self._busy_workers()
-        if self.started and not self.ended and fleet.finished:  # others wait for its last episodes
+        if self.started and not self.ended and group.finished:  # others wait for its last episodes
             self._settle()
             self.ended = time.monotonic()
-            self._last = [f.step for f in self.fleets]
+            self._last = [one.step for one in self.groups]
             self._after = self._busy_workers()
 
     def _busy_workers(self) -> tuple[float, float]:
@@ -166,7 +166,7 @@ class Timeline(Quiet):
 
     def spans(self) -> list[Span]:
         """Everything between the start and the end of watching."""
-        keys = {fleet.collector.key: number for number, fleet in enumerate(self.fleets)}
+        keys = {group.collector.key: number for number, group in enumerate(self.groups)}
         learning = [
             Span("learn", cycle.group, *map(self._clock.seconds, cycle.updates))
             for cycle in self._cycles
@@ -186,7 +186,7 @@ class Timeline(Quiet):
         Without a lag they follow each other: their sum is the time of a step.
         """
         found, steps = dict.fromkeys(PARTS, 0.0), 0
-        for number in range(len(self.fleets)):
+        for number in range(len(self.groups)):
             cycles = [c for c in self._cycles if c.group == number and self._watched(c)]
             for cycle, following in pairwise(cycles):
                 steps += cycle.steps
@@ -212,16 +212,16 @@ class Timeline(Quiet):
 
     def summary(self) -> dict[str, Any]:
         wall = self.ended - self.started
-        done = zip(self.fleets, self._first, self._last, strict=True)
-        steps = sum((last - first) * fleet.runs for fleet, first, last in done)
+        done = zip(self.groups, self._first, self._last, strict=True)
+        steps = sum((last - first) * group.runs for group, first, last in done)
         spans = self.spans()
         learning, waiting = (covered([s for s in spans if s.row == r]) for r in ("learn", "wait"))
         workers = len(self.pool.workers) * wall
         pairs = zip(self._before, self._after, strict=True)
         collecting, evaluating = ((after - before) / workers for before, after in pairs)
         return {
-            "runs": sum(fleet.runs for fleet in self.fleets),
-            "groups": len(self.fleets),
+            "runs": sum(group.runs for group in self.groups),
+            "groups": len(self.groups),
             "workers": len(self.pool.workers),
             "seconds": wall,
             "steps_per_s": steps / wall,

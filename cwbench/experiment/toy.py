@@ -60,7 +60,7 @@ class StopAfter(Quiet):
     def __init__(self, chunks: int) -> None:
         self.left = chunks
 
-    def advance(self, fleet: Any) -> None:
+    def advance(self, group: Any) -> None:
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGUSR1)

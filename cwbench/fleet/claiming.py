@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.stop import StopRequest
 from cwbench.spec.segment import Segment
 from cwbench.store.claims import Claims
@@ -17,9 +17,9 @@ WAIT_SECONDS = 5.0  # between looks at what other processes are training
 class Display(Protocol):
     """What the runner reports to a display of progress."""
 
-    def begin(self, fleets: Sequence[Fleet]) -> None: ...
-    def advance(self, fleet: Fleet) -> None: ...
-    def end(self, fleets: Sequence[Fleet]) -> None: ...
+    def begin(self, groups: Sequence[Group]) -> None: ...
+    def advance(self, group: Group) -> None: ...
+    def end(self, groups: Sequence[Group]) -> None: ...
     def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
     def wait(self, segments: int) -> None: ...  # for segments that others are training
     def watch(self, look: Callable[[], Any]) -> None: ...  # fleets that train elsewhere
@@ -97,6 +97,7 @@ class Shares:
         return "ours" if self.claims.take(folder) else "later"
 
     def _orphan(self, parent: Segment) -> str:
+        """Of a segment whose parent is not done: later, if it will perhaps be; else gone."""
         if parent.id in self.waiting | self.ours or self.claims.elsewhere(
             self.store.folder(parent)
         ):

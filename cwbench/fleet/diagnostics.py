@@ -1,4 +1,4 @@
-"""Diagnostics of a fleet as files: a table per segment, and a probe of its policy at its end."""
+"""Diagnostics of a group as files: a table per segment, and a probe of its policy at its end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ FIELDS = ("obs", "mean", "log_std")
 
 
 class Diagnostics:
-    """What is measured of one fleet at its evaluations."""
+    """What is measured of one group at its evaluations."""
 
     def __init__(
         self,

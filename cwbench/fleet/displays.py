@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Look, Progress, Quiet, Row
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.text import at_task_end, counted
@@ -22,7 +22,7 @@ class Lines(Progress):
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         super().__init__(forecast, console)
-        self._last: dict[int, float] = {}  # when a line was printed, by fleet
+        self._last: dict[int, float] = {}  # when a line was printed, by group; inf: its last
 
     def wait(self, segments: int) -> None:
         before = self.caption
@@ -30,12 +30,12 @@ class Lines(Progress):
         if self.caption != before:
             self._print(self.caption)
 
-    def advance(self, fleet: Fleet) -> None:
-        super().advance(fleet)
-        now, last = time.monotonic(), self._last.get(id(fleet), -math.inf)
-        if last < math.inf and (fleet.ended or now - last >= LINE_SECONDS):
-            self._last[id(fleet)] = math.inf if fleet.ended else now
-            self._print_row(self._row(fleet))
+    def advance(self, group: Group) -> None:
+        super().advance(group)
+        now, last = time.monotonic(), self._last.get(id(group), -math.inf)
+        if last < math.inf and (group.ended or now - last >= LINE_SECONDS):
+            self._last[id(group)] = math.inf if group.ended else now
+            self._print_row(self._row(group))
 
     def watch(self, look: Look) -> None:
         super().watch(look)
@@ -59,7 +59,7 @@ class Lines(Progress):
 
 
 class Screen(Progress):
-    """A table of the fleets under way, redrawn in place and gone at the end."""
+    """A table of what is under way, redrawn in place and gone at the end."""
 
     MOST = 30  # rows that fit a terminal
     COLUMNS = ("method", "task", "runs", "step", "success", "steps/s", "left")
@@ -122,8 +122,8 @@ class NotebookBar(Progress):
         super().watch(look)
         self._repeat(self.EVERY_SECONDS, self._show)
 
-    def advance(self, fleet: Fleet) -> None:
-        super().advance(fleet)
+    def advance(self, group: Group) -> None:
+        super().advance(group)
         if time.monotonic() - self._shown > self.EVERY_SECONDS:
             self._show()
 

@@ -20,7 +20,7 @@ OnEvaluated = Callable[[int, int, Sequence[EvalResult]], None]
 
 
 class Evaluator:
-    """The evaluations of one fleet, one after another."""
+    """The evaluations of one group, one after another."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Evaluator:
         counts: Sequence[Counts],  # of each run
         layout: ActorLayout,
         policy: Callable[[int], Tensor],  # position -> weights of every run: [R, P]
-        one_policy: bool,  # whether the current position's policy acts for all of them
+        one_policy: bool,  # whether the current position's policy acts for all positions
         evaluated: OnEvaluated,
     ) -> None:
         self.pool, self.segments, self.counts = pool, segments, counts
@@ -42,7 +42,7 @@ class Evaluator:
         self._results: dict[tuple[int, int], EvalResult] = {}  # by run and position
         self._missing = 0
         self.failure = ""  # of a worker, with these episodes
-        self._error: Exception | None = None  # of whoever received results
+        self._error: Exception | None = None  # of the function that received results
         self._shared: SharedArray | None = None  # the policies evaluated: [policies, R, P]
 
     def start(self, step: int, evaluated: OnEvaluated | None = None) -> list[bool]:
@@ -135,7 +135,7 @@ class Evaluator:
         self.pool.evaluate(episodes, partial(self._arrived, done), self)
 
     def _arrived(self, done: Callable[[EvalResult], None], result: EvalResult) -> None:
-        """Called from any wait for workers, also of another fleet, which an error must not end."""
+        """Called from any wait for workers, also of another group, which an error must not end."""
         self._missing -= 1
         try:
             done(result)

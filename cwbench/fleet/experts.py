@@ -1,7 +1,7 @@
 """What a segment takes over from the single-task segment that learned its task.
 
 Until the expert acts in the segment itself, a run's curve is the expert's on the current task. The
-policy of earlier tasks does not change meanwhile, so its last evaluation holds for all of them.
+policies of earlier tasks do not change meanwhile, so their last evaluation is repeated.
 """
 
 import csv
@@ -27,7 +27,7 @@ def actors(store: Store, segments: Sequence[Segment]) -> dict[str, Tensor]:
 
 
 def copy_tables(store: Store, segment: Segment) -> None:
-    """Begin evals.csv and train.csv with what the expert's say, without its last evaluation."""
+    """Begin evals.csv and train.csv with the expert's rows; its last evaluation is made anew."""
     assert segment.expert is not None
     expert, folder = store.folder(segment.expert).path, store.folder(segment)
     learned = _rows(expert)

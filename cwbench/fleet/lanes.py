@@ -1,4 +1,4 @@
-"""The environments of a fleet: which tasks each one plays, and where its transitions go.
+"""The environments of a group: which tasks each one plays, and where its transitions go.
 
 A lane is one environment of one run. It plays one position, or several in turns, an episode each.
 """

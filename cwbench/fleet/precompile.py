@@ -57,7 +57,7 @@ class Precompiler:
         self.grouping = grouping
         groups = {shape_key(group): group for fleet in fleets for group in grouping(fleet)}
         every = [Shape(key, group, *method_of(group[0])) for key, group in groups.items()]
-        # Another process can import no others: a user's method is a file, or part of a script.
+        # Built-in methods only: a user's, in a file or a script, cannot be imported there.
         shapes = [s for s in every if s.method_class.__module__.startswith("cwbench.")]
         self._missing: dict[Connection, set[str]] = {}
         self._processes = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.planning.fleet_time import Ended, Left
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.segment import Segment
@@ -19,7 +19,7 @@ MEASURE_SECONDS, WINDOW_SECONDS = 10.0, 60.0  # of a speed: at least, and at mos
 
 @dataclass(frozen=True)
 class Row:
-    """A fleet, as it is shown."""
+    """A group that this process trains, or a fleet that another trains, as it is shown."""
 
     method: str
     task: str
@@ -50,10 +50,10 @@ class Row:
 class PlanState:
     """How far a plan has come, in this process or in others."""
 
-    rows: Sequence[Row] = ()  # of fleets under way
+    rows: Sequence[Row] = ()  # of what is under way
     left: Left = field(default_factory=dict)  # steps of each segment; without finished ones
     ended: Ended = field(default_factory=dict)
-    settled: bool = False  # all fleets under way are past their first updates, which compile
+    settled: bool = False  # all that is under way is past its first updates, which compile
     made: int = 0  # steps
     speed: float | None = None  # steps per second
 
@@ -86,9 +86,11 @@ class Speed:
 
 
 class Quiet:
-    def begin(self, fleets: Sequence[Fleet]) -> None: ...
-    def advance(self, fleet: Fleet) -> None: ...
-    def end(self, fleets: Sequence[Fleet]) -> None: ...
+    """Shows nothing."""
+
+    def begin(self, groups: Sequence[Group]) -> None: ...
+    def advance(self, group: Group) -> None: ...
+    def end(self, groups: Sequence[Group]) -> None: ...
     def leave(self, segment: Segment) -> None: ...
     def wait(self, segments: int) -> None: ...
     def watch(self, look: Look) -> None: ...
@@ -103,40 +105,40 @@ class Progress(Quiet):
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         self.forecast, self.console = forecast, console
-        self.fleets: list[Fleet] = []
+        self.groups: list[Group] = []
         self.state: Look = self._state_here
         self.caption = ""
-        self._left = dict(forecast.left)  # of segments that no fleet here is training
+        self._left = dict(forecast.left)  # steps of segments that are not over, as planned
         self._made = forecast.steps - sum(forecast.left.values())
         self._speed = Speed()
-        self._speeds: dict[int, Speed] = {}  # by fleet
-        self._steps: dict[int, int] = {}  # that each fleet had made when it was last seen
+        self._speeds: dict[int, Speed] = {}  # by group
+        self._steps: dict[int, int] = {}  # that each group had made when it was last seen
         self._over = threading.Event()
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
 
-    def begin(self, fleets: Sequence[Fleet]) -> None:
-        self.fleets += fleets
+    def begin(self, groups: Sequence[Group]) -> None:
+        self.groups += groups
         self.caption = ""
-        self._speeds |= {id(fleet): Speed() for fleet in fleets}
-        self._steps |= {id(fleet): fleet.step for fleet in fleets}
+        self._speeds |= {id(group): Speed() for group in groups}
+        self._steps |= {id(group): group.step for group in groups}
 
-    def advance(self, fleet: Fleet) -> None:
-        now, before = time.monotonic(), self._steps[id(fleet)]
-        self._made += (fleet.step - before) * fleet.runs
-        self._steps[id(fleet)] = fleet.step
-        self._speeds[id(fleet)].add(now, fleet.step * fleet.runs)
+    def advance(self, group: Group) -> None:
+        now, before = time.monotonic(), self._steps[id(group)]
+        self._made += (group.step - before) * group.runs
+        self._steps[id(group)] = group.step
+        self._speeds[id(group)].add(now, group.step * group.runs)
         self._speed.add(now, self._made)
         if not self.forecast.measures:
             self._start_forecast(self.state())
 
-    def end(self, fleets: Sequence[Fleet]) -> None:
+    def end(self, groups: Sequence[Group]) -> None:
         """They are done, or will not be, unless they begin again."""
-        for fleet in fleets:
-            if fleet in self.fleets:
-                self.fleets.remove(fleet)
-                for segment in fleet.segments:
+        for group in groups:
+            if group in self.groups:
+                self.groups.remove(group)
+                for segment in group.segments:
                     self._left.pop(segment.id, None)
 
     def leave(self, segment: Segment) -> None:
@@ -153,38 +155,38 @@ class Progress(Quiet):
         self.state = look
 
     def _state_here(self) -> PlanState:
-        """Of the fleets of this process."""
-        fleets = list(self.fleets)
+        """Of the groups of this process."""
+        groups = list(self.groups)
         return PlanState(
-            [self._row(fleet) for fleet in fleets],
-            self._steps_left(fleets),
-            _retrained(fleets),
-            settled=bool(fleets) and all(fleet.settled for fleet in fleets),
+            [self._row(group) for group in groups],
+            self._steps_left(groups),
+            _retrained(groups),
+            settled=bool(groups) and all(group.settled for group in groups),
             made=self._made,
             speed=self._speed.value,
         )
 
-    def _steps_left(self, fleets: Sequence[Fleet]) -> dict[str, int]:
+    def _steps_left(self, groups: Sequence[Group]) -> dict[str, int]:
         left = dict(self._left)
-        for fleet in fleets:
-            for segment in fleet.segments:
-                left[segment.id] = fleet.steps - fleet.step
-                if fleet.ended:
+        for group in groups:
+            for segment in group.segments:
+                left[segment.id] = group.steps - group.step
+                if group.ended:
                     del left[segment.id]
         return left
 
-    def _row(self, fleet: Fleet) -> Row:
-        names = sorted({segment.tasks[-1] for segment in fleet.segments})
-        successes = [run.success for run in fleet.state.runs]
+    def _row(self, group: Group) -> Row:
+        names = sorted({segment.tasks[-1] for segment in group.segments})
+        successes = [run.success for run in group.state.runs]
         return Row(
-            fleet.setup.method,
-            task_name(fleet.position, names),
-            fleet.runs,
-            fleet.step,
-            fleet.steps,
+            group.setup.method,
+            task_name(group.position, names),
+            group.runs,
+            group.step,
+            group.steps,
             [success for success in successes if success is not None],
-            self._speeds[id(fleet)].value,
-            fleet.retraining,
+            self._speeds[id(group)].value,
+            group.retraining,
         )
 
     def steps(self) -> tuple[int, int]:
@@ -203,7 +205,7 @@ class Progress(Quiet):
         return ", ".join(parts)
 
     def _start_forecast(self, state: PlanState) -> None:
-        """Compare with the plan from here on, once all fleets have made updates."""
+        """Compare with the plan from here on, once all that is under way has made updates."""
         if state.settled and not self.forecast.measures:
             self.forecast.start(time.monotonic(), state.left)
 
@@ -217,13 +219,13 @@ class Progress(Quiet):
         threading.Thread(target=loop, daemon=True).start()
 
 
-def _retrained(fleets: Sequence[Fleet]) -> dict[str, float]:
+def _retrained(groups: Sequence[Group]) -> dict[str, float]:
     """The share of its retraining that each segment has behind it."""
     return {
-        segment.id: fleet.retraining[0] / fleet.retraining[1]
-        for fleet in fleets
-        if fleet.retraining
-        for segment in fleet.segments
+        segment.id: group.retraining[0] / group.retraining[1]
+        for group in groups
+        if group.retraining
+        for segment in group.segments
     }
 
 

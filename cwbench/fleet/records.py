@@ -1,11 +1,11 @@
-"""What a fleet writes into its segments' folders: rows of tables, and how far it has come."""
+"""What a group writes into its segments' folders: rows of tables, and how far it has come."""
 
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cwbench.fleet.state import FleetState
+from cwbench.fleet.state import GroupState
 from cwbench.learner.trainer import Trainer
 from cwbench.rollout.episodes import EvalResult
 from cwbench.spec.segment import Segment
@@ -22,7 +22,7 @@ class Records:
         self,
         segments: Sequence[Segment],
         folders: Sequence[SegmentFolder],
-        state: FleetState,
+        state: GroupState,
         trainer: Trainer,
         provenance: Provenance = lambda segment: {},
     ) -> None:

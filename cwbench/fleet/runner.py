@@ -13,7 +13,7 @@ import torch
 
 from cwbench.fleet import claiming
 from cwbench.fleet.claiming import Display, Outcome, Shares
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.records import Provenance
@@ -40,7 +40,7 @@ class Runner:
     store: Store
     methods: Mapping[str, type[Method[Any]]]
     device: torch.device
-    dims: Callable[[Any], Dims]  # env config -> sizes of what its environments show and take
+    dims: Callable[[Any], Dims]  # env config -> sizes of observations and actions
     grouping: Grouping
     compiled: bool
     snapshot_seconds: float
@@ -93,14 +93,14 @@ class Runner:
     def _method_of(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
         return self.methods[segment.setup.method], self.dims(segment.setup.env)
 
-    def groups(self, training: Training, pool: Pool) -> Iterator[Fleet]:
+    def groups(self, training: Training, pool: Pool) -> Iterator[Group]:
         """Build the groups of a training, each for a CUDA stream of its own."""
-        groups = self.grouping(training.segments)
-        for group, number in zip(groups, training.streams, strict=True):
-            setup, stream = group[0].setup, side_by_side(self.device, number)
+        parts = self.grouping(training.segments)
+        for segments, number in zip(parts, training.streams, strict=True):
+            setup, stream = segments[0].setup, side_by_side(self.device, number)
             with stream:
-                fleet = Fleet(
-                    group,
+                group = Group(
+                    segments,
                     self.methods[setup.method],
                     store=self.store,
                     pool=pool,
@@ -113,7 +113,7 @@ class Runner:
                     check_stop=training.stop.check,
                     provenance=self.provenance,
                 )
-            yield fleet
+            yield group
 
     def put_back(self, segments: Segments, reason: str, **content: Any) -> None:
         """They are to be trained again, some from a snapshot."""
@@ -228,7 +228,7 @@ class SideBySide:
             self.outcome.failed[segment.folder] = str(error)
         self.shares.release(list(damaged))
         now, *others = steps.values() or [[]]
-        return now, [segment for group in others for segment in group]
+        return now, [segment for apart in others for segment in apart]
 
     # Turns
 
@@ -317,14 +317,14 @@ class SideBySide:
         """Give up trainings; `mark` says in their segments' states why, and how far they got."""
         for training in trainings:
             training.abandon()
-            for fleet in training.fleets:
-                mark(fleet.segments, step=fleet.step)
-            mark(training.segments)  # fleets not built
+            for group in training.groups:
+                mark(group.segments, step=group.step)
+            mark(training.segments)  # those of groups not built, too
 
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished
         self.trainings.remove(training)
-        self.shares.progress.end(training.fleets)
+        self.shares.progress.end(training.groups)
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state

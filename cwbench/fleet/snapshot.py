@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cwbench.fleet.state import FleetState, RunState
+from cwbench.fleet.state import GroupState, RunState
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
@@ -37,7 +37,7 @@ def tensors(trainer: Trainer, method: Method[Any]) -> dict[str, Tensor]:
 
 
 def save(
-    state: FleetState,
+    state: GroupState,
     trainer: Trainer,
     method: Method[Any],
     *,
@@ -116,14 +116,14 @@ def _save_transitions(
 
 
 def restore(
-    state: FleetState,
+    state: GroupState,
     trainer: Trainer,
     method: Method[Any],
     *,
     folders: Sequence[SegmentFolder],
     lanes: int,
 ) -> LaneStates:
-    """Put a fleet back where its runs' snapshots were taken; returns the states of its lanes."""
+    """Put a group back where its runs' snapshots were taken; returns the states of its lanes."""
     contents, records = zip(*(checkpoint.load(f.snapshot) for f in folders), strict=True)
     stacked = checkpoint.stack([_without_lanes(content) for content in contents])
     _restore_trainer(trainer, stacked, records[0])
@@ -175,7 +175,7 @@ def _without_lanes(content: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def step_of(path: Path) -> int:
-    """The step of a snapshot, 0 where there is none: runs at the same step can share a fleet."""
+    """The step of a snapshot, 0 where there is none: runs at the same step can train together."""
     if not files.is_file(path):
         return 0
     step = checkpoint.load_record(path).get("step")

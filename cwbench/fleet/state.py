@@ -1,4 +1,4 @@
-"""How far a fleet has come: numbers that change with every chunk and that a snapshot keeps."""
+"""How far a group has come: numbers that change with every chunk and that a snapshot keeps."""
 
 import math
 import time
@@ -29,7 +29,7 @@ class Counts:
 
 @dataclass
 class RunState:
-    """One run of a fleet."""
+    """One run of a group."""
 
     counts: Counts = field(default_factory=Counts)
     diverged: bool = False
@@ -44,7 +44,9 @@ class RunState:
 
 
 @dataclass
-class FleetState:
+class GroupState:
+    """All runs of a group, which are at the same step."""
+
     runs: list[RunState]
     step: int = 0  # environment steps of each run in this segment
     saved_steps: dict[int, int] = field(default_factory=dict)  # position -> transitions on disk

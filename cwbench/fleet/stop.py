@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 # How long a chunk may continue after a request to stop: one that is cut short falls back to the
-# last snapshot. Schedulers announce an end earlier than people would wait.
+# last snapshot. Schedulers give more notice than people have patience.
 GRACE_SECONDS = {
     signal.SIGINT: 3.0,
     signal.SIGTERM: 20.0,

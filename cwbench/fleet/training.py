@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from cwbench.fleet.claiming import Display
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.stop import StopRequest
 from cwbench.spec.segment import Segment
 
@@ -17,72 +17,72 @@ from cwbench.spec.segment import Segment
 class Training:
     """Between turns workers collect and evaluate; on an accelerator updates continue as well."""
 
-    segments: Sequence[Segment]
+    segments: Sequence[Segment]  # of the fleet
     streams: Sequence[int]  # numbers of the CUDA streams that it occupies
     progress: Display
     stop: StopRequest
     snapshot_seconds: float
-    fleets: list[Fleet] = field(default_factory=list)
-    active: list[Fleet] = field(default_factory=list)  # in the order of their next turns
+    groups: list[Group] = field(default_factory=list)
+    active: list[Group] = field(default_factory=list)  # in the order of their next turns
 
-    def start(self, groups: Iterator[Fleet]) -> None:
+    def start(self, groups: Iterator[Group]) -> None:
         """Build the groups one by one, and ask for their first chunks."""
-        for fleet in groups:
-            self.fleets.append(fleet)
-        self.active = list(self.fleets)
-        self.progress.begin(self.fleets)
-        for fleet in self.active:
-            with fleet.stream:
-                fleet.request()
+        for group in groups:
+            self.groups.append(group)
+        self.active = list(self.groups)
+        self.progress.begin(self.groups)
+        for group in self.active:
+            with group.stream:
+                group.request()
 
     @property
     def finished(self) -> bool:
-        return all(fleet.finished for fleet in self.fleets)
+        return all(group.finished for group in self.groups)
 
     def take_turn(self) -> bool:
         """Advance a group for which workers are done; False if there is none."""
-        for fleet in self.active:
-            if fleet.ready:
-                self.active.remove(fleet)
-                with fleet.stream:
-                    if self._advance(fleet):
-                        self.active.append(fleet)
+        for group in self.active:
+            if group.ready:
+                self.active.remove(group)
+                with group.stream:
+                    if self._advance(group):
+                        self.active.append(group)
                 return True
         return False
 
-    def _advance(self, fleet: Fleet) -> bool:
+    def _advance(self, group: Group) -> bool:
         """Whether there is more to do for it."""
-        if fleet.finished:
-            return self._end(fleet)
-        fleet.learn(pause=bool(self.stop) or self._snapshot_due(fleet))
-        self.progress.advance(fleet)
-        if fleet.finished or fleet.collecting:
+        if group.finished:
+            return self._end(group)
+        group.learn(pause=bool(self.stop) or self._snapshot_due(group))
+        self.progress.advance(group)
+        if group.finished or group.collecting:
             return True
         if self.stop:
-            fleet.pause()
+            group.pause()
             return False
-        if self._snapshot_due(fleet):
-            fleet.snapshot()
-        fleet.request()
+        if self._snapshot_due(group):
+            group.snapshot()
+        group.request()
         return True
 
-    def _snapshot_due(self, fleet: Fleet) -> bool:
-        return time.monotonic() - fleet.snapshot_time > self.snapshot_seconds
+    def _snapshot_due(self, group: Group) -> bool:
+        return time.monotonic() - group.snapshot_time > self.snapshot_seconds
 
-    def _end(self, fleet: Fleet) -> bool:
+    def _end(self, group: Group) -> bool:
         """Two turns: others take theirs while the last evaluation is under way."""
-        if not fleet.ended:
-            fleet.end_task(self.progress.advance)
+        if not group.ended:
+            group.end_task(self.progress.advance)
             return True
-        fleet.finish()
-        self.progress.advance(fleet)
+        group.finish()
+        self.progress.advance(group)
         return False
 
     def abandon(self) -> None:
         """Release the workers and write nothing more."""
         self.active.clear()
-        for fleet in self.fleets:
-            fleet.abandon()
+        for group in self.groups:
+            group.abandon()
 
     def free(self, device: torch.device) -> None:
         """Release its memory before the next fleet allocates as much.
@@ -90,8 +90,8 @@ class Training:
         A trainer and its method refer to each other, so only the garbage collector frees them;
         and torch caches freed device memory, in pools that captured updates do not share.
         """
-        for fleet in self.fleets:
-            fleet.free()
+        for group in self.groups:
+            group.free()
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()

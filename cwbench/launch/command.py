@@ -15,9 +15,10 @@ PAUSED = 75  # exit status of a job that was asked to stop and can be continued
 def start(
     arguments: Sequence[str], environment: Mapping[str, str], log: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """What it says is added to the log, where there is one.
+    """Its output is appended to the log, if there is one.
 
-    Our end of its standard input closes when this process ends, however it ends.
+    The command pauses when its standard input closes, as it does when this process ends, however
+    it ends.
     """
     with log.open("ab") if log else nullcontext() as output:
         return subprocess.Popen(
@@ -32,7 +33,7 @@ def start(
 
 
 def watch_tether() -> None:
-    """The other side: when standard input ends, pause as if asked to."""
+    """In the command: pause, as after a signal, when standard input closes."""
 
     def watch() -> None:
         while os.read(0, 1):

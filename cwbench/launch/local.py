@@ -14,7 +14,7 @@ from cwbench.planning.fleet_time import Parallelism
 
 class Local:
     def __init__(self, devices: Sequence[str], cores: int) -> None:
-        """`devices` as CUDA_VISIBLE_DEVICES names them; one may come up several times."""
+        """`devices` as CUDA_VISIBLE_DEVICES names them, once for each process."""
         self.devices, self.cores = devices, max(1, cores // len(devices))
 
     def check(self) -> None:

@@ -21,7 +21,10 @@ class Executor(Protocol):
 
 
 def drive(commands: Sequence[Command], executor: Executor) -> None:
-    """Until all have ended. A failed job does not stop its children: some may have parents."""
+    """Until all have ended.
+
+    A job starts after failed ones, too: the parents of some of its runs may be done.
+    """
     waiting, ended = list(commands), set[Path]()
     try:
         while waiting or executor.busy:

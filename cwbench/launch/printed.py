@@ -11,7 +11,7 @@ from cwbench.spec.text import counted
 
 
 class Printed:
-    """Commands go to the standard output, where `tell` may go elsewhere."""
+    """Commands go to the standard output; `tell` may write elsewhere."""
 
     def check(self) -> None:
         pass

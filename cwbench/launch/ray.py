@@ -78,7 +78,7 @@ class Ray:
             ray.shutdown()
 
     def parallelism(self) -> Parallelism:
-        """Of a cluster elsewhere one process; here as many as GPUs and cores allow."""
+        """On a cluster elsewhere, of unknown size, one process; here what GPUs and cores allow."""
         share = self.cpus or max(1, cores() // self.devices)
         fit = cores() // share if self.address is None else 1
         most = min(fit, self.devices) if self.gpus else fit
@@ -109,7 +109,7 @@ def _reachable(address: str | None) -> None:
     """Ray itself tries for minutes before it reports that nothing listens there."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not (host and port.isdecimal()):
-        return  # auto, or none: that Ray knows at once
+        return  # `auto`, or none: Ray itself reports an error at once
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
@@ -122,7 +122,7 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
 
 
 class _Cluster:
-    """Ray finds a node for each command; those without one wait there."""
+    """Ray finds a node for each command, or lets it wait for one."""
 
     room = True
 

@@ -19,7 +19,7 @@ WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what
 def side_by_side(device: torch.device, number: int) -> AbstractContextManager[Any]:
     """A CUDA stream, to be entered; work in different streams of a device runs concurrently.
 
-    One fleet leaves gaps between its kernels, which another fills. There is one stream for each
+    One trainer leaves gaps between its kernels, which another fills. There is one stream for each
     number, because libraries and the allocator keep memory for every stream.
     """
     if device.type != "cuda":
@@ -59,8 +59,8 @@ class CapturedUpdate:
         graph = torch.cuda.CUDAGraph()
         self.streams.fill()
         torch.cuda.synchronize()
-        # In the fleet's own stream: cuBLAS has one workspace per stream, so graphs captured in the
-        # same stream must not be replayed in two at once. The default stream cannot be captured.
+        # In the trainer's own stream: cuBLAS has one workspace per stream, so graphs captured in
+        # one stream must not be replayed in two at once. The default stream cannot be captured.
         here = torch.cuda.current_stream()
         try:
             with (

@@ -100,7 +100,7 @@ class Trainer(Parameters):
         gradients: Gradients = "manual",
         architecture: type[Architecture] | None = None,
     ) -> Self:
-        """For segments of one fleet, a run each."""
+        """For segments of one group, a run each."""
         return cls(
             **cls.arguments_of(segments),
             dims=dims,
@@ -112,7 +112,7 @@ class Trainer(Parameters):
 
     @staticmethod
     def arguments_of(segments: Sequence[Segment]) -> dict[str, Any]:
-        """Arguments of a trainer that the segments of a fleet decide."""
+        """Arguments of a trainer that the segments of a group decide."""
         first, setup = segments[0], segments[0].setup
         return {
             "seeds": [segment.seed for segment in segments],

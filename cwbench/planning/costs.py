@@ -29,7 +29,7 @@ from cwbench.spec.transition import Dims
 # What a compiled update on an NVIDIA H200 needs of the tensors and of the time of a plain one
 # (docs/performance.md).
 COMPILED_SHARE, COMPILED_TIME = 0.44, 0.6
-SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each fleet with its own stream
+SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each group, which has its own stream
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
 LEARNING_STEPS = 50_000  # after which policies touch things
@@ -68,14 +68,14 @@ class Costs:
     def method(self, segment: Segment) -> tuple[type[Method[Any]], Dims]:
         return self.methods[segment.setup.method], envs.dims(segment.setup.env)
 
-    def fleet_bytes(self, fleet: Sequence[Segment]) -> int:
-        """Tensors of a fleet: replay, and for each run what it holds and what an update needs."""
-        per_run = self._curve(fleet[0], self._run_bytes)
+    def group_bytes(self, group: Sequence[Segment]) -> int:
+        """Tensors of a group: replay, and for each run what it holds and what an update needs."""
+        per_run = self._curve(group[0], self._run_bytes)
         scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
-        return len(fleet) * round(per_run) + self.replay_bytes(fleet) + scratch
+        return len(group) * round(per_run) + self.replay_bytes(group) + scratch
 
-    def replay_bytes(self, fleet: Sequence[Segment]) -> int:
-        return replay_bytes(fleet, self._bare_method(fleet), self.method(fleet[0])[1])
+    def replay_bytes(self, group: Sequence[Segment]) -> int:
+        return replay_bytes(group, self._bare_method(group), self.method(group[0])[1])
 
     def own_steps(self, fleet: Sequence[Segment]) -> int:
         """Of each run, without those that an expert made before."""

@@ -176,7 +176,7 @@ def _fleet_needs(
         steps=runs * own_steps,
         eval_steps=runs * evals,
         updates=runs * (updates + round(times.retraining)),
-        bytes=sum(map(costs.fleet_bytes, groups)),
+        bytes=sum(map(costs.group_bytes, groups)),
         disk_bytes=runs * (4 * (actor + 2 * critic) + kept),
         update_seconds=updates * times.update,
         collect_seconds=collect_seconds,
@@ -212,7 +212,7 @@ class Memory:
         return free_bytes(self.costs.device, self.processes) // self.fleets
 
     def needed(self, fleet: Sequence[Segment]) -> int:
-        return sum(map(self.costs.fleet_bytes, self.grouping(fleet)))
+        return sum(map(self.costs.group_bytes, self.grouping(fleet)))
 
     def fits(self, fleet: Sequence[Segment]) -> bool:
         return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))

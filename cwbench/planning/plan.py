@@ -74,7 +74,7 @@ def make_plan(
     fits: Fits = lambda fleet: True,
     devices: int = 1,
 ) -> Plan:
-    """Group missing segments into fleets: same shape, position, length and step of a snapshot.
+    """Collect missing segments in fleets: same shape, position, length and step of a snapshot.
 
     `segments` are trained besides those of the runs. The number of fleets is a multiple of
     `devices`, which train at the same time. TooLarge where not even one run fits.
@@ -82,16 +82,16 @@ def make_plan(
     wanted = [*(segment for run in runs for segment in run.segments), *segments]
     distinct = {segment.id: segment for segment in wanted}
     done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
-    groups: dict[tuple[Any, ...], list[Segment]] = {}
+    alike: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
             depth = len(segment.tasks) + (segment.expert is not None)
             shape = (depth, digest(segment.setup.fleet_key()), segment.length)
-            groups.setdefault((*shape, snapshot_step(segment)), []).append(segment)
+            alike.setdefault((*shape, snapshot_step(segment)), []).append(segment)
     _check_parents([distinct[key] for key in distinct if key not in done], done, store)
     # Parents come before children because shorter prefixes sort first, after their experts.
-    ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    fleets = [fleet for _, group in ordered for fleet in _split(group, fleet_size, fits, devices)]
+    ordered = sorted(alike.items(), key=lambda item: item[0][0])
+    fleets = [fleet for _, same in ordered for fleet in _split(same, fleet_size, fits, devices)]
     return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
@@ -119,15 +119,15 @@ def with_experts(runs: Sequence[Run]) -> list[Run]:
 
 
 def _split(
-    group: Sequence[Segment], size: int, fits: Fits, devices: int
+    segments: Sequence[Segment], size: int, fits: Fits, devices: int
 ) -> list[tuple[Segment, ...]]:
     """As few fleets as possible, none larger than `size` nor than what fits."""
-    fewest = min(len(group), -(-len(group) // (size * devices)) * devices)
-    for count in range(fewest, len(group) + 1):
-        fleets = split_evenly(group, count)
+    fewest = min(len(segments), -(-len(segments) // (size * devices)) * devices)
+    for count in range(fewest, len(segments) + 1):
+        fleets = split_evenly(segments, count)
         if all(map(fits, fleets)):
             return fleets
-    raise TooLarge(group[0])
+    raise TooLarge(segments[0])
 
 
 # Splits a fleet into groups that alternate: while one updates, workers collect for the others.
@@ -154,8 +154,8 @@ def groups_on_cuda(fleet: Sequence[Segment]) -> list[tuple[Segment, ...]]:
     return split_evenly(fleet, next(n for n, runs in GROUPS.items() if len(fleet) >= runs))
 
 
-def split_evenly(group: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
+def split_evenly(segments: Sequence[Segment], count: int) -> list[tuple[Segment, ...]]:
     """A number of parts of nearly equal size."""
-    share, rest = divmod(len(group), count)
+    share, rest = divmod(len(segments), count)
     starts = [number * share + min(number, rest) for number in range(count + 1)]
-    return [tuple(group[start:end]) for start, end in pairwise(starts)]
+    return [tuple(segments[start:end]) for start, end in pairwise(starts)]

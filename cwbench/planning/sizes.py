@@ -32,7 +32,7 @@ def row_bytes(dims: Dims) -> int:
 
 
 class ReplayShape(NamedTuple):
-    """What the replay of a fleet holds of each run."""
+    """What the replay of a group holds of each run."""
 
     capacity: int  # transitions of each live position, at most
     live: list[int]  # positions whose environments are stepped
@@ -49,7 +49,7 @@ def replay_shape(method: Method[Any], segment: Segment) -> ReplayShape:
 
 
 def replay_bytes(segments: Sequence[Segment], method: Method[Any], dims: Dims) -> int:
-    """Transitions in memory for a fleet: each run's own, and each distinct ancestor's once."""
+    """Transitions in memory for a group: each run's own, and each distinct ancestor's once."""
     first = segments[0]
     shape = replay_shape(method, first)
     own = len(segments) * len(shape.live) * shape.capacity * row_bytes(dims)

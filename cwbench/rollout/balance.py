@@ -6,7 +6,7 @@ from collections.abc import Sequence
 def assign_lanes(costs: Sequence[float], loads: Sequence[float]) -> list[list[int]]:
     """Indices of lanes for each worker, given each lane's cost and each worker's other load.
 
-    Workers should be equally busy for this fleet, because it waits for the slowest, and in total.
+    Workers should be equally busy for this group, because it waits for the slowest, and in total.
     So the sum over workers of own**2 + total**2 is made small: lanes are assigned in order of
     falling cost to the lowest worker, then pairs of workers exchange lanes while that helps.
     """

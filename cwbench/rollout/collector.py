@@ -1,4 +1,4 @@
-"""The lanes of one fleet: spread over a pool, rolled out in chunks, saved, taken over."""
+"""The lanes of one group: spread over a pool, rolled out in chunks, saved, taken over."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from cwbench.spec.config import EnvConfig
 
 
 class History:
-    """The latest actions of a fleet's lanes, to be repeated by a worker that takes lanes over."""
+    """The latest actions of a group's lanes, to be repeated by a worker that takes lanes over."""
 
     def __init__(self, step: int) -> None:
         self.step = step  # of all lanes, after the last chunk
@@ -39,7 +39,7 @@ class History:
 
 
 class Collector:
-    """The lanes of one fleet, spread over a pool."""
+    """The lanes of one group, spread over a pool."""
 
     def __init__(
         self,

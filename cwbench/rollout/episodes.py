@@ -34,7 +34,7 @@ def generator(seed: int, purpose: str, *key: int) -> np.random.Generator:
 class LaneSpec:
     """One stream of environment steps of a run."""
 
-    run: int  # index in the fleet
+    run: int  # index in the group
     seed: int
     position: int  # of the segment
     lane: int  # 0 is the run's own task; others step further environments
@@ -234,7 +234,7 @@ class EvalJob:
     env: EnvConfig
     layout: ActorLayout
     weights: ArrayRef  # [..., P], not changed until the job is done
-    row: int  # of it, counted over all axes but the last
+    row: int  # of `weights`, counted over all axes but the last
 
     @property
     def actor(self) -> Actor:
@@ -286,22 +286,22 @@ class Evaluation:
         """Yields after every reset and every step of an environment; True when all is over."""
         job, shape = self.job, (self.envs.config.horizon, self.action_dim)
         actor = job.actor
-        fleet: list[Env] = []
+        playing: list[Env] = []
         first, draws = [], []
         for episode in range(job.episodes):
             rng = generator(job.seed, job.purpose, *job.rng_key, episode)
-            fleet.append(self.envs.take(job.task))
-            first.append(fleet[episode].reset(rng))
+            playing.append(self.envs.take(job.task))
+            first.append(playing[episode].reset(rng))
             draws.append(rng.standard_normal(shape, np.float32))
             yield False
         obs, going = np.stack(first), list(range(job.episodes))
-        tests = [env.success_tests for env in fleet if isinstance(env, HasSuccessTests)]
+        tests = [env.success_tests for env in playing if isinstance(env, HasSuccessTests)]
         for noise in np.stack(draws, 1):
             if not going:
                 break
             actions = np.nan_to_num(actor.act(obs, job.head, noise))
             for episode in tuple(going):
-                obs[episode], reward, score, *ends = fleet[episode].step(actions[episode])
+                obs[episode], reward, score, *ends = playing[episode].step(actions[episode])
                 self.totals[episode] += reward
                 self.scores[episode] = max(self.scores[episode], score)
                 if tests:
@@ -310,6 +310,6 @@ class Evaluation:
                 if any(ends):
                     going.remove(episode)
                 yield False
-        for env in fleet:
+        for env in playing:
             self.envs.give(job.task, env)
         yield True

@@ -7,12 +7,12 @@ from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import EnvConfig
 
-# To a worker. `key` is the fleet's, or the evaluation's.
+# To a worker. `key` is the group's, or the evaluation's.
 
 
 @dataclass(frozen=True)
 class Open:
-    """A worker's share of a fleet."""
+    """A worker's share of a group."""
 
     key: int
     lanes: tuple[LaneSpec, ...]  # this worker's
@@ -27,7 +27,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Collect:
-    """Roll every lane of a fleet for n steps, once the weights of this version have arrived."""
+    """Roll every lane of a group for n steps, once the weights of this version have arrived."""
 
     key: int
     steps: int
@@ -36,14 +36,14 @@ class Collect:
 
 @dataclass(frozen=True)
 class Save:
-    """Send the state of every lane of a fleet."""
+    """Send the state of every lane of a group."""
 
     key: int
 
 
 @dataclass(frozen=True)
 class Close:
-    """Forget a fleet or an evaluation."""
+    """Forget a group or an evaluation."""
 
     key: int
 
@@ -93,7 +93,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Failed:
-    """An error; the worker has forgotten the fleet or evaluation in which it happened."""
+    """An error; the worker has forgotten the group or evaluation in which it happened."""
 
     key: int  # 0: neither
     traceback: str

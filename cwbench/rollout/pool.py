@@ -48,7 +48,7 @@ class Owner(Protocol):
 
 
 class Lanes(Owner, Protocol):
-    """The lanes of a fleet (`collector.py`), as the pool knows them."""
+    """The lanes of a group (`collector.py`), as the pool knows them."""
 
     episodes: dict[int, list[Episode]]  # of the last request, by worker
     states: dict[int, Mapping[tuple[int, int], LaneState]]  # of lanes, by worker
@@ -72,7 +72,7 @@ class Pool:
 
     A worker that dies, or hangs for `timeout` seconds, is replaced, and what it was doing is done
     again: evaluations from their beginning, chunks from where they began. Results do not change.
-    An error in a fleet's environments is left in the `failure` of its collector or evaluator.
+    An error in a group's environments is left in the `failure` of its collector or evaluator.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Pool:
         self._watchdog.start()
         self._failures = [0] * workers  # in a row, while doing the same work
         self._repeated: list[set[int]] = [set() for _ in range(workers)]  # that work's keys
-        self.keys = itertools.count(1)  # of fleets and evaluations
+        self.keys = itertools.count(1)  # of groups and evaluations
         self._evaluations: dict[int, Assigned] = {}
         self._queued = [0] * workers  # evaluations in progress, per worker
         self.collectors: dict[int, Lanes] = {}
-        self.load = [0.0] * workers  # cost of the lanes of open fleets, per worker
+        self.load = [0.0] * workers  # cost of the lanes of open groups, per worker
         self.check_stop: Callable[[], None] = lambda: None  # called while waiting; may raise
-        # What workers were busy with: the last chunks as (fleet, start, end), and in all.
+        # What workers were busy with: the last chunks as (group's key, start, end), and in all.
         self.collect_spans: deque[tuple[int, float, float]] = deque(maxlen=10_000)
         self.collection_seconds = self.evaluation_seconds = 0.0
 
@@ -158,7 +158,7 @@ class Pool:
             self._failures[worker] = 0
 
     def _fail(self, key: int, text: str) -> None:
-        """Tell the owner of a fleet or evaluation, unless it has been closed."""
+        """Tell the owner of a group's lanes or of an evaluation, unless it has been closed."""
         owner: Owner | None = self.collectors.get(key)
         known = key in self._evaluations
         if known:
@@ -169,10 +169,10 @@ class Pool:
             raise WorkerError(text)
 
     def _owed(self, worker: int) -> set[int]:
-        """Keys of the fleets and evaluations for which an answer is awaited."""
+        """Keys of the groups and evaluations for which an answer is awaited."""
         evaluations = {key for key, known in self._evaluations.items() if known.worker == worker}
-        fleets = {key for key, fleet in self.collectors.items() if fleet.waits_for(worker)}
-        return evaluations | fleets
+        groups = {key for key, lanes in self.collectors.items() if lanes.waits_for(worker)}
+        return evaluations | groups
 
     def _replace(self, worker: int) -> None:
         """Start a new process in place of a dead one, and give it the same work."""
@@ -185,8 +185,8 @@ class Pool:
         else:
             warnings.warn(f"worker {worker} {reason}; it is replaced", RuntimeWarning, stacklevel=2)
         self._repeated[worker] = self._owed(worker)
-        for fleet in self.collectors.values():
-            fleet.repeat(worker)
+        for lanes in self.collectors.values():
+            lanes.repeat(worker)
         for key, evaluation in self._evaluations.items():
             if evaluation.worker == worker:
                 self.send(worker, Evaluate(key, evaluation.job))

@@ -56,7 +56,7 @@ class WorkerProcess:
 
     @property
     def key(self) -> int:
-        """Of the fleet or evaluation that it works for, or did last; 0: none yet."""
+        """Of the group or evaluation that it works for, or did last; 0: none yet."""
         return int(self.beats.array[1])
 
     def kill(self) -> None:

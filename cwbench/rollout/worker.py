@@ -45,8 +45,8 @@ IDLE_SECONDS = 0.2  # between signs of life, when there is nothing to do at all
 
 
 @dataclass(frozen=True)
-class OpenFleet:
-    """A worker's part of a fleet."""
+class OpenGroup:
+    """A worker's part of a group."""
 
     lanes: list[Lane]
     slots: tuple[int, ...]
@@ -58,30 +58,30 @@ class OpenFleet:
 class Chunk:
     """A chunk to collect, with weights that may still be on their way."""
 
-    fleet: OpenFleet
+    group: OpenGroup
     steps: int
     version: int
 
     @property
     def ready(self) -> bool:
-        return bool(self.fleet.version[0] >= self.version)
+        return bool(self.group.version[0] >= self.version)
 
 
 class Worker:
     def __init__(self, connection: Connection, make: Make, beats: NDArray[np.int64]) -> None:
         self.connection, self.make = connection, make
         # [2]: counted up at least every few seconds, since this worker is well; and the key of the
-        # fleet or evaluation it is working for.
+        # group or evaluation it is working for.
         self.beats = beats
         self.envs: dict[EnvConfig, Envs] = {}
-        self.fleets: dict[int, OpenFleet] = {}
-        self.chunks: dict[int, Chunk] = {}  # to collect, by fleet
+        self.groups: dict[int, OpenGroup] = {}
+        self.chunks: dict[int, Chunk] = {}  # to collect, by group
         self.evaluations: deque[tuple[int, Evaluation]] = deque()
 
     def serve(self) -> None:
         """Answer requests until told to stop.
 
-        After an error the fleet or evaluation in which it happened is forgotten; others continue.
+        After an error the group or evaluation in which it happened is forgotten; others continue.
         """
         while True:
             self.beats[0] += 1
@@ -112,7 +112,7 @@ class Worker:
             case Open():
                 self._open(request)
             case Collect(key, steps, version):
-                self.chunks[key] = Chunk(self.fleets[key], steps, version)
+                self.chunks[key] = Chunk(self.groups[key], steps, version)
             case Evaluate(key, job):
                 evaluation = Evaluation(job, self._envs(job.env))
                 self.evaluations.append((key, evaluation))
@@ -138,9 +138,9 @@ class Worker:
         start = time.monotonic()
         self._work_for(key)
         chunk = self.chunks.pop(key)
-        fleet, episodes = chunk.fleet, list[Episode]()
-        for lane, slot in zip(fleet.lanes, fleet.slots, strict=True):
-            episodes += lane.collect(fleet.chunks[slot, : chunk.steps])
+        group, episodes = chunk.group, list[Episode]()
+        for lane, slot in zip(group.lanes, group.slots, strict=True):
+            episodes += lane.collect(group.chunks[slot, : chunk.steps])
             self.beats[0] += 1
         self._send(Collected(key, episodes, start, time.monotonic()))
 
@@ -162,32 +162,32 @@ class Worker:
             lanes.append(Lane(lane_spec, envs, Actor(spec.layout, weights[lane_spec.run])))
             lanes[-1].start(start)
             self.beats[0] += 1
-        self.fleets[spec.key] = OpenFleet(
+        self.groups[spec.key] = OpenGroup(
             lanes, spec.slots, spec.chunks.open(writable=True), spec.version.open()
         )
 
     def _save(self, key: int) -> None:
-        lanes = self.fleets[key].lanes
+        lanes = self.groups[key].lanes
         self._send(Saved(key, {(lane.spec.run, lane.spec.lane): lane.save() for lane in lanes}))
 
     def _reset(self) -> None:
         """Environments are dropped too: one may have failed in the middle of a step."""
-        for table in (self.envs, self.fleets, self.chunks):
+        for table in (self.envs, self.groups, self.chunks):
             table.clear()
         self.evaluations.clear()
         self._send(Emptied())
 
     def _close(self, key: int) -> None:
-        if fleet := self._forget(key):
-            for lane in fleet.lanes:
+        if group := self._forget(key):
+            for lane in group.lanes:
                 if lane.env is not None:
                     lane.envs.give(lane.task, lane.env)
 
-    def _forget(self, key: int) -> OpenFleet | None:
-        """A fleet or an evaluation, with its environments: one may be in the middle of a step."""
+    def _forget(self, key: int) -> OpenGroup | None:
+        """A group or an evaluation, with its environments: one may be in the middle of a step."""
         self.chunks.pop(key, None)
         self.evaluations = deque(item for item in self.evaluations if item[0] != key)
-        return self.fleets.pop(key, None)
+        return self.groups.pop(key, None)
 
 
 def work(connection: Connection, make: Make, beats: ArrayRef) -> None:

@@ -12,7 +12,7 @@ def test_parts_of_a_step_are_weighted_by_steps() -> None:
     """A chunk of one step follows each evaluation, and is not a fiftieth of all steps."""
     timeline = Timeline(cast(Any, None), 0, 0, 1)
     timeline._clock = Clock(torch.device("cpu"))
-    timeline.fleets, timeline.ended = [cast(Any, None)], 100.0
+    timeline.groups, timeline.ended = [cast(Any, None)], 100.0
     timeline._cycles = [
         Cycle(0, 49, 0.0, 4.9, 5.0, updates=[5.0, 5.0]),
         Cycle(0, 1, 5.0, 5.1, 5.1, updates=[5.2, 10.2]),

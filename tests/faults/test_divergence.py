@@ -9,7 +9,7 @@ from faults import count
 
 import cwbench
 from cwbench.cli import main
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.learner import Method, MethodConfig
 from cwbench.reports import build
 
@@ -23,26 +23,26 @@ SMALL: dict[str, Any] = {
 }
 
 
-def poison_weights(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
-    for name, x in fleet.trainer.params.items():
+def poison_weights(group: Group, run: int, rows: torch.Tensor) -> None:
+    for name, x in group.trainer.params.items():
         if name.startswith("actor."):
             x.data[run] = torch.inf
 
 
-def poison_critic(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
+def poison_critic(group: Group, run: int, rows: torch.Tensor) -> None:
     """As if it had become infinite in the last update, which the actor has not seen."""
-    end_task = fleet.method.end_task
+    end_task = group.method.end_task
 
     def poisoned(position: int) -> None:
         end_task(position)
-        for name, x in fleet.trainer.params.items():
+        for name, x in group.trainer.params.items():
             if name.startswith("critic."):
                 x.data[run] = torch.inf
 
-    fleet.method.end_task = poisoned  # type: ignore[method-assign]
+    group.method.end_task = poisoned  # type: ignore[method-assign]
 
 
-def poison_transitions(fleet: Fleet, run: int, rows: torch.Tensor) -> None:
+def poison_transitions(group: Group, run: int, rows: torch.Tensor) -> None:
     rows[run] = torch.nan
 
 
@@ -68,14 +68,14 @@ def test_a_diverged_run_is_shown_and_harms_no_other(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    store_chunk = Fleet._store_chunk
+    store_chunk = Group._store_chunk
 
-    def poisoned(fleet: Fleet, rows: torch.Tensor) -> None:
-        if 20 < fleet.step < 40 and fleet.position == 0:
-            poison(fleet, [segment.seed for segment in fleet.segments].index(1), rows)
-        store_chunk(fleet, rows)
+    def poisoned(group: Group, rows: torch.Tensor) -> None:
+        if 20 < group.step < 40 and group.position == 0:
+            poison(group, [segment.seed for segment in group.segments].index(1), rows)
+        store_chunk(group, rows)
 
-    monkeypatch.setattr(Fleet, "_store_chunk", poisoned)
+    monkeypatch.setattr(Group, "_store_chunk", poisoned)
     store, plan, outcome = toy_run(tmp_path, seeds=(0, 1, 2), tasks=TASKS)
     [diverged] = outcome.diverged
     right = outcome_files(store, plan) == alone

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from shown_fleets import clock, make_fleet, steps_of
+from shown_groups import clock, make_group, steps_of
 
 from cwbench.fleet.displays import Lines, NotebookBar, Screen, make_progress
 from cwbench.fleet.progress import PlanState, Quiet, Row
@@ -20,15 +20,15 @@ __all__ = ["clock"]
 def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
     """It comes when all steps are done."""
     text = io.StringIO()
-    fleet = make_fleet(1000, successes=(0.0, 0.0))
-    lines = Lines(steps_of(fleet), Console(file=text))
-    lines.begin([fleet])
-    lines.advance(fleet)
-    clock[0], fleet.step = 10, 1000
-    lines.advance(fleet)
-    fleet.ended, fleet.state.runs = True, [RunState(last_success=1.0)] * 2
-    lines.advance(fleet)
-    lines.advance(fleet)
+    group = make_group(1000, successes=(0.0, 0.0))
+    lines = Lines(steps_of(group), Console(file=text))
+    lines.begin([group])
+    lines.advance(group)
+    clock[0], group.step = 10, 1000
+    lines.advance(group)
+    group.ended, group.state.runs = True, [RunState(last_success=1.0)] * 2
+    lines.advance(group)
+    lines.advance(group)
     first, last = text.getvalue().splitlines()
     assert "step 0/1000" in first
     assert "step 1000/1000, 2 runs, success 1.00" in last
@@ -43,14 +43,14 @@ def table_of(screen: Screen) -> list[list[str]]:
 
 
 def test_a_table_has_a_row_for_every_fleet(clock: list[float]) -> None:
-    fleets = [make_fleet(1000), make_fleet(1000, "recall", (0.5, 0.5))]
-    screen = Screen(steps_of(*fleets), Console(file=io.StringIO()))
-    screen.begin(fleets)
+    groups = [make_group(1000), make_group(1000, "recall", (0.5, 0.5))]
+    screen = Screen(steps_of(*groups), Console(file=io.StringIO()))
+    screen.begin(groups)
     for _ in range(2):
         clock[0] += 20
-        for fleet, steps in zip(fleets, (100, 200), strict=True):
-            fleet.step += steps
-            screen.advance(fleet)
+        for group, steps in zip(groups, (100, 200), strict=True):
+            group.step += steps
+            screen.advance(group)
     rows = table_of(screen)
     own = ["ewc", "2 (2 tasks)", "2", "200/1,000", "0.25 (0.00 to 0.50)", "10", "2 min 40 s"]
     assert own in rows
@@ -63,11 +63,11 @@ def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> No
 
     After 100 s of measurement, 1,000 of 2,000 steps are made, and a fifth of the time is over.
     """
-    quick, slow = make_fleet(500), make_fleet(500)
+    quick, slow = make_group(500), make_group(500)
     needs = [FleetNeeds(1000, 0, 0, 0, 0, seconds, 0.0, 0.0) for seconds in (50.0, 450.0)]
     plan = Forecast([quick.segments, slow.segments], needs, Parallelism())
     screen = Screen(plan, Console(file=io.StringIO()))
-    left = {segment.id: 500 for fleet in (quick, slow) for segment in fleet.segments}
+    left = {segment.id: 500 for group in (quick, slow) for segment in group.segments}
     seen = [PlanState((), left)]
     screen.watch(lambda: seen[0])
     clock[0] = 30  # compiling
@@ -87,16 +87,16 @@ def test_fleets_elsewhere_are_forecast_like_those_here(clock: list[float]) -> No
 def test_retraining_is_shown_and_shortens_the_time_left(clock: list[float]) -> None:
     """100 s of steps and 300 s of updates at the task's end, as planned."""
     text = io.StringIO()
-    fleet = make_fleet(1000)
+    group = make_group(1000)
     needs = FleetNeeds(2000, 0, 0, 0, 0, 100.0, 0.0, 0.0, end_seconds=300.0)
-    plan = Forecast([fleet.segments], [needs], Parallelism())
+    plan = Forecast([group.segments], [needs], Parallelism())
     lines = Lines(plan, Console(file=text))
-    lines.begin([fleet])
-    lines.advance(fleet)
-    clock[0], fleet.step = 100.0, 1000
+    lines.begin([group])
+    lines.advance(group)
+    clock[0], group.step = 100.0, 1000
     for clock[0], made in ((100.0, 0), (175.0, 25_000), (250.0, 50_000)):
-        fleet.retraining = made, 100_000
-        lines.advance(fleet)
+        group.retraining = made, 100_000
+        lines.advance(group)
     *_, before, last = text.getvalue().splitlines()
     assert "ewc task 2 (2 tasks): at the task's end, 25,000 of 100,000 updates, 2 runs" in before
     assert before.endswith("2,000 of 2,000 steps, about 3 min 45 s left")
@@ -132,14 +132,14 @@ def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.Monk
         return handle
 
     monkeypatch.setattr("IPython.display.display", display)
-    fleets, other = [make_fleet(steps=20) for _ in range(2)], make_fleet(steps=10)
-    plan = steps_of(*fleets, other)
+    groups, other = [make_group(steps=20) for _ in range(2)], make_group(steps=10)
+    plan = steps_of(*groups, other)
     with make_progress(plan, Console(force_jupyter=True), quiet=False) as bar:
-        for fleet in fleets:
-            bar.begin([fleet])
-            fleet.step = 20
-            bar.advance(fleet)
-            bar.end([fleet])
+        for group in groups:
+            bar.begin([group])
+            group.step = 20
+            bar.advance(group)
+            bar.end([group])
         for segment in other.segments:  # another process trained the rest
             bar.leave(segment)
         bar.wait(3)

@@ -1,7 +1,7 @@
 """Evaluations that fail."""
 
 import pytest
-from point_fleets import finish_evaluations
+from point_lanes import finish_evaluations
 
 from cwbench.rollout.episodes import EvalJob
 from cwbench.rollout.pool import Pool, WorkerError

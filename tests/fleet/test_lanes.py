@@ -1,4 +1,4 @@
-"""Which tasks a fleet's environments play, and where their transitions go."""
+"""Which tasks a group's environments play, and where their transitions go."""
 
 import torch
 

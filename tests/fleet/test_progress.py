@@ -3,7 +3,7 @@
 import io
 
 from rich.console import Console
-from shown_fleets import clock, make_fleet, steps_of
+from shown_groups import clock, make_group, steps_of
 
 from cwbench.fleet.displays import Lines
 from cwbench.planning.fleet_time import Parallelism
@@ -15,17 +15,17 @@ __all__ = ["clock"]
 def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
     """1000 steps of two runs at 5 steps/s each, after a first chunk that took a minute."""
     text = io.StringIO()
-    fleet = make_fleet(1000)
-    lines = Lines(steps_of(fleet), Console(file=text))
-    lines.begin([fleet])
-    clock[0], fleet.step = 60, 50
-    lines.advance(fleet)
+    group = make_group(1000)
+    lines = Lines(steps_of(group), Console(file=text))
+    lines.begin([group])
+    clock[0], group.step = 60, 50
+    lines.advance(group)
     first = text.getvalue()
     assert "ewc task 2 (2 tasks): step 50/1000, 2 runs, success 0.25 (0.00 to 0.50)" in first
     assert "left" not in first and "steps/s" not in first
     for _ in range(8):
-        clock[0], fleet.step = clock[0] + 10, fleet.step + 50
-        lines.advance(fleet)
+        clock[0], group.step = clock[0] + 10, group.step + 50
+        lines.advance(group)
     last = text.getvalue().splitlines()[-1]
     # Eight times ten seconds later, with lines every 30: the last was after six of them.
     assert "step 350/1000" in last
@@ -34,30 +34,30 @@ def test_a_forecast_waits_until_there_is_one(clock: list[float]) -> None:
 
 def test_measurement_starts_when_all_fleets_have_made_updates(clock: list[float]) -> None:
     """Compilation takes five minutes; then there are 10 steps/s."""
-    fleets = [make_fleet(1000), make_fleet(1000)]
-    lines = Lines(steps_of(*fleets), Console(file=io.StringIO()))
-    lines.begin(fleets)
-    fleets[1].settled = False
-    for fleet in fleets:
-        fleet.step = 50
-        lines.advance(fleet)
-    clock[0], fleets[1].settled = 300, True
+    groups = [make_group(1000), make_group(1000)]
+    lines = Lines(steps_of(*groups), Console(file=io.StringIO()))
+    lines.begin(groups)
+    groups[1].settled = False
+    for group in groups:
+        group.step = 50
+        lines.advance(group)
+    clock[0], groups[1].settled = 300, True
     for _ in range(6):
-        for fleet in fleets:
-            lines.advance(fleet)
-            fleet.step += 50
+        for group in groups:
+            lines.advance(group)
+            group.step += 50
         clock[0] += 20
     assert lines.summary().endswith("about 4 min 20 s left")  # 2,600 steps
 
 
 def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> None:
     """One without memory is split; another fails for good; a third was trained elsewhere."""
-    split, failed, other, half = (make_fleet(1000) for _ in range(4))
+    split, failed, other, half = (make_group(1000) for _ in range(4))
     lines = Lines(steps_of(split, failed, other), Console(file=io.StringIO()))
     lines.begin([split, failed])
-    for fleet in (split, failed):
-        fleet.step = 100
-        lines.advance(fleet)
+    for group in (split, failed):
+        group.step = 100
+        lines.advance(group)
     lines.end([split, failed])
     assert lines.steps() == (400, 2400)  # 200 steps each were made; the third fleet is left
     half.segments = split.segments
@@ -73,7 +73,7 @@ def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> No
 
 def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
     text = io.StringIO()
-    first, second = make_fleet(1000), make_fleet(1000)
+    first, second = make_group(1000), make_group(1000)
     resumed = {segment.id: 500 for segment in second.segments}
     lines = Lines(steps_of(first, second, resumed=resumed), Console(file=text))
     assert lines.steps() == (1000, 4000)
@@ -91,7 +91,7 @@ def test_steps_of_a_snapshot_are_not_speed(clock: list[float]) -> None:
 def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -> None:
     """100 s at 10 steps/s, then 900 s of retraining."""
     text = io.StringIO()
-    first, second = make_fleet(500), make_fleet(1500)
+    first, second = make_group(500), make_group(1500)
     lines = Lines(steps_of(first, second), Console(file=text))
     lines.begin([first])
     lines.advance(first)
@@ -105,15 +105,15 @@ def test_a_pause_without_steps_does_not_spoil_the_forecast(clock: list[float]) -
 
 def test_steps_that_an_expert_made_are_not_counted(clock: list[float]) -> None:
     """Of 1,000 steps a run makes the last hundred itself, as its plan says."""
-    fleet = make_fleet(1000)
+    group = make_group(1000)
     plan = Forecast(
-        [fleet.segments], [steps_alone(fleet.segments, 100)], Parallelism(), measured=False
+        [group.segments], [steps_alone(group.segments, 100)], Parallelism(), measured=False
     )
     lines = Lines(plan, Console(file=io.StringIO()))
     assert lines.steps() == (0, plan.steps) == (0, 200)
-    fleet.step = 900
-    lines.begin([fleet])
+    group.step = 900
+    lines.begin([group])
     assert lines.steps() == (0, 200)
-    fleet.step = 950
-    lines.advance(fleet)
+    group.step = 950
+    lines.advance(group)
     assert lines.steps() == (100, 200)

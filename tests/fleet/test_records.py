@@ -1,4 +1,4 @@
-"""Rows and states that a fleet leaves in its segments' folders."""
+"""Rows and states that a group leaves in its segments' folders."""
 
 import csv
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cwbench.fleet.records import Records
-from cwbench.fleet.state import FleetState, RunState
+from cwbench.fleet.state import GroupState, RunState
 from cwbench.learner import Trainer
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.rollout.episodes import EvalResult
@@ -35,7 +35,7 @@ def records(make_trainer: Callable[..., Trainer], tmp_path: Path) -> Records:
     for segment in segments:
         store.folder(segment).create(segment, {})
     folders = [store.folder(segment) for segment in segments]
-    state = FleetState([RunState(), RunState()], step=30)
+    state = GroupState([RunState(), RunState()], step=30)
     return Records(segments, folders, state, make_trainer([0, 1]))
 
 

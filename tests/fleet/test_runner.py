@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from cwbench.envs.metaworld import step_cost
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.records import Records
 from cwbench.learner.trainer import Trainer
@@ -159,9 +159,9 @@ def test_a_fleet_that_cannot_begin_occupies_no_worker(
 def test_a_finished_task_has_left_memory_when_the_next_begins(
     name: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although progress keeps the fleets, and Python does not look for circles by itself."""
+    """Although progress keeps the groups, and Python does not look for circles by itself."""
     trainers: list[weakref.ref[Trainer]] = []
-    alive, kept = [], list[Fleet]()
+    alive, kept = [], list[Group]()
 
     class Watched(Trainer):
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -169,30 +169,30 @@ def test_a_finished_task_has_left_memory_when_the_next_begins(
             super().__init__(*args, **options)
             trainers.append(weakref.ref(self))
 
-    monkeypatch.setattr("cwbench.fleet.fleet.Trainer", Watched)
-    monkeypatch.setattr(Quiet, "begin", lambda self, fleets: kept.extend(fleets))
+    monkeypatch.setattr("cwbench.fleet.group.Trainer", Watched)
+    monkeypatch.setattr(Quiet, "begin", lambda self, groups: kept.extend(groups))
     gc.disable()
     try:
         toy_run(tmp_path, name, seeds=(0, 1), groups=2)
     finally:
         gc.enable()
-    assert [fleet.position for fleet in kept] == [0, 0, 1, 1, 2, 2]
+    assert [group.position for group in kept] == [0, 0, 1, 1, 2, 2]
     assert alive == [0, 1, 0, 1, 0, 1]
 
 
-def test_lanes_of_two_fleets_are_balanced() -> None:
-    """Three and three lanes on four workers: the second fleet begins where the first ended."""
+def test_lanes_of_two_groups_are_balanced() -> None:
+    """Three and three lanes on four workers: the second group begins where the first ended."""
     shapes = {"actor.0.weight": (12, 8), "actor.0.bias": (8,)}
     lanes = [LaneSpec(run, run, 0, 0, ((0, "reach-0-1"),), 0, ()) for run in range(3)]
     shape: dict[str, Any] = {"runs": 3, "longest": 5, "width": 29, "states": {}}
     with Pool(4) as pool:
-        fleets = [
+        collectors = [
             Collector(pool, lanes, ActorLayout(shapes, 0, 0), PointMassConfig(), **shape)
             for _ in range(2)
         ]
         assert pool.load == [2, 2, 1, 1]
-        for fleet in fleets:
-            fleet.close()
+        for collector in collectors:
+            collector.close()
         assert pool.load == [0, 0, 0, 0]
 
 
@@ -205,10 +205,10 @@ def test_slow_and_fast_tasks_are_balanced_over_workers() -> None:
     lanes = [LaneSpec(run, run, 0, 0, ((0, name),), 0, ()) for run, name in enumerate(names)]
     shape: dict[str, Any] = {"runs": 10, "longest": 5, "width": 29, "states": {}}
     with Pool(2) as pool:
-        fleet = Collector(pool, lanes, ActorLayout(shapes, 0, 0), MetaWorldConfig(), **shape)
+        collector = Collector(pool, lanes, ActorLayout(shapes, 0, 0), MetaWorldConfig(), **shape)
         total = sum(costs.values())
         assert pool.load == pytest.approx([total / 2] * 2, rel=0.02)
-        fleet.close()
+        collector.close()
 
 
 def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: Path) -> None:
@@ -226,14 +226,14 @@ def test_sessions_continue_the_list_of_an_older_folder(toy_run: Any, tmp_path: P
 def test_a_fleet_that_runs_out_of_memory_is_split(
     toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = Fleet.learn
+    learn = Group.learn
 
-    def full(fleet: Fleet, **how: Any) -> None:
-        if fleet.runs > 1:
+    def full(group: Group, **how: Any) -> None:
+        if group.runs > 1:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        learn(fleet, **how)
+        learn(group, **how)
 
-    monkeypatch.setattr(Fleet, "learn", full)
+    monkeypatch.setattr(Group, "learn", full)
     with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
     assert outcome.good and outcome.trained == 4
@@ -244,16 +244,16 @@ def test_a_run_that_found_no_memory_next_to_others_trains_alone(
     tmp_path: Path, toy_run: Any, monkeypatch: pytest.MonkeyPatch, always: bool
 ) -> None:
     """Or fails, if there is no memory even then."""
-    learn, finished = Fleet.learn, set[str]()
+    learn, finished = Group.learn, set[str]()
 
-    def full(fleet: Fleet, **how: Any) -> None:
-        if fleet.setup.method == "l2" and (always or not finished):
+    def full(group: Group, **how: Any) -> None:
+        if group.setup.method == "l2" and (always or not finished):
             raise torch.OutOfMemoryError("CUDA out of memory")
-        learn(fleet, **how)
-        if fleet.finished:
-            finished.add(fleet.setup.method)
+        learn(group, **how)
+        if group.finished:
+            finished.add(group.setup.method)
 
-    monkeypatch.setattr(Fleet, "learn", full)
+    monkeypatch.setattr(Group, "learn", full)
     with pytest.warns(UserWarning, match="out of memory: a run waits until it can train alone"):
         outcome = toy_run(
             tmp_path, "finetuning", "l2", seeds=(0,), tasks=("reach-0-1",), side_by_side=2

@@ -1,4 +1,4 @@
-"""A fleet continued from a snapshot equals one that was never interrupted."""
+"""A group continued from a snapshot equals one that was never interrupted."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cwbench.fleet import snapshot
-from cwbench.fleet.state import FleetState, RunState
+from cwbench.fleet.state import GroupState, RunState
 from cwbench.learner import Method, Trainer
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
@@ -30,13 +30,13 @@ def method_of(trainer: Trainer) -> Method[Any]:
     return trainer.method
 
 
-def save(state: FleetState, trainer: Trainer, folders: list[SegmentFolder]) -> None:
+def save(state: GroupState, trainer: Trainer, folders: list[SegmentFolder]) -> None:
     lanes = {(run, 0): {"time": torch.tensor(run).numpy()} for run in range(2)}
     snapshot.save(state, trainer, method_of(trainer), folders=folders, lanes=lanes)
 
 
-def new_state() -> FleetState:
-    return FleetState([RunState(), RunState()])
+def new_state() -> GroupState:
+    return GroupState([RunState(), RunState()])
 
 
 def test_updates_after_it_are_the_same(make_trainer: Make, folders: list[SegmentFolder]) -> None:

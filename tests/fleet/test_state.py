@@ -2,12 +2,12 @@
 
 from typing import Any, cast
 
-from cwbench.fleet.state import FleetState, RunState
+from cwbench.fleet.state import GroupState, RunState
 from cwbench.rollout.episodes import Episode
 
 
 def test_only_whole_episodes_of_the_own_task_count_as_training_episodes() -> None:
-    state = FleetState([RunState(), RunState()], step=10)
+    state = GroupState([RunState(), RunState()], step=10)
     start = cast(Any, None)
     episodes = [
         Episode(0, 0, 1.0, 7.0, start),

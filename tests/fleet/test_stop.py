@@ -15,7 +15,7 @@ import torch
 
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
 from cwbench.store.runs import load_runs
@@ -105,15 +105,15 @@ def interrupt_retraining(patch: pytest.MonkeyPatch) -> None:
 
 def interrupt_last_evaluation(patch: pytest.MonkeyPatch) -> None:
     """Two Ctrl-Cs, as soon as it has begun."""
-    end_task = Fleet.end_task
+    end_task = Group.end_task
 
-    def end(self: Fleet, *arguments: Any) -> None:
+    def end(self: Group, *arguments: Any) -> None:
         end_task(self, *arguments)
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
 
     patch.setattr(stop, "FORCE_SECONDS", 1e6)
-    patch.setattr(Fleet, "end_task", end)
+    patch.setattr(Group, "end_task", end)
 
 
 @pytest.mark.parametrize("interrupt", [interrupt_retraining, interrupt_last_evaluation])

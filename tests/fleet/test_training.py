@@ -14,7 +14,7 @@ import torch
 
 from cwbench.experiment import toy
 from cwbench.experiment.session import Session
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Quiet
 from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
@@ -54,15 +54,15 @@ def assert_same(store: Store, plan: Plan, root: Path, alone: tuple[Path, Store, 
 @pytest.fixture
 def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many fleets trained whenever one began."""
-    now, counts = list[Fleet](), list[int]()
+    now, counts = list[Group](), list[int]()
 
-    def begin(self: Quiet, fleets: list[Fleet]) -> None:
-        now.extend(fleets)
+    def begin(self: Quiet, groups: list[Group]) -> None:
+        now.extend(groups)
         counts.append(len(now))
 
-    def end(self: Quiet, fleets: list[Fleet]) -> None:
-        for fleet in fleets:
-            now.remove(fleet)
+    def end(self: Quiet, groups: list[Group]) -> None:
+        for group in groups:
+            now.remove(group)
 
     monkeypatch.setattr(Quiet, "begin", begin)
     monkeypatch.setattr(Quiet, "end", end)
@@ -141,15 +141,15 @@ def test_an_environment_that_fails_for_one_run_ends_that_run_only(
     """The others of its fleet begin again without it and give the same numbers."""
     seeds = (0, 1, 2, 3, 4)
     toy_run(tmp_path / "well", seeds=seeds, tasks=TASKS)
-    learn = Fleet.learn
+    learn = Group.learn
     text = "Traceback ...\ncwbench.spec.errors.UserError: task reach: its reward is nan"
 
-    def fail(fleet: Fleet, **how: Any) -> None:
-        if fleet.step > 30 and any(segment.seed == 2 for segment in fleet.segments):
+    def fail(group: Group, **how: Any) -> None:
+        if group.step > 30 and any(segment.seed == 2 for segment in group.segments):
             raise WorkerError(text)
-        learn(fleet, **how)
+        learn(group, **how)
 
-    monkeypatch.setattr(Fleet, "learn", fail)
+    monkeypatch.setattr(Group, "learn", fail)
     _, _, outcome = toy_run(tmp_path / "one", seeds=seeds, tasks=TASKS)
     [(name, message)] = outcome.failed.items()
     assert name.startswith("finetuning-1-reach-0-1-s2-")
@@ -189,15 +189,15 @@ def test_retraining_is_told_while_it_lasts(
     """To whoever shows progress and in the status file; at once, and then every second update."""
     told: list[Any] = []
 
-    def advance(self: Any, fleet: Any) -> None:
-        if fleet.retraining:
-            status = fleet.folders[0].status()
-            told.append((*fleet.retraining, status["retraining"], status["resources"]["updates"]))
+    def advance(self: Any, group: Any) -> None:
+        if group.retraining:
+            status = group.folders[0].status()
+            told.append((*group.retraining, status["retraining"], status["resources"]["updates"]))
 
     ticks = itertools.count(0.0, 1.0)
     clock = SimpleNamespace(monotonic=lambda: next(ticks), time=time.time)
-    monkeypatch.setattr("cwbench.fleet.fleet.time", clock)
-    monkeypatch.setattr("cwbench.fleet.fleet.REPORT_SECONDS", 1.5)
+    monkeypatch.setattr("cwbench.fleet.group.time", clock)
+    monkeypatch.setattr("cwbench.fleet.group.REPORT_SECONDS", 1.5)
     monkeypatch.setattr(toy.StopAfter, "advance", advance)
     options = {"retrain_updates": 6}
     store, plan, _ = toy_run(tmp_path, "packnet", tasks=TASKS[:2], options=options)
@@ -213,12 +213,12 @@ def test_progress_is_recorded_between_evaluations(
     """After each chunk if it takes 100 s; only by evaluations while the clock stands still."""
     found: set[bool] = set()
 
-    def advance(self: Any, fleet: Any) -> None:
-        found.add(fleet.folders[0].status()["step"] < fleet.step)
+    def advance(self: Any, group: Any) -> None:
+        found.add(group.folders[0].status()["step"] < group.step)
 
     ticks = itertools.count(0.0, tick)
     clock = SimpleNamespace(monotonic=lambda: next(ticks), time=time.time)
-    monkeypatch.setattr("cwbench.fleet.fleet.time", clock)
+    monkeypatch.setattr("cwbench.fleet.group.time", clock)
     monkeypatch.setattr(toy.StopAfter, "advance", advance)
     toy_run(tmp_path, "finetuning", tasks=TASKS[:1])
     assert found == lags

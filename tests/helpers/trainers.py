@@ -38,7 +38,7 @@ class Chunks:
     def shift(self) -> float:
         return -self.machine.clock if self.count % 2 else self.machine.clock
 
-    def advance(self, fleet: Any) -> None:
+    def advance(self, group: Any) -> None:
         self.count += 1
         if self.count == self.machine.stop_at:
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -62,7 +62,7 @@ def pretending(machine: Machine, chunks: Chunks) -> Iterator[None]:
         (claims, "_pid_namespace", lambda: mine["pid_namespace"]),
         (time, "time", lambda: now() + chunks.shift()),
         (os, "utime", lambda file: touch(file, (time.time(), time.time()))),
-        (toy.StopAfter, "advance", lambda self, fleet: chunks.advance(fleet)),
+        (toy.StopAfter, "advance", lambda self, group: chunks.advance(group)),
     ]
     with ExitStack() as stack:
         for owner, name, value in replaced:

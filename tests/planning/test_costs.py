@@ -41,7 +41,7 @@ torch.set_num_threads(1)
 torch.backends.mkldnn.enabled = False
 fleet, kind = fleet_of(sys.argv[1])
 costs = Costs({fleet[0].setup.method: kind}, torch.device("cpu"))
-predicted = costs.fleet_bytes(fleet)  # also loads all that an update needs
+predicted = costs.group_bytes(fleet)  # also loads all that an update needs
 before = resident("VmRSS")
 trainer = Rehearsal(fleet, kind, Dims(12, 4), torch.device("cpu"))
 old = {}

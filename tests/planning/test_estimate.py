@@ -22,7 +22,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
     fleet, kind = fleet_of("finetuning")
     costs = Costs({"finetuning": kind}, torch.device("cuda"))
     replay = costs.replay_bytes(fleet[:1])
-    tensors = costs.fleet_bytes(fleet[:1]) - replay
+    tensors = costs.group_bytes(fleet[:1]) - replay
     assert replay == ROWS * 116  # 29 numbers of 4 bytes
 
     def fits(runs: int, on_device: int, on_host: int) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from point_fleets import LAYOUT
+from point_lanes import LAYOUT
 
 from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import ArrayRef, SharedArray

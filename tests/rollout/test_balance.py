@@ -37,7 +37,7 @@ def test_exchanges_find_the_even_shares() -> None:
     assert loads([3, 3, 2, 2, 2], assign_lanes([3, 3, 2, 2, 2], [0, 0])) == [6, 6]
 
 
-def test_a_worker_that_is_busy_for_other_fleets_gets_less() -> None:
+def test_a_worker_that_is_busy_for_other_groups_gets_less() -> None:
     assert loads([1, 1, 1, 1], assign_lanes([1, 1, 1, 1], [4, 1, 1])) == [0, 2, 2]
     assert loads([1, 1, 1, 1, 1], assign_lanes([1, 1, 1, 1, 1], [1, 0, 0])) == [1, 2, 2]
 

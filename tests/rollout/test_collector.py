@@ -1,11 +1,11 @@
-"""Lanes of a fleet: late weights, closed fleets, and what a new worker repeats."""
+"""Lanes of a group: late weights, closed lanes, and what a new worker repeats."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from point_fleets import open_fleet
+from point_lanes import open_lanes
 from torch import Tensor
 
 from cwbench.fleet.weight_sync import WeightPublisher
@@ -14,8 +14,8 @@ from cwbench.rollout.pool import Pool
 from cwbench.store.runs import load_runs
 
 
-def test_a_closed_fleet_is_not_waited_for(pool: Pool) -> None:
-    gone, other = open_fleet(pool), open_fleet(pool)
+def test_a_closed_group_is_not_waited_for(pool: Pool) -> None:
+    gone, other = open_lanes(pool), open_lanes(pool)
     gone.request(5, 1)
     other.request(5, 0)
     other.receive()  # the worker has read what was sent before
@@ -57,7 +57,7 @@ def test_weights_that_arrive_late_change_no_number(
         request(self, steps, version)
 
     monkeypatch.setattr(Collector, "request", watched)
-    monkeypatch.setattr("cwbench.fleet.fleet.WeightPublisher", Late)
+    monkeypatch.setattr("cwbench.fleet.group.WeightPublisher", Late)
     _, _, outcome = toy_run(tmp_path / "late", seeds=(0, 1), groups=2, snapshot_seconds=0)
     assert outcome.good and early and all(early), "a chunk is asked for before its weights arrive"
     at_once, late = (load_runs(tmp_path / name).evals for name in ("at once", "late"))
@@ -80,7 +80,7 @@ def test_history_keeps_what_may_have_to_be_repeated() -> None:
 
 def test_lanes_are_balanced_and_given_back(pool: Pool) -> None:
     before = list(pool.load)
-    fleet = open_fleet(pool)
-    assert pool.load[0] > before[0] and fleet.workers == 1
-    fleet.close()
-    assert pool.load == before and fleet.key not in pool.collectors
+    collector = open_lanes(pool)
+    assert pool.load[0] > before[0] and collector.workers == 1
+    collector.close()
+    assert pool.load == before and collector.key not in pool.collectors

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from point_fleets import CPU, ENV, LAYOUT, finish_evaluations, heading, job
+from point_lanes import CPU, ENV, LAYOUT, finish_evaluations, heading, job
 
 from cwbench import methods
 from cwbench.envs import pointmass
-from cwbench.fleet.fleet import Fleet
+from cwbench.fleet.group import Group
 from cwbench.rollout.episodes import Envs, EvalResult, Evaluation, generator
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Pool
@@ -53,13 +53,13 @@ def test_an_evaluation_in_slices_equals_all_episodes_at_once(
     assert Counted.moves - before == episodes * (1 + ENV.horizon)
 
     rngs = [generator(0, "evaluate", 0, 0, 0, episode) for episode in range(episodes)]
-    fleet = [pointmass.PointMass("reach-0-1", ENV) for _ in rngs]
-    obs = np.stack([env.reset(rng) for env, rng in zip(fleet, rngs, strict=True)])
+    playing = [pointmass.PointMass("reach-0-1", ENV) for _ in rngs]
+    obs = np.stack([env.reset(rng) for env, rng in zip(playing, rngs, strict=True)])
     noise = np.stack([rng.standard_normal((ENV.horizon, 4), np.float32) for rng in rngs], 1)
     totals, success = np.zeros(episodes), np.zeros(episodes, bool)
     for time in range(ENV.horizon):
         for index, action in enumerate(Actor(LAYOUT, weights).act(obs, 0, noise[time])):
-            obs[index], reward, reached, _, _ = fleet[index].step(action)
+            obs[index], reward, reached, _, _ = playing[index].step(action)
             totals[index] += reward
             success[index] |= reached
     assert result.steps == episodes * ENV.horizon
@@ -87,7 +87,7 @@ def test_an_evaluation_counts_every_test_at_any_step_and_at_the_last(
     assert found[pointmass.PointMass] == {}
 
 
-def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
+def make_group(pool: Pool, root: Path, seed: int) -> Group:
     network, sac = NetworkConfig(width=8), SACConfig(batch_size=8)
     schedule = ScheduleConfig(60, 30, 2, 10, 20, 10)
     setup = Setup("finetuning", MethodConfig(), sac, network, ENV, schedule)
@@ -96,15 +96,15 @@ def make_fleet(pool: Pool, root: Path, seed: int) -> Fleet:
     for segment in segments:
         store.folder(segment).create(segment, {})
     method = methods.METHODS["finetuning"].method
-    return Fleet(segments, method, store=store, pool=pool, device=CPU, dims=Dims(12, 4))
+    return Group(segments, method, store=store, pool=pool, device=CPU, dims=Dims(12, 4))
 
 
-def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None:
+def test_one_evaluation_of_a_group_at_a_time(pool: Pool, tmp_path: Path) -> None:
     """Nobody receives between these starts but the starts themselves."""
-    fleets = [make_fleet(pool, tmp_path, seed) for seed in (0, 10)]
-    for fleet in fleets:
-        fleet.request()
-    first, second = fleets
+    groups = [make_group(pool, tmp_path, seed) for seed in (0, 10)]
+    for group in groups:
+        group.request()
+    first, second = groups
     first.learn()
     for step in (3, 2, 1):
         first.evaluator.start(step)
@@ -116,8 +116,8 @@ def test_one_evaluation_of_a_fleet_at_a_time(pool: Pool, tmp_path: Path) -> None
     for folder in first.folders:
         rows = (folder.path / "evals.csv").read_text().splitlines()[1:]
         assert [row.split(",")[0] for row in rows] == ["3", "2", "1"]
-    for fleet in fleets:
-        fleet.abandon()
+    for group in groups:
+        group.abandon()
 
 
 def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., ArrayRef]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from lost_workers import Fault, hang, kill, lose
-from point_fleets import finish_evaluations
+from point_lanes import finish_evaluations
 
 from cwbench.learner.policy import make_policy
 from cwbench.rollout.collector import Collector

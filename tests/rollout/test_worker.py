@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 import torch
-from point_fleets import CPU, actions, finish_evaluations, heading, job, open_fleet
+from point_lanes import CPU, actions, finish_evaluations, heading, job, open_lanes
 
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.rollout.episodes import EvalResult
@@ -16,23 +16,23 @@ from cwbench.rollout.shared_memory import ArrayRef
 def test_a_worker_evaluates_until_the_weights_are_there(
     pool: Pool, shared: Callable[..., ArrayRef]
 ) -> None:
-    fleet = open_fleet(pool)
-    publisher = WeightPublisher(fleet.weights.array, fleet.version.array, CPU)
+    collector = open_lanes(pool)
+    publisher = WeightPublisher(collector.weights.array, collector.version.array, CPU)
     publisher.start(torch.from_numpy(heading(-1))[None])
-    fleet.request(5, publisher.version + 1)
+    collector.request(5, publisher.version + 1)
     results: list[EvalResult] = []
     pool.evaluate(job(shared(heading(1))), results.append)
     finish_evaluations(pool)
     # Collecting goes first, so it would have come before the evaluation.
-    assert len(results) == 1 and not fleet.episodes
+    assert len(results) == 1 and not collector.episodes
     publisher.start(torch.from_numpy(heading(1))[None])
-    chunk, _ = fleet.receive()
+    chunk, _ = collector.receive()
     assert (actions(chunk) == 1).all()
-    fleet.close()
+    collector.close()
 
 
-def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
-    late, ready = open_fleet(pool), open_fleet(pool)
+def test_a_worker_collects_for_another_group_meanwhile(pool: Pool) -> None:
+    late, ready = open_lanes(pool), open_lanes(pool)
     ready.weights.array[:] = heading(-1)
     late.request(5, 1)
     ready.request(5, 0)
@@ -42,8 +42,8 @@ def test_a_worker_collects_for_another_fleet_meanwhile(pool: Pool) -> None:
     late.version.array[:] = 1
     chunk, _ = late.receive()
     assert (actions(chunk) == 1).all()
-    for fleet in (late, ready):
-        fleet.close()
+    for collector in (late, ready):
+        collector.close()
 
 
 def test_a_worker_whose_parent_is_gone_ends_quietly() -> None:

@@ -1,4 +1,8 @@
-"""A fleet: R segments at the same position, trained together, each leaving its own folder."""
+"""A group of a fleet: R segments at one position in one trainer, each leaving its own folder.
+
+A small fleet is one group. On CUDA a large one has several (`planning.plan.groups_on_cuda`): while
+one updates, workers collect for the others.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +18,7 @@ from cwbench.fleet import experts, lanes, old_replay, snapshot
 from cwbench.fleet.diagnostics import Diagnostics
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.records import Provenance, Records
-from cwbench.fleet.state import FleetState, RunState
+from cwbench.fleet.state import GroupState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
@@ -35,7 +39,7 @@ RECORD_SECONDS = 30.0  # between records of how far the runs are, if no evaluati
 REPORT_SECONDS = 10.0  # between records of how far a method's retraining is
 
 
-class Fleet:
+class Group:
     def __init__(
         self,
         segments: Sequence[Segment],
@@ -53,9 +57,9 @@ class Fleet:
         provenance: Provenance = lambda segment: {},
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
-        self.stream = stream or nullcontext()  # CUDA stream of all work of this fleet
+        self.stream = stream or nullcontext()  # CUDA stream of all work of this group
         self.folders = [store.folder(segment) for segment in segments]
-        self.state = FleetState([RunState() for _ in segments])
+        self.state = GroupState([RunState() for _ in segments])
         self.trainer = Trainer.of_segments(
             segments,
             dims=dims,
@@ -74,7 +78,7 @@ class Fleet:
         self.collecting = False  # a chunk has been asked for
         self.settled = False  # past its first updates in this process, which compile
         self.retraining: tuple[int, int] | None = None  # updates made and asked for
-        self._tell: Callable[[Fleet], None] | None = None  # of retraining, at the task's end
+        self._tell: Callable[[Group], None] | None = None  # called while a method retrains
         self._next_report = 0.0  # when to say how far retraining is
         self.ended = False  # the method has had its turn at the task's end
         self.snapshot_time = time.monotonic()
@@ -270,7 +274,7 @@ class Fleet:
         replay, horizon = self.trainer.replay, self.setup.env.horizon
         lanes.store(replay, rows, self.lane_positions, self.step, horizon)
 
-    def end_task(self, tell: Callable[["Fleet"], None] = lambda fleet: None) -> None:
+    def end_task(self, tell: Callable[["Group"], None] = lambda group: None) -> None:
         """The method's turn at the end of the task; the last evaluation begins.
 
         `tell` is called every ten seconds while the method retrains.
@@ -288,7 +292,7 @@ class Fleet:
         if self._tell is not None:
             self._report_retraining(self._tell)
 
-    def _report_retraining(self, tell: Callable[["Fleet"], None]) -> None:
+    def _report_retraining(self, tell: Callable[["Group"], None]) -> None:
         """Say now and then how far the method is, if it retrains."""
         self.retraining = self.trainer.retraining
         if self.retraining and time.monotonic() >= self._next_report:

@@ -1,4 +1,4 @@
-"""Policies that always go one way, and fleets of one lane on the point mass."""
+"""Policies that always go one way, and collectors of one lane on the point mass."""
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ def actions(chunk: Floats) -> Floats:
     return chunk[..., 12:16]
 
 
-def open_fleet(pool: Pool) -> Collector:
+def open_lanes(pool: Pool) -> Collector:
     lanes = [LaneSpec(0, 0, 0, 0, ((0, "reach-0-1"),), 0, ())]
     return Collector(pool, lanes, LAYOUT, ENV, runs=1, longest=5, width=29, states={})
 

@@ -1,4 +1,4 @@
-"""A fleet against explicit loops."""
+"""A group against explicit loops."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fleets as progress sees them, without training, and a clock that tests set."""
+"""Groups as progress sees them, without training, and a clock that tests set."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
         yield now
 
 
-def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.0, 0.5)) -> Any:
+def make_group(steps: int, method: str = "ewc", successes: Sequence[float] = (0.0, 0.5)) -> Any:
     """Of two runs, past its first updates."""
     number = next(NUMBERS)
     segments = [
@@ -45,8 +45,8 @@ def make_fleet(steps: int, method: str = "ewc", successes: Sequence[float] = (0.
     )
 
 
-def steps_of(*fleets: Any, resumed: Any = None) -> Forecast:
+def steps_of(*groups: Any, resumed: Any = None) -> Forecast:
     """Without an estimate, all steps count alike."""
-    segments = [fleet.segments for fleet in fleets]
-    needs = [steps_alone(fleet.segments, fleet.steps) for fleet in fleets]
+    segments = [group.segments for group in groups]
+    needs = [steps_alone(group.segments, group.steps) for group in groups]
     return Forecast(segments, needs, Parallelism(), resumed, measured=False)
