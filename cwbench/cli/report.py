@@ -1,5 +1,6 @@
 """`cwbench report` and `cwbench verify`."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,12 @@ def read_study(results: Path, options: Options) -> Study:
     return study
 
 
+def _patterns(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    """Names between commas; commas in parentheses belong to a label."""
+    parts = (part.strip() for part in re.split(r",(?![^(]*\))", text))
+    return tuple(part for part in parts if part)
+
+
 @click.command()
 @click.argument("paths", nargs=-1, type=PathName(), metavar="[RESULTS] [OUT]")
 @click.option("--results", type=PATH, help="Another way to give RESULTS.")
@@ -87,6 +94,23 @@ def read_study(results: Path, options: Options) -> Study:
     help="Around curves: t interval over seeds, bootstrap percentiles, one standard deviation, "
     "or every run as a line.",
 )
+@click.option(
+    "--seq",
+    "sequences",
+    default="",
+    metavar="NAMES",
+    callback=_patterns,
+    help="Only these sequences, such as cw3-1,cw3-2 or 'cw3-*'.",
+)
+@click.option(
+    "--method",
+    "methods",
+    default="",
+    metavar="LABELS",
+    callback=_patterns,
+    help="Only these methods, named as `cwbench status --runs` shows them: `recall` has its "
+    "default options, 'recall*' all.",
+)
 @click.option("--against", metavar="METHOD", help="Compare the other methods with this one only.")
 @click.option(
     "--compare", type=click.Choice(SOURCES), help="Put published numbers next to these results."
@@ -109,6 +133,8 @@ def report(
     interval: str | None,
     level: float,
     band: str,
+    sequences: tuple[str, ...],
+    methods: tuple[str, ...],
     against: str | None,
     compare: str | None,
     png: bool,
@@ -147,6 +173,8 @@ def report(
             against=against,
             all_cells=all_cells,
             success=success,
+            sequences=sequences,
+            methods=methods,
         ),
     )
     known = sorted({group.method for group in study.groups})

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase as fnmatch
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,33 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     if options.success not in (None, SHIPPED):
         study = _chosen(study, options.success)
     _check_window(study)
-    return study
+    return _selected(study)
+
+
+def _selected(study: Study) -> Study:
+    """Only the sequences and methods that the reader asked for."""
+    wanted, groups = study.options, study.groups
+    for patterns, found, what in (
+        (wanted.sequences, {group.sequence: None for group in groups}, "run on sequence"),
+        (wanted.methods, {group.label: None for group in groups}, "run of method"),
+    ):
+        for pattern in patterns:
+            if not any(_matches(name, [pattern]) for name in found):
+                raise ValueError(f"no {what} {pattern!r}; these results have {'; '.join(found)}")
+    shown = [
+        group
+        for group in groups
+        if _matches(group.sequence, wanted.sequences) and _matches(group.label, wanted.methods)
+    ]
+    if groups and not shown:
+        raise ValueError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
+    return replace(study, groups=shown, others=[group for group in groups if group not in shown])
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name fits one of them; `mine` also names the versions `mine+19ed` of a sequence."""
+    both = (option for pattern in patterns for option in (pattern, f"{pattern}+*"))
+    return not patterns or any(fnmatch(name.lower(), option.lower()) for option in both)
 
 
 def _check_window(study: Study) -> None:

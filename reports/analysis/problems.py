@@ -144,7 +144,7 @@ def unstable_simulations(study: Study) -> Iterator[str]:
     """Simulations that blew up in training. Their rewards can be wrong by a factor of a million."""
     found = {
         str(record["folder"]): int(count)
-        for record in study.segments.values()
+        for record in study.used
         if (count := (record["status"].get("resources") or {}).get("unstable_episodes"))
         and (record.get("env") or {}).get("unstable") != "hold"
     }
@@ -160,7 +160,7 @@ def runaway_values(study: Study, loaded: Runs) -> Iterator[str]:
     """Segments that normalise values by the largest scale allowed, where rewards hardly count."""
     if not len(loaded.train):
         return
-    used = loaded.train[loaded.train["segment"].isin(study.segments)]
+    used = loaded.train[loaded.train["segment"].isin([record["id"] for record in study.used])]
     lost = used[used["value_std"] > RUNAWAY]["segment"].unique()
     if len(lost):
         folders = _folders(loaded)
@@ -172,7 +172,7 @@ def runaway_values(study: Study, loaded: Runs) -> Iterator[str]:
 
 def orphans(study: Study) -> Iterator[str]:
     """Segments on disk that no experiment asked for."""
-    used = {key for group in study.groups for run in group.runs for key in run.segments}
+    used = {key for group in study.everything for run in group.runs for key in run.segments}
     lost = [record["folder"] for key, record in study.segments.items() if key not in used]
     if lost:
         yield f"{counted(len(lost), 'segment')} of no experiment, not used: {_first(lost)}"

@@ -128,7 +128,8 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
             fitting.append(source)
     needed = {
         task
-        for one in study.of(protocol)
+        for one in study.everything  # so that no number depends on what is reported with it
+        if one.protocol.key == protocol.key
         if one.family != "single" and not _is_reference(one, protocol)
         for task in one.tasks
     }
@@ -173,7 +174,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     Several settings of one origin are several sources; those under the protocol's own name come
     first, and default options before others.
     """
-    alone = [g for g in study.groups if _is_reference(g, protocol)]
+    alone = [g for g in study.everything if _is_reference(g, protocol)]
     # A class of one's own may be called finetuning, too.
     groups = [g for g in alone if not _record(study, g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}

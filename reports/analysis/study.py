@@ -40,6 +40,12 @@ class Options:
     # the protocol counts.
     success: str | None = None
     protocol: str | None = None  # key of the only protocol to report
+    sequences: tuple[str, ...] = ()  # patterns of the only sequences to report
+    methods: tuple[str, ...] = ()  # patterns of the only labels to report
+
+    @property
+    def selection(self) -> str:
+        return ", ".join([*self.sequences, *self.methods])
 
 
 DEFAULTS = Options()
@@ -210,6 +216,17 @@ class Study:
     notes: list[str] = field(default_factory=list)  # problems of runs that are as they should be
     options: Options = DEFAULTS
     tuning: Sequence[Mapping[str, Any]] = ()  # records of `cwbench tune`
+    others: list[Group] = field(default_factory=list)  # not to be reported: references at most
+
+    @property
+    def everything(self) -> list[Group]:
+        return [*self.groups, *self.others]
+
+    @property
+    def used(self) -> list[dict[str, Any]]:
+        """Records of the segments that are reported."""
+        ids = dict.fromkeys(key for g in self.groups for run in g.runs for key in run.segments)
+        return [self.segments[key] for key in ids if key in self.segments]
 
     def success_of(self, protocol: Protocol) -> str:
         """How a protocol's episodes count as solved: as the reader chose, or as it says itself."""
@@ -217,8 +234,11 @@ class Study:
 
     def counted(self, success: str) -> "Study":
         """The same study with success counted in another way."""
-        groups = [group.counted(success) for group in self.groups]
-        return replace(self, groups=groups, options=replace(self.options, success=success))
+        groups, others = (
+            [group.counted(success) for group in found] for found in (self.groups, self.others)
+        )
+        options = replace(self.options, success=success)
+        return replace(self, groups=groups, others=others, options=options)
 
     def as_published(self, protocol: Protocol, success: str) -> "Study":
         """Counted as published numbers are, where records allow it and the reader chose none."""

@@ -90,9 +90,11 @@ def render(
     ]
     parts = [part for part in parts if part.content]
     now = time.strftime("%Y-%m-%d %H:%M:%S %Z")
+    name = results.resolve().name
+    name += f" (only {study.options.selection})" if study.options.selection else ""
     return Template(asset("page.html")).substitute(
         title="cwbench report",
-        subtitle=f"{escape(results.resolve().name)}, {now}",
+        subtitle=f"{escape(name)}, {now}",
         refresh='<noscript><meta http-equiv="refresh" content="60"></noscript>' if live else "",
         live="yes" if live else "no",
         written=f"{time.time():.0f}",
@@ -135,9 +137,9 @@ def _cards(study: Study) -> str:
     runs = {run.name: run for group in study.groups for run in group.runs}.values()
     states = {state: sum(run.state == state for run in runs) for state in ("done", "running")}
     broken = sum(run.state in ("failed", "diverged") for run in runs)
-    used = [record["status"].get("resources") or {} for record in study.segments.values()]
-    steps = sum(int(entry.get("train_steps", 0)) for entry in used)
-    seconds = sum(float(record["status"].get("seconds", 0)) for record in study.segments.values())
+    used = [record["status"] for record in study.used]
+    steps = sum(int((status.get("resources") or {}).get("train_steps", 0)) for status in used)
+    seconds = sum(float(status.get("seconds", 0)) for status in used)
     said = "problem" if len(study.problems) == 1 else "problems"
     cards = {
         "runs ended": f"{states['done']} / {len(runs)}",

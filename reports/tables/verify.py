@@ -37,6 +37,10 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         recipe["success"] = scores.study.options.success
     if scores.study.options.against:
         recipe["against"] = scores.study.options.against
+    if scores.study.options.sequences:
+        recipe["sequences"] = scores.study.options.sequences
+    if scores.study.options.methods:
+        recipe["methods"] = scores.study.options.methods
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
 
@@ -72,6 +76,8 @@ def recipe_options(recipe: Mapping[str, Any]) -> Options:
         all_cells=every,
         success=recipe.get("success"),
         protocol=recipe["protocol"],
+        sequences=tuple(recipe.get("sequences", ())),
+        methods=tuple(recipe.get("methods", ())),
     )
 
 

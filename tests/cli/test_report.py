@@ -127,6 +127,9 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--table", "cw3-comparison-transfer"], "'cw3-comparison-transfer' has no numb"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--against", "ewk"], "unknown method 'ewk'; did you mean 'ewc'?"),
+        (["report", "--seq", "cw3-2"], "no run on sequence 'cw3-2'; these results have cw3-1"),
+        (["report", "--method", "ewc (a=1, b=2)"], "no run of method 'ewc (a=1, b=2)'; these"),
+        (["report", "--method", "ewc,pm"], "no run of method 'pm'; these results have ewc; recall"),
         (["report", "--success", "v1-any"], "--success v1-any: evaluations of these runs were not"),
         (["report", "--success", "v2-any"], "'v2-any' is not one of 'v3-any', 'v3-last'"),
         (["report", "--level", "1.5"], "1.5 is too large"),
@@ -185,3 +188,17 @@ def test_a_damaged_record_of_an_experiment_is_named(
     first, *_, last = capsys.readouterr().err.splitlines()
     assert stop.value.code == 1 and first == f"problem: experiments/{record.name}: empty"
     assert last.endswith("the command that trained its segments records them again")
+
+
+def test_a_table_of_some_methods_can_be_verified(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """`recall` is its default options only."""
+    settings = [small("recall", coef=3.0)]
+    write_results(folder / "results", sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+    main(["report", "results", "one.md", "--table", "cw3", "--method", "recall coef=3,EWC"])
+    table = (folder / "one.md").read_text()
+    heading = next(line for line in table.splitlines() if line.startswith("|"))
+    assert "EWC" in heading and heading.count("RECALL") == 1 and "coef=3" in heading
+    main(["verify", "one.md", "--results", "results"])
+    assert "equal" in capsys.readouterr().out
+    main(["report", "results", "default.md", "--table", "cw3", "--method", "recall"])
+    assert "coef=3" not in (folder / "default.md").read_text()

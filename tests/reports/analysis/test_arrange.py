@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_results import ABOUT, run_entry, small, write_results
+from sample_results import ABOUT, run_entry, singles, small, write_results
 
 from cwbench import load_runs, sequences
 from cwbench.reports import build
+from cwbench.reports.analysis.reference import find
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
@@ -146,3 +147,21 @@ def test_methods_of_several_folders_are_not_versions(tmp_path: Path):
     study = build.read(tmp_path / "one", more=[tmp_path / "other"])
     assert sorted(group.title for group in study.groups) == ["Drift", "EWC", "EWC coef=2"]
     assert not any("edited" in problem for problem in study.problems)
+
+
+def test_what_is_left_out_is_a_reference_still(tmp_path: Path):
+    """The numbers of a method do not depend on what is reported with it."""
+    settings, tasks = [small("finetuning"), small("ewc")], sequences.get("cw3-1").tasks
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-2"], settings=settings, seeds=range(2))
+    alone = singles(tasks)
+    write_results(tmp_path, sequence_names=alone, settings=settings[:1], seeds=range(3))
+    whole = build.read(tmp_path)
+    some = build.read(tmp_path, Options(sequences=("cw3-1",), methods=("ewc",)))
+    assert [(group.sequence, group.label) for group in some.groups] == [("cw3-1", "ewc")]
+    assert len(some.used) == 6  # two seeds, three tasks
+    scores = [Scores(study, study.protocols[0]) for study in (whole, some)]
+    groups = [[g for g in s.study.groups if g.key == some.groups[0].key] for s in scores]
+    found = [s.score(g, "forward_transfer") for s, g in zip(scores, groups, strict=True)]
+    assert found[0].value == found[1].value and np.isfinite(found[0].value)
+    assert "3 runs of this folder" in str(find(some, some.protocols[0], some.groups[0]).curves)
+    assert not any("of no experiment" in problem for problem in some.problems)
