@@ -63,7 +63,7 @@ def examine_machine(as_json: bool) -> None:
 
 def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     """Show what is damaged in a results folder; how much."""
-    from cwbench.store.integrity import all_damages, damages, quick_check
+    from cwbench.store.integrity import all_damages, damages, is_movable, quick_check
 
     if not (results / "segments").is_dir():
         raise UserError(f"{results}: not a results folder", "it has no segments")
@@ -73,7 +73,8 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     if rows or as_json:
         show(rows, "file", "damage", "segment", as_json=as_json)
     if not as_json:
-        hint = f"; `cwbench repair {results}` sets them aside" if found else ""
+        movable = any(is_movable(results, one) for one in found)
+        hint = f"; `cwbench repair {results}` sets them aside" if movable else ""
         what = "damaged file" if full else "unreadable file"
         click.echo(f"{counted(len(found), what)} in {results}{hint}")
         if not full:

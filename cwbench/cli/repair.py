@@ -16,10 +16,11 @@ def repair(results: Path, dry_run: bool) -> None:
     """Move damaged segments to RESULTS/damaged. Nothing is deleted.
 
     Every file with a checksum is read. The command that made the runs then trains what is missing,
-    each segment from its parent. Segments that a process is training stay.
+    each segment from its parent. Segments that a process is training stay, and so does everything
+    that a link leads to.
     """
     from cwbench.store import claims
-    from cwbench.store.integrity import all_damages, is_still, set_aside
+    from cwbench.store.integrity import all_damages, is_movable, is_still, set_aside
 
     store = open_store(existing(results))
     found = {one.segment or one.file: one for one in all_damages(results)}
@@ -32,12 +33,17 @@ def repair(results: Path, dry_run: bool) -> None:
         return
     rows, moved = [], 0
     for one in found.values():
-        # Everything has been read since it was found: it may have been trained again meanwhile.
-        there = str(set_aside(results, one)) if not dry_run and is_still(results, one) else ""
-        rows.append((one.file, one.reason, there if there or dry_run else "changed since: stays"))
-        moved += bool(there)
+        if not is_movable(results, one):
+            there = "stays"
+        elif dry_run:
+            there, moved = "", moved + 1
+        elif is_still(results, one):
+            there, moved = str(set_aside(results, one)), moved + 1
+        else:  # everything has been read since it was found: it may have been trained again
+            there = "changed since: stays"
+        rows.append((one.file, one.reason, there))
     show(rows, "file", "damage", "now at")
     if dry_run:
-        click.echo(f"{len(found)} would be set aside; nothing is moved")
+        click.echo(f"{moved} would be set aside; nothing is moved")
     else:
         click.echo(f"{moved} set aside; the command that made the runs trains what is missing")

@@ -181,8 +181,23 @@ def checked_name(name: str, what: str) -> str:
     return name
 
 
+def is_inside(root: Path, path: Path) -> bool:
+    """Whether a path is in the folder `root` after all links have been followed."""
+    return path.resolve().is_relative_to(root.resolve())
+
+
 def check_inside(root: Path, path: Path) -> Path:
     """The path, if it is in the folder `root` after all links have been followed."""
-    if not path.resolve().is_relative_to(root.resolve()):
+    if not is_inside(root, path):
         raise UserError(f"{path} leads out of {root}", "replace the link by what it points to")
     return path
+
+
+def check_output(root: Path, folder: Path) -> Path:
+    """A folder of `root` to write to; UserError if writing to a file in it could write elsewhere.
+
+    Results folders come from other people, and most ways of writing a file follow links.
+    """
+    for path in (folder, *folder.rglob("*")):
+        check_inside(root, path)
+    return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.store import checkpoint, claims, files
-from cwbench.store.files import Damaged, check_inside
+from cwbench.store.files import Damaged, check_inside, is_inside
 from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
@@ -113,11 +113,20 @@ def full_check(folder: SegmentFolder) -> None:
 
 
 def damages(root: Path, check: Check) -> Iterator[Damage]:
-    """What is damaged in a results folder: records of experiments, then segments."""
+    """What is damaged in a results folder: records of experiments, then segments.
+
+    Of a folder that is elsewhere the link is named, not what is in it.
+    """
     problems: list[Problem] = []
-    experiments = list(read_experiments(root, problems))
+    linked = [name for name in ("experiments", "segments") if not is_inside(root, root / name)]
+    for name in linked:
+        with listing(root, problems, root / name):
+            check_inside(root, root / name)
+    experiments = [] if "experiments" in linked else list(read_experiments(root, problems))
     for problem in problems:
         yield Damage(problem.file, problem.reason, "")
+    if "segments" in linked:
+        return
     done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
     for path in sorted(root.glob(SEGMENTS)):
@@ -170,9 +179,24 @@ def is_still(root: Path, damage: Damage) -> bool:
     return free and any(_of_segment(root, folder.path, full_check, needed=True))
 
 
+def is_movable(root: Path, damage: Damage) -> bool:
+    """Whether it is a segment or a record in the results folder itself.
+
+    A link in place of one is moved as a link. A link in place of all of them stays, and so does
+    everything that it leads to.
+    """
+    folder = _location(root, damage).parent
+    return folder != root and is_inside(root, folder)
+
+
+def _location(root: Path, damage: Damage) -> Path:
+    return root / "segments" / damage.segment if damage.segment else root / damage.file
+
+
 def set_aside(root: Path, damage: Damage) -> Path:
     """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
-    damaged = root / "segments" / damage.segment if damage.segment else root / damage.file
+    damaged = _location(root, damage)
+    check_inside(root, damaged.parent)
     aside = check_inside(root, root / "damaged")
     aside.mkdir(exist_ok=True)
     names = (f"{damaged.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))

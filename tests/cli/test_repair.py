@@ -143,3 +143,28 @@ def test_a_linked_segment_is_set_aside_as_a_link(tmp_path: Path) -> None:
     (results / "segments" / NAME).symlink_to(home)
     main(["repair", str(results)])
     assert (results / "damaged" / NAME).is_symlink() and (home / ".precious").exists()
+
+
+@pytest.mark.parametrize("folder", ["experiments", "segments"])
+def test_what_a_linked_folder_holds_stays_where_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    """Someone's own settings, and a folder that is named like a segment."""
+    results, home = tmp_path / "results", tmp_path / "home"
+    [other] = {"experiments", "segments"} - {folder}
+    (results / other).mkdir(parents=True)
+    (home / NAME).mkdir(parents=True)
+    for file in (home / "settings.json", home / NAME / "segment.json"):
+        file.write_text("{}")
+    (results / folder).symlink_to(home)
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", str(results), "--json"])
+    assert ended.value.code == 1
+    [found] = json.loads(capsys.readouterr().out)
+    reason = f"leads out of {results}; replace the link by what it points to"
+    assert (found["file"], found["damage"]) == (folder, reason)
+    main(["repair", str(results)])
+    said = capsys.readouterr().out
+    assert "0 set aside" in said and said.splitlines()[1].split()[-1] == "stays"
+    assert (results / folder).is_symlink() and not (results / "damaged").exists()
+    assert {path.name for path in home.rglob("*")} == {NAME, "segment.json", "settings.json"}
