@@ -25,6 +25,7 @@ from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
+from cwbench.store.files import check_output
 from cwbench.store.merge import ARCHIVES, opened
 from cwbench.store.results import SEGMENTS
 
@@ -163,7 +164,7 @@ def report(
     target = Path(out) if out else build.report_folder(source)
     if name is None:
         with located(f"report folder {target}"):
-            check_writable(target)
+            check_writable(check_output(source, target))
     study = read_study(
         folder,
         Options(
@@ -198,8 +199,9 @@ def _format_of(out: str | None) -> str:
 
 def write_report_into(results: Path, *, quiet: bool) -> None:
     """The whole report in the results folder, where an experiment ends with it."""
+    target = check_output(results, build.report_folder(results))
     study = read_study(results, Options())
-    announce(build.write_report(study, results, build.report_folder(results)), quiet=quiet)
+    announce(build.write_report(study, results, target), quiet=quiet)
 
 
 def announce(made: build.Made, *, quiet: bool = False) -> None:

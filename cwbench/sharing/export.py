@@ -22,7 +22,7 @@ from cwbench.spec.environment import environment
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.text import file_name
-from cwbench.store.files import Damaged, check, checked_name, read_array, read_json
+from cwbench.store.files import Damaged, check, check_output, checked_name, read_array, read_json
 from cwbench.store.results import SegmentFolder
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def export(
 
     What could not be read, and so was left out, is added to `problems`.
     """
-    folder = out or results / "export" / to
+    folder = check_output(results, out or results / "export" / to)
     runs = read_runs(results, methods or {}, trusted=trust)
     if not any(run.learned for run in runs):
         raise UserError(f"{results} has no finished task", "train one first")

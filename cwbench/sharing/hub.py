@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
+from cwbench.store.files import check_inside
 from cwbench.store.results import FINAL_FILES, SEGMENTS
 
 # Not shared: snapshots, replay, claims, reports.
@@ -24,7 +24,7 @@ HINT = "the Hub needs a network, and `hf auth login` to write"
 
 def push(results: Path, target: str) -> str:
     """Copy what others need to `hf:USER/NAME` (a data set) or to a folder; where it is now."""
-    if not any(shared_files(results)):
+    if not shared_files(results):
         raise UserError(f"{results} has no results to share")
     if (name := _hub_name(target)) is None:
         if Path(target).resolve() == results.resolve():
@@ -57,9 +57,10 @@ def pull(source: str, results: Path) -> None:
         fetch(name, repo_type="dataset", local_dir=str(results), allow_patterns=[*SHARED])
 
 
-def shared_files(results: Path) -> Iterator[Path]:
-    for pattern in SHARED:
-        yield from results.glob(pattern)
+def shared_files(results: Path) -> list[Path]:
+    """UserError for a link that leads out of the folder: nobody means to share what is there."""
+    found = [file for pattern in SHARED for file in results.glob(pattern)]
+    return [check_inside(results, file) for file in found]
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -17,7 +17,7 @@ from cwbench.sharing.services import asking
 from cwbench.spec.errors import located
 from cwbench.spec.extras import extra
 from cwbench.spec.statistics import STATISTICS
-from cwbench.store.files import checked_name, read_json, write_json
+from cwbench.store.files import check_output, checked_name, read_json, write_json
 
 Rows = Mapping[int, Mapping[str, float]]  # step -> name -> value
 
@@ -112,7 +112,7 @@ def track(results: Path, to: str, *, project: str = "cwbench") -> Iterator[tuple
     """Send what has not been sent yet; each run that had something new, and how many rows."""
     notes = results / "tracking" / f"{to}.json"
     with located(f"what is sent is noted in {notes.parent}"):
-        check_writable(notes.parent)
+        check_writable(check_output(results, notes.parent))
     noted: dict[str, dict[str, int]] = read_json(notes) if notes.exists() else {}
     sent = noted.setdefault(project, {})
     tracker = TRACKERS[to](notes.parent, project)

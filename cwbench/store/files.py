@@ -194,10 +194,11 @@ def check_inside(root: Path, path: Path) -> Path:
 
 
 def check_output(root: Path, folder: Path) -> Path:
-    """A folder of `root` to write to; UserError if writing to a file in it could write elsewhere.
+    """A folder to write to; UserError if it is one of `root` and a link there leads elsewhere.
 
     Results folders come from other people, and most ways of writing a file follow links.
     """
-    for path in (folder, *folder.rglob("*")):
-        check_inside(root, path)
+    if Path(os.path.abspath(folder)).is_relative_to(os.path.abspath(root)):
+        for path in (folder, *folder.rglob("*")):
+            check_inside(root, path)
     return folder

@@ -3,7 +3,7 @@
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,7 +13,7 @@ from typing import Any
 from cwbench.spec.errors import UserError
 from cwbench.store import tuning
 from cwbench.store.claims import Claims
-from cwbench.store.files import hidden, read_json, replacing, sync
+from cwbench.store.files import check_inside, hidden, read_bytes, read_json, replacing, sync
 from cwbench.store.records import listing
 from cwbench.store.results import (
     FINAL_FILES,
@@ -70,6 +70,7 @@ def merge(
                 for source, segments in found.items()
             }
             _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
+            _check_links(folder, chain.from_iterable(found.values()))
             seen: set[str] = set()
             for source, segments in found.items():
                 for segment in segments:
@@ -198,6 +199,13 @@ def _check(segments: Sequence[Path]) -> None:
             )
 
 
+def _check_links(target: Path, segments: Iterable[Path]) -> None:
+    """Nothing may be written to where a link leads out of the target."""
+    names = (f"segments/{segment.name}" for segment in segments)
+    for name in ("segments", "experiments", "sources", "tuning", *names):
+        check_inside(target, target / name)
+
+
 def _numbers(segment: Path) -> tuple[Any, bytes]:
     evals = segment / "evals.csv"
     return read_json(segment / "segment.json")["id"], evals.read_bytes() if evals.exists() else b""
@@ -293,7 +301,8 @@ def _add_experiments(
     source: Path, experiments: Sequence[Experiment], target: Path, merged: Merged
 ) -> None:
     for code in sorted(source.glob("sources/*.py")):
-        Store(target).add_source(code.stem, code.read_bytes())
+        with listing(source, merged.problems, code):
+            Store(target).add_source(code.stem, read_bytes(check_inside(source, code)))
     for record in tuning.read_all(source, merged.problems):
         tuning.write(target, record)
     for experiment in experiments:

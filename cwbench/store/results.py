@@ -277,7 +277,7 @@ class Store:
 
     def add_source(self, name: str, code: bytes) -> None:
         """Keep the code of a method from outside the package, under the hash that records name."""
-        file = self.root / "sources" / f"{name}.py"
+        file = files.check_inside(self.root, self.root / "sources") / f"{name}.py"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             with files.replacing(file) as temporary:

@@ -10,7 +10,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
 from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
-from cwbench.store.files import write_json
+from cwbench.store.files import check_inside, write_json
 
 KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
 NUMBER = (int, float)
@@ -19,7 +19,7 @@ SETTING_KEYS = {"options": dict, "score": NUMBER, "low": NUMBER, "high": NUMBER,
 
 def write(root: Path, record: Mapping[str, Any]) -> Path:
     """Keep a record in a results folder; its name says the method."""
-    folder = root / "tuning"
+    folder = check_inside(root, root / "tuning")
     folder.mkdir(parents=True, exist_ok=True)
     key = digest({name: record[name] for name in ("method", "options", "on", "settings")})
     file = folder / f"{record['method'].replace('/', '_')}-{key}.json"
@@ -51,7 +51,7 @@ def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:
     found = []
     for file in sorted(root.glob("tuning/*.json")):
         try:
-            found.append(read(file))
+            found.append(read(check_inside(root, file)))
         except UserError as error:
             problems.append(f"tuning/{file.name}: {error}")
     return found

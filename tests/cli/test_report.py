@@ -202,3 +202,16 @@ def test_a_table_of_some_methods_can_be_verified(folder: Path, capsys: pytest.Ca
     assert "equal" in capsys.readouterr().out
     main(["report", "results", "default.md", "--table", "cw3", "--method", "recall"])
     assert "coef=3" not in (folder / "default.md").read_text()
+
+
+@pytest.mark.parametrize("out", [[], ["results", "results/report"]])
+def test_nothing_is_written_through_a_link(
+    folder: Path, capsys: pytest.CaptureFixture[str], out: list[str]
+):
+    """In someone else's results folder a file of the report may be a link to one of yours."""
+    precious = folder / "precious"
+    precious.write_text("x")
+    (folder / "results" / "report").mkdir()
+    (folder / "results" / "report" / "checklist.md").symlink_to(precious)
+    assert "checklist.md leads out of results" in fails(capsys, "report", *out)
+    assert precious.read_text() == "x"

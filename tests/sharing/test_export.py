@@ -227,3 +227,16 @@ def test_what_is_refused_leaves_no_folder(shared_results: Path, monkeypatch: Any
     with pytest.raises(UserError):
         list(export(shared_results, "parquet"))
     assert sorted(shared_results.iterdir()) == before
+
+
+def test_nothing_is_exported_through_a_link(shared_results: Path, tmp_path: Path) -> None:
+    results, precious = tmp_path / "results", tmp_path / "precious"
+    shutil.copytree(shared_results, results)
+    precious.write_text("x")
+    (results / "export" / "rliable").mkdir(parents=True)
+    [file] = export(results, "rliable")
+    file.unlink()
+    file.symlink_to(precious)
+    with pytest.raises(UserError, match=f"{file.name} leads out of"):
+        list(export(results, "rliable"))
+    assert precious.read_text() == "x"

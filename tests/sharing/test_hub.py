@@ -105,3 +105,17 @@ def test_a_folder_is_not_pushed_into_itself(
     with pytest.raises(SystemExit, match="2"):
         main(["push", str(results), str(tmp_path / name)])
     assert f"{name} is the results folder itself; name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", [push, lambda source, target: pull(str(source), Path(target))])
+def test_files_that_links_lead_to_are_not_shared(
+    share: Any, shared_results: Path, tmp_path: Path
+) -> None:
+    results, secret = tmp_path / "results", tmp_path / "secret"
+    push(shared_results, str(results))
+    secret.write_text("a password")
+    (results / "sources").mkdir(exist_ok=True)
+    (results / "sources" / "0123456789ab.py").symlink_to(secret)
+    with pytest.raises(UserError, match=r"0123456789ab\.py leads out of"):
+        share(results, str(tmp_path / "there"))
+    assert not (tmp_path / "there").exists()

@@ -63,6 +63,14 @@ def test_nothing_is_sent_where_it_cannot_be_noted(memory: tuple[Memory, Path]) -
     assert not tracker.rows
 
 
+def test_nothing_is_noted_through_a_link(memory: tuple[Memory, Path], tmp_path: Path) -> None:
+    tracker, results = memory
+    (results / "tracking").symlink_to(tmp_path)
+    with pytest.raises(UserError, match="tracking leads out of"):
+        rows_sent(results, "memory")
+    assert not tracker.rows
+
+
 def test_a_later_call_sends_only_what_is_new(memory: tuple[Memory, Path]) -> None:
     tracker, results = memory
     notes = results / "tracking" / "memory.json"

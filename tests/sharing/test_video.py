@@ -1,5 +1,6 @@
 """Videos of policies."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,19 @@ def test_a_segment_is_filmed_on_every_task(
         assert image.size == (STILLS * 320, 240)
     with Image.open(tmp_path / "videos" / "all.gif") as image:
         assert image.size == (640, 240)
+
+
+def test_nothing_is_filmed_into_a_linked_folder(
+    shared_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, home = tmp_path / "results", tmp_path / "home"
+    shutil.copytree(shared_results, results)
+    home.mkdir()
+    (results / "videos").symlink_to(home)
+    [segment, _] = results.glob("segments/perfect-memory-1-*")
+    with pytest.raises(SystemExit, match="2"):
+        main(["video", str(segment)])
+    assert "leads out of" in capsys.readouterr().err and not list(home.iterdir())
 
 
 OWN = """

@@ -90,6 +90,18 @@ def test_links_that_lead_out_are_refused(tmp_path: Path) -> None:
         files.check_inside(root, root / "out" / "x")
 
 
+def test_nothing_is_written_through_links_of_a_results_folder(tmp_path: Path) -> None:
+    root, own = tmp_path / "results", tmp_path / "own"
+    for folder in (root / "report" / "tables", own):
+        folder.mkdir(parents=True)
+    for folder in (root / "report" / "tables", own):
+        (folder / "a.tex").symlink_to(tmp_path / "precious")
+    assert files.check_output(root, own) == own  # the user's own folder, whatever is there
+    assert files.check_output(root, root / "videos") == root / "videos"
+    with pytest.raises(UserError, match=r"a\.tex leads out of"):
+        files.check_output(root, root / "report")
+
+
 def test_an_array_that_does_not_fit_names_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

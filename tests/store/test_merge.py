@@ -260,3 +260,31 @@ def test_what_is_no_results_folder_is_refused(what: str, tmp_path: Path) -> None
     result = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "c")])
     assert isinstance(result.exception, UserError)
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("linked", ["segments", "one segment", "experiments", "sources", "tuning"])
+def test_nothing_is_merged_through_links_of_the_target(linked: str, tmp_path: Path) -> None:
+    source, target, home = made(tmp_path / "a", "ewc", [0]), tmp_path / "b", tmp_path / "home"
+    home.mkdir()
+    [first] = source.glob("segments/ewc-1-*")
+    link = target / ("segments/" + first.name if linked == "one segment" else linked)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(home)
+    before = sorted(target.rglob("*"))
+    with pytest.raises(UserError, match="leads out of"):
+        merge([source], target)
+    assert not list(home.iterdir()) and sorted(target.rglob("*")) == before
+
+
+def test_files_that_links_of_a_source_lead_to_are_not_copied(tmp_path: Path) -> None:
+    """Into an archive that may be published."""
+    source, secret = made(tmp_path / "a", "ewc", [0]), tmp_path / "secret"
+    secret.write_text("a password")
+    for name in ("sources", "tuning"):
+        (source / name).mkdir(exist_ok=True)
+    (source / "sources" / "0123456789ab.py").symlink_to(secret)
+    (source / "tuning" / "ewc-0123456789ab.json").symlink_to(secret)
+    done = merge([source], tmp_path / "b")
+    assert done.added == 3 and len(done.problems) == 2
+    assert all("leads out of" in problem for problem in done.problems)
+    assert not list(tmp_path.glob("b/sources/*")) and not list(tmp_path.glob("b/tuning/*"))
