@@ -64,8 +64,9 @@ def examine_machine(as_json: bool) -> None:
 def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     """Show what is damaged in a results folder; how much."""
     from cwbench.store.integrity import all_damages, damages, is_movable, quick_check
+    from cwbench.store.results import is_results
 
-    if not (results / "segments").is_dir():
+    if not is_results(results):
         raise UserError(f"{results}: not a results folder", "it has no segments")
     check_version(results)
     found = list(all_damages(results) if full else damages(results, quick_check))

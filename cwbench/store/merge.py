@@ -19,6 +19,7 @@ from cwbench.store.results import (
     FINAL_FILES,
     SegmentFolder,
     Store,
+    is_results,
     is_weights,
     read_experiments,
     read_segments,
@@ -118,7 +119,7 @@ def _unpacked(archive: Path, into: Path) -> Path:
 
 
 def _readable(folder: Path, shown: Path | None = None) -> None:
-    if not (folder / "segments").is_dir():
+    if not is_results(folder):
         raise UserError(f"{shown or folder}: not a results folder", "it has no segments")
     if newer := Store(folder).newer_schema():
         raise UserError(f"{newer.name} of {shown or folder} was written by a newer cwbench")

@@ -57,6 +57,11 @@ CLAIM = "claim.json"
 SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
 
 
+def is_results(folder: Path) -> bool:
+    """Whether it looks like a results folder, maybe of runs that have not begun."""
+    return any((folder / name).is_dir() for name in ("segments", "experiments"))
+
+
 def is_weights(name: str) -> bool:
     """Whether a file of a done segment is there for later tasks, not for reports."""
     return name in WEIGHTS or REPLAY_FILE.fullmatch(name) is not None

@@ -17,7 +17,7 @@ from cwbench.store.claims import Claims
 from cwbench.store.files import checksum
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import _written, merge, opened
-from cwbench.store.results import SegmentFolder
+from cwbench.store.results import SegmentFolder, is_results
 from cwbench.store.runs import load_runs
 
 
@@ -71,6 +71,18 @@ def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
     assert evaluations(tmp_path / "unpacked") == evaluations(blocks[0]) | evaluations(blocks[1])
     with tarfile.open(study) as packed:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
+
+
+def test_a_block_without_a_finished_segment_is_empty(tmp_path: Path) -> None:
+    """Its archive has experiments and no segments."""
+    begun, done = made(tmp_path / "a", "ewc", [0], upto=0.1), made(tmp_path / "b", "ewc", [1])
+    block = tmp_path / "block.tar.gz"
+    assert merge([begun], block).added == 0
+    with opened(block) as unpacked:
+        assert not (unpacked / "segments").exists() and is_results(unpacked)
+    assert merge([block, done], tmp_path / "study").added == 3
+    assert evaluations(tmp_path / "study") == evaluations(done)
+    assert len(load_runs(tmp_path / "study").runs) == 2
 
 
 def test_two_merges_into_one_archive_do_not_undo_each_other(tmp_path: Path) -> None:
