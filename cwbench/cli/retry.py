@@ -179,13 +179,23 @@ def _rebuild_run(
     from cwbench.planning.plan import Run
     from cwbench.spec.segment import Setup, segments_of_run
 
-    entry = own_methods.get(record["method"]) or load_recorded(record["method"])
+    entry = own_methods.get(record["method"]) or _installed(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
     made = segments_of_run(setup, run["seed"], tasks, **method.kind_of_segments())
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
         raise UserError("its method has changed since then")
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
+
+
+def _installed(name: str) -> Entry:
+    """The method of a record; for one of the user's own, UserError with the option that names it."""
+    from cwbench.methods import known
+
+    if ".py" not in name and name not in known():
+        hint = f"name it with --method FILE.py:{name}"
+        raise UserError(f"method {name!r} is not installed", hint)
+    return load_recorded(name)
 
 
 def _reset(folders: Mapping[SegmentFolder, bool]) -> None:
