@@ -96,9 +96,12 @@ Check = Callable[[SegmentFolder], None]
 def quick_check(folder: SegmentFolder) -> None:
     """Whether everything can be read; looks at no array."""
     folder.intact_status()
-    for file in (folder.end, folder.snapshot):
-        if files.is_file(file):
-            checkpoint.load_record(file)
+    if files.is_file(folder.end):
+        checkpoint.load_record(folder.end)
+    if files.is_file(state := folder.snapshot):
+        record = checkpoint.load_record(state)
+        snapshot_parts(record, state)
+        table_lengths(record, state)
 
 
 def full_check(folder: SegmentFolder) -> None:

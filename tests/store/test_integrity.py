@@ -83,10 +83,13 @@ def test_a_snapshot_names_only_files_of_its_own(folders: list[SegmentFolder]) ->
         {"files": {"evals.csv": -1}},
         {"parts": ["../../victim.txt"]},
         {"parts": 3},
+        {"parts": None},
     ):
         checkpoint.save(paused.snapshot, tensors, record | wrong)
         with pytest.raises(Damaged, match=r"state\.safetensors"):
             check_snapshot(paused)
+        with pytest.raises(Damaged, match=r"state\.safetensors"):  # for `doctor`
+            quick_check(paused)
     assert victim.read_text() == "precious"
 
 
