@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH, existing
 from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import TrainingOptions, execute, retry_options
@@ -54,7 +55,8 @@ def retry(
     """
     training = TrainingOptions.take(given | {"results": existing(results)})
     store = open_store(results)
-    experiments, segments = _records(results)
+    experiments, segments, problems = _records(results)
+    show_problems(problems)
     chosen = _choose(store, {"failed", "diverged"} if diverged else {"failed"}, wanted)
     if not chosen:
         click.echo(f"nothing to retry in {results}")
@@ -92,12 +94,13 @@ def _commands(experiments: Sequence[Mapping[str, Any]], ids: Collection[str]) ->
     return "; ".join(dict.fromkeys(one["command"] for one in holding if one.get("command")))
 
 
-def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], list[str]]:
+    """Of experiments, of segments by their ids, and what cannot be read."""
     from cwbench.store.results import read_experiments, read_segments
 
     problems: list[str] = []
     segments = {record["id"]: record for record in read_segments(root, problems)}
-    return list(read_experiments(root, problems)), segments
+    return list(read_experiments(root, problems)), segments, problems
 
 
 def _choose(store: Store, states: set[str], wanted: Sequence[str]) -> dict[str, str]:
@@ -189,7 +192,7 @@ def _rebuild_run(
 
 
 def _installed(name: str) -> Entry:
-    """The method of a record; for one of the user's own, UserError with the option that names it."""
+    """The method of a record; for one of the user's own, the option that names it is said."""
     from cwbench.methods import known
 
     if ".py" not in name and name not in known():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import click_options
 from cwbench.experiment.execution import Execution, Launching
@@ -23,11 +25,13 @@ from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, resolve
 from cwbench.spec.text import duration
+from cwbench.store.files import check_output
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
     from cwbench.planning.estimate import Estimate
     from cwbench.planning.plan import Plan, Run
+    from cwbench.store.results import Store
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 
@@ -127,6 +131,8 @@ def execute(
     `also_record` is called when nothing can be refused any more. `command` continues what was
     interrupted; if empty, this one does.
     """
+    if training.live:
+        check_output(training.results, training.results / "report")
     runs = [run for members in experiments.values() for run in members]
     session = open_session(
         training.results,
@@ -138,6 +144,8 @@ def execute(
         command=command or command_line(),
     )
     plan = session.plan(runs)
+    damaged = damaged_records(session.store, plan) if record else []  # a retry has shown them
+    show_problems(damaged)
     if training.as_json:
         click.echo(json.dumps(plan_record(session, plan), indent=1))
         return True
@@ -150,14 +158,27 @@ def execute(
     if record:
         session.record(experiments)
     also_record()
+    if damaged:
+        repair = f"`cwbench repair {training.results}` sets them aside"
+        session.listener.warn(f"records are damaged; {repair}, then this command trains them again")
     if not plan.missing:
         session.listener.say(f"nothing to train: results are in {training.results}")
-        return True
+        return not damaged
     try:
         with _live_page(session, live=training.live):
-            return session.carry_out(plan, runs[0].protocol, needs)
+            return session.carry_out(plan, runs[0].protocol, needs) and not damaged
     except Paused:
         raise click.exceptions.Exit(1) from None
+
+
+def damaged_records(store: Store, plan: Plan) -> list[str]:
+    """What cannot be read of segments that are done, which training does not look at again."""
+    from cwbench.store.results import read_segments
+
+    problems: list[str] = []
+    done = [segment.folder for segment in plan.segments if segment.id in plan.done]
+    deque(read_segments(store.root, problems, done), maxlen=0)
+    return problems
 
 
 def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:

@@ -300,9 +300,17 @@ class Store:
         return None
 
 
-def read_segments(root: Path, problems: Problems) -> Iterator[dict[str, Any]]:
-    """Records of the segments on disk, with their folder and status; what is damaged is listed."""
-    for file in sorted(root.glob(f"{SEGMENTS}/segment.json")):
+def read_segments(
+    root: Path, problems: Problems, folders: Iterable[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Records of the segments on disk, with their folder and status; what is damaged is listed.
+
+    Of all segments, or of those in these folders.
+    """
+    found: Iterable[Path] = root.glob(f"{SEGMENTS}/segment.json")
+    if folders is not None:
+        found = (root / "segments" / folder / "segment.json" for folder in folders)
+    for file in sorted(found):
         with listing(root, problems, file):
             record = segment_record(root, file)
             yield record | {

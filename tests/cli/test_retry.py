@@ -125,6 +125,18 @@ def test_ctrl_c_ends_a_retry_and_names_the_command_that_continues(
     assert len(commands) == 1
 
 
+def test_what_a_retry_cannot_read_is_named(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",))
+    status = store.folder(plan.segments[0]).path / "status.json"
+    status.write_text("")
+    main(["retry", str(tmp_path), "--dry-run"])
+    said = capsys.readouterr()
+    assert said.err == f"problem: {status.relative_to(tmp_path)}: empty\n"
+    assert "nothing to retry" in said.out
+
+
 def test_retry_of_a_method_that_is_not_here(
     toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

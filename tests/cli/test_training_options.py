@@ -44,3 +44,37 @@ def test_a_plan_for_a_gpu_of_another_machine(
     args += ["--launcher", "print", "--device", "cuda", "--dry-run"]
     main([*args, "--results", str(tmp_path / "results")])
     assert "3 to train in 3 fleets on cuda" in capsys.readouterr().err
+
+
+@pytest.mark.commands
+def test_a_record_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its segment is done, so that nothing is trained; reports lack it."""
+    run = "run --method finetuning --seq point3 --protocol demo --steps-per-task 60 --eval-every 60"
+    run += " --start-steps 20 --update-after 20 --width 8 --threads 1 --workers 1 --no-live"
+    command = [*run.split(), "--results", str(tmp_path / "results")]
+    main(command)
+    main(command)
+    assert "nothing to train" in capsys.readouterr().out
+    record = min(tmp_path.glob("results/segments/*/segment.json"))
+    record.write_bytes(b"\xff")
+    main([*command, "--dry-run"])
+    line = f"problem: {record.relative_to(tmp_path / 'results')}: not JSON\n"
+    assert capsys.readouterr().err == line
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    said = capsys.readouterr()
+    assert ended.value.code == 1 and said.err == line and "cwbench repair" in said.out
+
+
+def test_no_live_page_is_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "report").symlink_to(tmp_path)
+    command = "run --method finetuning --seq point3 --protocol demo --threads 1".split()
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, "--results", str(tmp_path / "results")])
+    assert "report leads out of" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["report"]
