@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import asdict
 from functools import partial
-from itertools import pairwise
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,10 @@ from cwbench.cli.options import (
     seeds_and_protocol,
     unknown_option,
 )
-from cwbench.cli.training_options import TrainingOptions, execute, training_options
+from cwbench.cli.training_options import TrainingOptions, check_results, execute, training_options
 from cwbench.experiment.build import (
     check_count,
+    check_together,
     layers,
     load_method,
     parse_protocol,
@@ -36,11 +37,11 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
-from cwbench.spec.config import MethodConfig, option_groups
+from cwbench.spec.config import GROUPS, PROTOCOLS, MethodConfig, option_groups
 from cwbench.spec.errors import UserError, located
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwbench.learner import Method
     from cwbench.methods import Entry
@@ -61,8 +62,12 @@ class MethodCommand(GroupedCommand):
             entries = [load_method(name)[1] for name in names]
             _check_names(args)
             _check_flags(command.params, names, args)
-            _check_values(command.params, args)
+            given = _check_values(command.params, args)
             _check_launching(args)
+            for results in _peek(args, "--results"):
+                check_results(Path(results))
+            if _are_built_in(names):  # a preset of another method may have any values
+                _check_together(given, protocol[-1])
             command.params = [
                 *command.params,
                 *_method_options(entries, parse_protocol(protocol[-1])),
@@ -149,9 +154,9 @@ def _check_flags(
     """Raise before torch is imported: for options that a built-in method does not have."""
     from cwbench.methods import declared_options
 
-    declared, methods = declared_options(), [load_method(name)[0] for name in names]
-    if not {*methods} <= declared.keys():  # another method may have any option
+    if not _are_built_in(names):  # another method may have any option
         return
+    declared, methods = declared_options(), [load_method(name)[0] for name in names]
     groups = (*option_groups().values(), MethodConfig)
     shared = flags_of(
         [
@@ -165,6 +170,12 @@ def _check_flags(
         if flag not in valid:
             owners = [name for name, flags in own.items() if flag in flags]
             raise _unknown_flag(flag, valid, names, owners)
+
+
+def _are_built_in(names: Sequence[str]) -> bool:
+    from cwbench.methods import BASES
+
+    return {load_method(name)[0] for name in names} <= BASES.keys()
 
 
 def _flags(names: Iterable[str]) -> set[str]:
@@ -185,15 +196,26 @@ def _unknown_flag(
     return unknown_option(flag, valid, command)
 
 
-def _check_values(params: Sequence[click.Parameter], args: list[str]) -> None:
-    """Raise before torch is imported: for bad values of options that all methods share."""
+def _check_values(params: Sequence[click.Parameter], args: list[str]) -> dict[str, Any]:
+    """Raise before torch is imported: for bad values of options that all methods share.
+
+    Returns those that were given.
+    """
+    given: dict[str, Any] = {}
     shared = [
         one for name, group in option_groups().items() for one in click_options(group, group=name)
     ]
     for option in (*params, *shared):
         if isinstance(option.type, Value):
             for text in _peek(args, option.opts[0]):
-                option.type.convert(text, option, None)
+                given[option.type.field] = option.type.convert(text, option, None)
+    return given
+
+
+def _check_together(given: Mapping[str, Any], protocol: str) -> None:
+    """Raise before torch is imported: for values that do not go with each other or a protocol's."""
+    values = (given, PROTOCOLS[protocol])
+    check_together(**{name: options.resolve(group, *values) for name, group in GROUPS.items()})
 
 
 def _check_launching(args: list[str]) -> None:
@@ -203,9 +225,12 @@ def _check_launching(args: list[str]) -> None:
 
 
 def _peek(args: list[str], flag: str) -> list[str]:
-    """The values of an option, before they are parsed."""
-    after = [value for arg, value in pairwise(args) if arg == flag]
-    return [*after, *(arg.partition("=")[2] for arg in args if arg.startswith(f"{flag}="))]
+    """The values of an option, in order, before they are parsed."""
+    return [
+        value if arg == flag else arg.partition("=")[2]
+        for arg, value in zip_longest(args, args[1:])
+        if (arg == flag and value is not None) or arg.startswith(f"{flag}=")
+    ]
 
 
 @training_options

@@ -21,8 +21,9 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.launching import check_installed, check_launching
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.live_page import LivePage
+from cwbench.experiment.results_folder import check_writable
 from cwbench.experiment.session import Paused, Session, open_session
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import field_names, resolve
 from cwbench.spec.text import duration
 from cwbench.store.files import check_output
@@ -89,6 +90,7 @@ class TrainingOptions:
         own = {name: given.pop(name) for name in names}
         if own["as_json"] and not own["dry_run"]:
             raise UserError("--json has no effect without --dry-run", "give both")
+        check_results(own["results"])
         execution = take_execution(given)
         taken = {name: given.pop(name) for name in field_names(Launching)}
         launching = resolve(Launching, taken)
@@ -107,6 +109,12 @@ class TrainingOptions:
         # With `--launcher print` nothing but commands goes to the output.
         quiet, printing = self.quiet and not self.dry_run, self.launching.launcher == "print"
         return Terminal(quiet=quiet, stderr=printing)
+
+
+def check_results(folder: Path) -> None:
+    """Raise before torch is imported: for a results folder that cannot be written to."""
+    with located(f"results folder {folder}"):
+        check_writable(folder)
 
 
 def take_execution(given: dict[str, Any]) -> Execution:

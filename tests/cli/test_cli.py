@@ -30,7 +30,12 @@ TYPOS = [
     ["run", "--method", "l2", "--method", "pm", "--seq", "cw3-1", "--coef", "3"],
     ["run", "--method", "l2,pn", "--seq", "cw3-1"],
     ["run", "--method", "l2", "--seq", "cw3-1", "--slurm-partition", "long"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--buffer-size", "10"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--update-after", "1e8"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--hidden", "256,"],
+    ["run", "--method", "l2", "--seq", "cw3-1", "--results", "/proc/x"],
     ["experiment", "cw4"],
+    ["experiment", "cw3", "--results", "/proc/x"],
     ["experiment", "cw3", "--slurm-mem", "4G"],
     ["pairwise", "--tasks", "99"],
 ]

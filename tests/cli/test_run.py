@@ -15,6 +15,10 @@ import torch
 from commands import cwbench
 
 from cwbench.cli import main
+from cwbench.cli.run import _peek
+from cwbench.methods import METHODS
+from cwbench.spec.config import SACConfig, ScheduleConfig
+from cwbench.spec.options import field_names
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.runs import load_runs
 
@@ -174,3 +178,31 @@ def test_methods_of_other_packages_are_found(
     args = ["run", "--method", "pull", "--seq", "cw3-1", "--coef", "2", "--dry-run"]
     planned = subprocess.run([*command, *args], capture_output=True, text=True, cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
+
+
+def test_values_of_a_method_with_presets_of_its_own_are_checked_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its smaller batches fit into a memory that others' do not fit into."""
+    file = tmp_path / "small.py"
+    file.write_text(
+        "from cwbench.learner import Method\n\n\nclass Small(Method):\n"
+        '    """A method."""\n\n    preset = {"batch_size": 8}\n'
+    )
+    command = f"run --method {file}:Small --seq point3 --protocol demo --threads 1 --dry-run"
+    main([*command.split(), "--results", str(tmp_path / "results"), "--buffer-size", "100"])
+    assert "1 run = 3 segments" in capsys.readouterr().out
+
+
+def test_presets_of_built_in_methods_allow_nothing_that_defaults_forbid() -> None:
+    """Values that are refused with defaults are refused before a method is imported."""
+    for name, entry in METHODS.items():
+        preset = {**entry.method.preset, **entry.options}
+        assert preset.get("batch_size", SACConfig().batch_size) >= SACConfig().batch_size, name
+        others = {"buffer_size", "width", "layers", "hidden", *field_names(ScheduleConfig)}
+        assert not others & preset.keys(), name
+
+
+def test_the_last_of_several_values_holds() -> None:
+    args = ["--width=3", "--width", "4", "--width=5", "--other", "--width"]
+    assert _peek(args, "--width") == ["3", "4", "5"]
