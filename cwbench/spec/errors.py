@@ -16,7 +16,16 @@ class UserError(ValueError):
         self.message, self.hint = message, hint
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return _joined(self.message, self.hint)
+
+
+def _joined(text: str, more: str) -> str:
+    """Both on one line. Messages of other packages are often sentences."""
+    if not text or not more:
+        return text or more
+    if text.endswith(("?", "!")):
+        return f"{text} {more[0].upper()}{more[1:]}"
+    return f"{text.removesuffix('.')}; {more}"
 
 
 def unknown(what: str, word: str, known: Collection[str], advice: str = "") -> UserError:
@@ -32,7 +41,7 @@ def located(where: str, advice: str = "") -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        hint = "; ".join(part for part in (error.hint, advice) if part)
+        hint = _joined(error.hint, advice)
         raise UserError(f"{where}: {error.message}", hint) from None
     except (OSError, ValueError) as error:
         text = getattr(error, "strerror", None) or str(error)

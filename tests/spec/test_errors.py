@@ -17,6 +17,12 @@ def test_the_nearest_name_comes_before_the_advice() -> None:
     ("error", "text"),
     [
         (UserError("no name", "give one"), "my.toml: no name; give one; see the docs"),
+        (UserError("no name?", "give one."), "my.toml: no name? Give one; see the docs"),
+        (
+            unknown("task", "pusch", ["push"]),
+            "my.toml: unknown task 'pusch'; did you mean 'push'? See the docs",
+        ),
+        (ValueError("bad."), "my.toml: bad; see the docs"),
         (ValueError("bad"), "my.toml: bad; see the docs"),
         (FileNotFoundError(2, "No such file"), "my.toml: No such file; see the docs"),
         (RecursionError(), "my.toml: nested too deeply; see the docs"),
