@@ -237,12 +237,13 @@ def _peek(args: list[str], flag: str) -> list[str]:
 @click.command(cls=MethodCommand)
 @methods_option(
     required=True,
-    help="A method, path/to/file.py:ClassName, or several joined by commas. "
-    "May be given several times.",
+    help="A method that `cwbench methods` lists, path/to/file.py:ClassName, or several joined by "
+    "commas. May be given several times.",
 )
 @click.option(
     "--seq", "sequence", required=True, multiple=True, shell_complete=complete_sequence,
-    help="A sequence: name, 'cw3-*', tasks a,b,c or file.toml. May be given several times.",
+    help="A sequence that `cwbench sequences` lists, 'cw3-*', tasks a,b,c or file.toml. May be "
+    "given several times.",
 )  # fmt: skip
 @seeds_and_protocol
 @click.option(

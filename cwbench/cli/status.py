@@ -21,7 +21,9 @@ from cwbench.spec.text import at_task_end
 @click.option("--all", "everything", is_flag=True, help="List every segment, also done ones.")
 @click.option("--runs", "by_run", is_flag=True, help="List runs with their success instead.")
 @click.option("--errors", is_flag=True, help="Also the tracebacks of failed segments.")
-@click.option("--json", "as_json", is_flag=True, help="Everything, or all runs, for programs.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON instead: all segments, or runs with --runs."
+)
 def status(results: Path, everything: bool, by_run: bool, errors: bool, as_json: bool) -> None:
     """Show the experiments of a results folder: what is done, running, waiting or failed.
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @seeds_and_protocol
 @click.option(
     "--first", type=Number(float, above=0, maximum=100), metavar="PERCENT",
-    help="Train and judge only the first tasks, those that this part of a sequence touches.",
+    help="Use only this part of each sequence: its first tasks, their number rounded up.",
 )  # fmt: skip
 @click.pass_context
 def tune(
