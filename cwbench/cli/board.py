@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.folders import PATH
+from cwbench.cli.folders import PATH, writable
 from cwbench.reports import build
 from cwbench.reports.board import check, site
 from cwbench.spec.errors import UserError
@@ -27,10 +27,12 @@ def board(contributions: tuple[str, ...], out: Path | None, only_check: bool) ->
 
     A contribution is a results folder or .tar.gz, with the contributor's name before `=`. It is
     refused, line by line, if records were changed, runs are unfinished, a protocol's name stands
-    for other settings, or the source of an own method is missing. None of its code is run.
+    for other settings, or the source of a method of their own is missing. None of its code is run.
     """
     if not only_check and out is None:
         raise UserError("--out SITE is missing", "or use --check")
+    if not only_check and out is not None:
+        writable(out)
     named = _addressed([_parse(text) for text in contributions])
     with ExitStack() as stack:
         folders = [stack.enter_context(opened(path)) for _, _, path in named]

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show
-from cwbench.cli.folders import PATH, existing
+from cwbench.cli.folders import PATH, results_folder
 from cwbench.experiment.results_folder import open_store
 from cwbench.spec.text import counted
 
@@ -24,7 +24,7 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
     from cwbench.planning.machine import size
     from cwbench.store.cleanup import leftovers, remove
 
-    open_store(existing(results))
+    open_store(results_folder(results))
     found, problems = leftovers(results)
     if problems:
         raise click.ClickException(

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import json_option, show
-from cwbench.cli.folders import PATH, existing
+from cwbench.cli.folders import PATH, existing, results_folder
 from cwbench.experiment.results_folder import check_version
-from cwbench.spec.errors import UserError
 from cwbench.spec.extras import is_installed
 from cwbench.spec.text import counted
 from cwbench.spec.version import __version__
@@ -64,11 +63,8 @@ def examine_machine(as_json: bool) -> None:
 def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     """Show what is damaged in a results folder; how much."""
     from cwbench.store.integrity import all_damages, damages, is_movable, quick_check
-    from cwbench.store.results import is_results
 
-    if not is_results(results):
-        raise UserError(f"{results}: not a results folder", "it has no segments")
-    check_version(results)
+    check_version(results_folder(results))
     found = list(all_damages(results) if full else damages(results, quick_check))
     rows = [(one.file, one.reason, one.segment) for one in found]
     if rows or as_json:

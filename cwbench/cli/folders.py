@@ -25,3 +25,20 @@ def existing(results: Path) -> Path:
     if not results.is_dir():
         raise UserError(f"{results}: no such folder", "`cwbench run` creates one")
     return results
+
+
+def results_folder(folder: Path) -> Path:
+    """One that exists and holds results: in a mistyped one there is never anything to do."""
+    from cwbench.store.results import is_results
+
+    if not is_results(existing(folder)):
+        raise UserError(f"{folder}: not a results folder", "it has no segments")
+    return folder
+
+
+def writable(folder: Path) -> Path:
+    """A folder to write to, which need not exist yet; checked before long work is done for it."""
+    from cwbench.experiment.results_folder import check_writable
+
+    check_writable(folder)
+    return folder

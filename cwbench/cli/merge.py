@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show_problems
-from cwbench.cli.folders import PATH
+from cwbench.cli.folders import PATH, writable
 from cwbench.spec.text import counted
 
 
@@ -35,6 +35,7 @@ def merge(
     """
     from cwbench.store.merge import merge as merge_folders
 
+    writable(into.parent)
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     line = f"{counted(merged.added, 'segment')} added to {into}"
     if merged.present:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show
-from cwbench.cli.folders import PATH, existing
+from cwbench.cli.folders import PATH, results_folder
 from cwbench.experiment.results_folder import open_store
 
 
@@ -22,7 +22,7 @@ def repair(results: Path, dry_run: bool) -> None:
     from cwbench.store import claims
     from cwbench.store.integrity import all_damages, is_movable, is_still, set_aside
 
-    store = open_store(existing(results))
+    store = open_store(results_folder(results))
     found = {one.segment or one.file: one for one in all_damages(results)}
     for name, one in list(found.items()):
         if one.segment and claims.owner(store.named(name)):

@@ -37,7 +37,8 @@ def unpacked(source: Path) -> Path:
     return source
 
 
-def read_study(results: Path, options: Options) -> Study:
+def read_study(results: Path, options: Options, source: Path | None = None) -> Study:
+    """`source` is what the user named, where that is an archive."""
     if not results.is_dir():
         raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
     check_version(results)
@@ -48,9 +49,9 @@ def read_study(results: Path, options: Options) -> Study:
     if not study.groups:
         list_problems(study.problems[:-1])  # the last one says the same
         if not any(results.glob(f"{SEGMENTS}/segment.json")):
-            raise UserError(f"{results} holds no runs", "`cwbench run` writes some")
+            raise UserError(f"{source or results} holds no runs", "`cwbench run` writes some")
         hint = "the command that trained its segments records them again"
-        raise click.ClickException(f"{results} holds no runs: {hint}")
+        raise click.ClickException(f"{source or results} holds no runs: {hint}")
     return study
 
 
@@ -177,6 +178,7 @@ def report(
             sequences=sequences,
             methods=methods,
         ),
+        source,
     )
     known = sorted({group.method for group in study.groups})
     if against is not None and names.method_key(against) not in map(names.method_key, known):
@@ -272,7 +274,7 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
         raise click.UsageError(f"{table}: {error}") from None
     folder = unpacked(results)
     verdicts = [
-        verify_table(text, read_study(folder, one))
+        verify_table(text, read_study(folder, one, results))
         for text, one in zip(texts, options, strict=True)
     ]
     differences = [line for verdict in verdicts for line in verdict.differences]

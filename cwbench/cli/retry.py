@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwbench.cli.console import show_problems
-from cwbench.cli.folders import PATH, existing
+from cwbench.cli.folders import PATH, results_folder
 from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import TrainingOptions, execute, retry_options
 from cwbench.experiment.build import load_method, load_recorded
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("results", default="results", type=PATH)
 @click.argument("wanted", nargs=-1, metavar="[SEGMENT]...")
-@click.option("--diverged", is_flag=True, help="Also those whose weights became infinite.")
+@click.option("--diverged", is_flag=True, help="Also those whose weights became infinite or NaN.")
 @method_option
 @click.option("--trust", is_flag=True, help="Run code of environments that records name.")
 @click.option("--restart", is_flag=True, help="Start them from the beginning, not from snapshots.")
@@ -53,7 +53,7 @@ def retry(
     depends on them. A diverged segment always starts from the beginning; on the same device it
     diverges again.
     """
-    training = TrainingOptions.take(given | {"results": existing(results)})
+    training = TrainingOptions.take(given | {"results": results_folder(results)})
     store = open_store(results)
     experiments, segments, problems = _records(results)
     show_problems(problems)

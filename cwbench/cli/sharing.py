@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cwbench.cli.console import show_problems
-from cwbench.cli.folders import PATH, existing
+from cwbench.cli.folders import PATH, existing, writable
 from cwbench.cli.options import Number, method_option, own_methods
 from cwbench.spec.text import counted
 
@@ -85,6 +85,8 @@ def export(
     """
     from cwbench.sharing.export import export as write
 
+    if out is not None:
+        writable(out)
     written, problems = 0, list[str]()
     own = own_methods(files)
     for file in write(existing(results), to, out, methods=own, trust=trust, problems=problems):
@@ -107,6 +109,8 @@ def push(results: Path, target: str) -> None:
     """
     from cwbench.sharing.hub import push as send
 
+    if not target.startswith("hf:"):
+        writable(Path(target))
     click.echo(f"shared at {send(existing(results), target)}")
 
 
@@ -117,5 +121,5 @@ def pull(source: str, results: Path) -> None:
     """Fetch a results folder that someone has pushed; `cwbench report` reads it."""
     from cwbench.sharing.hub import pull as fetch
 
-    fetch(source, results)
+    fetch(source, writable(results))
     click.echo(f"results are in {results}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.folders import PATH
+from cwbench.cli.folders import PATH, writable
 from cwbench.cli.options import Number, method_option, own_methods
 
 
@@ -35,7 +35,7 @@ def video(
 
     found, position = find_run(run)
     home = found.results
-    folder = check_output(home, out or home / "videos" / found.folders[position])
+    folder = writable(check_output(home, out or home / "videos" / found.folders[position]))
     own, videos = own_methods(files), []
     for video in make_videos(run, tasks, seed=seed, methods=own, trust=trust):
         videos.append(video)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,14 @@ def test_a_folder_without_runs_or_of_a_newer_version_has_no_report(
     for name, words in (("empty", "holds no runs"), ("newer", "written by a newer cwbench")):
         assert words in fails(capsys, "report", name)
         assert not (folder / name / "report").exists()
+
+
+def test_an_archive_without_runs_is_named(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "none" / "segments").mkdir(parents=True)
+    with tarfile.open(folder / "none.tar.gz", "w:gz") as packed:
+        packed.add("none")
+    text = fails(capsys, "report", "none.tar.gz", "out")
+    assert text.startswith("cwbench: none.tar.gz holds no runs")
 
 
 def test_a_file_that_is_no_table(folder: Path, capsys: pytest.CaptureFixture[str]):
