@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from countdown import PENDULUM, Bare, Bounds, Burning, Chance, Countdown, Odd, Seen, configured
+from countdown import (
+    PENDULUM,
+    Bare,
+    Bounds,
+    Burning,
+    Chance,
+    Countdown,
+    Odd,
+    Seen,
+    Wandering,
+    configured,
+)
 
 from cwbench import envs, sequences
 from cwbench.spec.config import EnvConfig
@@ -70,6 +81,11 @@ def test_chance_is_no_memory() -> None:
     configured(Task("x", Chance, {"seeded": True}, horizon=9))  # without a warning
     with pytest.warns(UserWarning, match="task x: the same seed begins different episodes, so"):
         configured(Task("x", Chance, {"seeded": False}, horizon=9))
+
+
+def test_what_is_drawn_late_from_an_unknown_generator_is_not_resumed_exactly() -> None:
+    config = configured(Task("x", Wandering, horizon=1000))
+    assert config.record()["tasks"][0]["resume"] == "episode"
 
 
 def test_an_environment_may_lack_what_is_not_needed() -> None:
