@@ -39,9 +39,6 @@ METAWORLD_TASKS = (
     """.split(),
 )
 
-# Of the point mass: eight goals with rewards as they are (`cwbench.envs.pointmass`).
-POINT_TASKS = tuple(f"reach-{goal}-1" for goal in range(8))
-
 LONGEST_EPISODE = 10**6  # steps
 
 

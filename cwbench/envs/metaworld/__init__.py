@@ -104,7 +104,6 @@ def drawable(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Drawa
 
 SUITE = Suite(
     MetaWorldConfig,
-    lambda: METAWORLD_TASKS,
     make,
     sizes,
     step_cost,
