@@ -44,7 +44,7 @@ LONGEST_EPISODE = 10**6  # steps
 
 @dataclass(frozen=True)
 class Score:
-    """How an episode's score, 0 to 1, follows from its return, or from `info["success"]`."""
+    """How an episode's score, 0 to 1, follows from its return, or from success in `info`."""
 
     return_from: float | None = None  # returns between these two become scores between 0 and 1
     return_to: float | None = None

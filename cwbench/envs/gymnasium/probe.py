@@ -103,8 +103,8 @@ def _begins_afresh(task: Task) -> None:
         _step(used, action)
     if task.score == Score() and not used.told_success:
         warnings.warn(
-            f'task {task.name}: {USED_STEPS} steps have no info["success"], and an episode without '
-            "it counts as not solved; `score` gives other rules",
+            f'task {task.name}: {USED_STEPS} steps have no info["success"] or info["is_success"], '
+            "and an episode without either counts as not solved; `score` gives other rules",
             stacklevel=1,  # one place, so that Python shows it once
         )
     first = _beginning(_instance(task))
