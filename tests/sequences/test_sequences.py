@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cwbench import sequences
@@ -73,6 +74,15 @@ def test_named_sequences_consist_of_known_tasks() -> None:
     assert len(sequences.get("rd-hard").tasks) == len(sequences.get("rd-easy").tasks) == 8
     assert len(set(sequences.get("mt10").tasks)) == 10
     assert sequences.get("mt50").tasks == tuple(sorted(METAWORLD_TASKS))
+
+
+def test_reset_and_distill_shuffles_by_seed() -> None:
+    """As scikit-learn does: the release's list, in alphabetical order, by numpy's generator."""
+    listed = sorted(sequences.get("rd-random-0").tasks)
+    for seed in range(3):
+        order = np.arange(8)
+        np.random.RandomState(seed).shuffle(order)
+        assert sequences.get(f"rd-random-{seed}").tasks == tuple(listed[task] for task in order)
 
 
 def test_random_orders_are_fixed_and_differ() -> None:
