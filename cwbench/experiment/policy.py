@@ -233,7 +233,7 @@ def _weights(
         [segment],
         dims=envs.dims(segment.setup.env),
         device=torch.device("cpu"),
-        architecture=method_class.architecture,
+        architecture=method_class.architecture_of(segment.setup.options),
     )
     trainer.load(checkpoint.under("trainer", tensors))
     method = method_class(segment.setup.options, trainer)
