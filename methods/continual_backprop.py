@@ -1,17 +1,20 @@
 """Continual backpropagation (Dohare et al., Nature 2024)."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from cwbench.learner import Method, Trainer, activity, option
+from cwbench.learner import Method, Trainer, UserError, activity, option
 from cwbench.methods._plasticity import PlasticityConfig, chosen, layered, renew
 
 
 @dataclass(frozen=True)
 class ContinualBackpropConfig(PlasticityConfig):
-    replacement_rate: float = option(1e-4, "Share of mature units replaced per update.", minimum=0)
+    replacement_rate: float = option(
+        1e-4, "Share of mature units replaced per update.", minimum=0, maximum=1
+    )
     maturity: int = option(10_000, "Updates that a new unit is protected for.", minimum=0)
     # Below 1, also in 32 bits: the utility is divided by 1 - decay^age.
     decay: float = option(
@@ -20,10 +23,13 @@ class ContinualBackpropConfig(PlasticityConfig):
     every: int = option(10, "Updates between two looks at the units.", minimum=1)
     samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
     first_only: bool = option(False, "Act on the first hidden layer only.", added=True)
+    at_once: int = option(
+        1, "Units of a layer replaced at one look, at most.", minimum=1, added=True
+    )
 
 
 class ContinualBackprop(Method[ContinualBackpropConfig]):
-    """Replace the least useful mature hidden unit of a layer by a new one, now and then."""
+    """Replace the least useful mature hidden units of a layer by new ones, now and then."""
 
     config_class = ContinualBackpropConfig
     state_names = ("utility", "age", "due")
@@ -31,10 +37,18 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
     def __init__(self, config: ContinualBackpropConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
         self.interval = config.every
+        widths = [x for network in chosen(config.networks) for x in self._widths(network)]
+        check_rate(config, max(widths, default=0))
         # By `network.layer`: [R, (2,) D], [R, (2,) D] and [R, (2,)].
         self.utility: dict[str, Tensor] = {}
         self.age: dict[str, Tensor] = {}
         self.due: dict[str, Tensor] = {}  # units to replace, with fractions
+
+    def _widths(self, network: str) -> tuple[int, ...]:
+        """Units of the layers that it acts on."""
+        net = layered(self.trainer, network)
+        shared = net.units[: net.layers - net.head_layers]
+        return shared[:1] if self.config.first_only else shared
 
     def on_task_start(self, position: int) -> None:
         if position:
@@ -79,12 +93,12 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         self.utility[layer].lerp_(contribution, 1 - decay)
 
     def _take_due(self, layer: str) -> Tensor:
-        """The unit of each layer to replace now, if any; a new one starts with age zero."""
+        """The units of a layer to replace now, if any; a new one starts with age zero."""
         utility, age, due = self.utility[layer], self.age[layer], self.due[layer]
         mature = age > self.config.maturity
         due += self.config.replacement_rate * self.config.every * mature.sum(-1)
         useful = corrected(utility, age, self.config.decay)
-        replaced = least_useful(useful, mature) & (due >= 1).unsqueeze(-1)
+        replaced = least_useful(useful, mature, due.clamp(max=self.config.at_once))
         due -= replaced.sum(-1)
         utility.masked_fill_(replaced, 0)
         age.masked_fill_(replaced, 0)
@@ -96,7 +110,26 @@ def corrected(utility: Tensor, age: Tensor, decay: float) -> Tensor:
     return utility / (1 - decay**age)
 
 
-def least_useful(utility: Tensor, mature: Tensor) -> Tensor:
-    """Marks the mature unit of least utility, [R, (2,) D], where there is one."""
-    worst = torch.where(mature, utility, torch.inf).argmin(-1, keepdim=True)
-    return mature & torch.zeros_like(mature).scatter(-1, worst, True)
+def least_useful(utility: Tensor, mature: Tensor, count: Tensor) -> Tensor:
+    """Marks the mature units of least utility, [R, (2,) D]; `count` [R, (2,)] is rounded down."""
+    order = torch.where(mature, utility, torch.inf).argsort(dim=-1, stable=True)
+    place = torch.arange(1, mature.shape[-1] + 1, device=mature.device)
+    return mature & torch.zeros_like(mature).scatter(-1, order, place <= count.unsqueeze(-1))
+
+
+def check_rate(config: ContinualBackpropConfig, width: int) -> None:
+    """UserError if more units of a layer can be due at a look than are replaced."""
+    rate, every, at_once = config.replacement_rate, config.every, config.at_once
+    share = round(rate * every, 9)  # of a layer, at a look
+    asked = f"--replacement-rate {rate:g} --every {every}"
+    if share > 1:
+        raise UserError(
+            f"{asked} would replace more units than there are",
+            f"the largest --every is {int(round(1 / rate, 9))}",
+        )
+    due = round(share * width, 6)
+    if due > at_once:
+        raise UserError(
+            f"{asked}: {due:g} of {width} units are due at a time, --at-once is {at_once}",
+            f"write --at-once {math.ceil(due)}",
+        )

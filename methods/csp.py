@@ -20,10 +20,15 @@ BELOW_ONE = 1 - 2.0**-24  # the largest of them; half a step more would round to
 class CSPConfig(MethodConfig):
     gain: float = option(0.1, "Share of the return that a new anchor must add to stay.", minimum=0)
     candidates: int = option(
-        512, "Policies with and without it that critics compare.", minimum=1, rehearsal=1
+        512,
+        "Policies with the new anchor, and without it, that the critic compares.",
+        minimum=1,
+        rehearsal=1,
     )
-    candidate_states: int = option(256, "Transitions that they are compared on.", minimum=1)
-    episodes: int = option(3, "Episodes that decide between the best of each.", minimum=1)
+    candidate_states: int = option(256, "Transitions that the critic compares them on.", minimum=1)
+    episodes: int = option(
+        3, "Episodes of the best policy with it and the best without, which decide.", minimum=1
+    )
     evaluate: Literal["best", "drawn"] = option(
         "best",
         "What is evaluated for the task in training: the best policy with the new anchor, by the "

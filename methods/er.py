@@ -30,6 +30,11 @@ class ERConfig(MethodConfig):
         "balanced", "Keep equally many of each task, or a uniform sample of all transitions."
     )
     old_weight: float = option(1.0, "Weight of the memory's loss.", minimum=0, per_run=True)
+    old_temperatures: Literal["frozen", "tuned"] = option(
+        "frozen",
+        "Freeze the temperatures of finished tasks, or tune them on the memory.",
+        added=True,
+    )
 
 
 class ER(Method[ERConfig]):
@@ -80,8 +85,9 @@ class ER(Method[ERConfig]):
         return trainer.replay.unpack(take_rows(self.memory, rows), tasks, rows)
 
     def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
-        """Old temperatures rest, as in RECALL: the memory would move only those."""
-        grads["log_alpha"][:, : self.trainer.position].zero_()
+        """Frozen as in RECALL, or tuned as in Perfect Memory: old rows move only old ones."""
+        if self.config.old_temperatures == "frozen":
+            grads["log_alpha"][:, : self.trainer.position].zero_()
 
 
 def smallest(keys: Tensor, task: Tensor, budget: int, share: Share) -> Tensor:

@@ -15,7 +15,10 @@ from cwbench.methods._plasticity import PlasticityConfig, chosen, layered
 @dataclass(frozen=True)
 class L2InitConfig(PlasticityConfig):
     coef: float = option(
-        1e-2, "Strength of the pull; the penalty is half of it.", minimum=0, per_run=True
+        1e-2,
+        "Strength: the penalty is half of it times squared distances.",
+        minimum=0,
+        per_run=True,
     )
     reduce: Literal["sum", "mean"] = option(
         "sum", "Sum or mean of squares over each kernel or bias; no effect with --decoupled."

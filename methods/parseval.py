@@ -11,7 +11,9 @@ from cwbench.methods._plasticity import PlasticityConfig, chosen
 
 @dataclass(frozen=True)
 class ParsevalConfig(PlasticityConfig):
-    coef: float = option(1e-3, "Strength at width 64.", minimum=0, per_run=True)
+    coef: float = option(
+        1e-3, "Strength at width 64; others have (64 / width)^2 of it.", minimum=0, per_run=True
+    )
     scale: float = option(
         1.0, "Squared length that a unit's incoming weights should have.", above=0
     )

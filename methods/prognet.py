@@ -19,6 +19,8 @@ from cwbench.learner import (
     plain_actor,
 )
 
+ALPHA = 0.1  # largest initial scale of an earlier column's features, with adaptors
+
 
 class Columns(Architecture):
     """h_l^k = f(h_{l-1}^k W_l + b_l + [h_{l-1}^0 .. h_{l-1}^{k-1}] U_l); the output reads h^k."""
@@ -54,19 +56,45 @@ class Columns(Architecture):
         return array_layers.output_layer(config, modules[-1], "actor", hidden[-1])
 
 
+class AdaptorColumns(Columns):
+    """The paper's laterals: relu([a_0 h_{l-1}^0 .. a_{k-1} h_{l-1}^{k-1}] V_l) U_l, a_j scalars."""
+
+    def module_shapes(self, position: int) -> dict[str, tuple[int, ...]]:
+        shapes, units = super().module_shapes(position), self.config.units
+        for layer in range(1, len(units)) if position else ():
+            below = units[layer - 1]
+            shapes[f"lateral.{layer}.alpha"] = (position,)
+            shapes[f"lateral.{layer}.down.weight"] = (position * below, below)  # V
+            shapes[f"lateral.{layer}.weight"] = (below, units[layer])  # U
+        return shapes
+
+    def limit(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> float:
+        """V and U are layers like others; by torch's rule too."""
+        return ALPHA if name.endswith(".alpha") else Architecture.limit(self, name, shapes)
+
+
 def column_layer(xp: Any, config: Any, module: Any, layer: int, below: Any) -> Any:
     """A layer of a column, given the layer below of the earlier columns and, last, its own."""
     lateral = 0
     if layer and len(below) > 1:
-        earlier = array_layers.concatenate(xp, below[:-1])
-        lateral = earlier @ module[f"lateral.{layer}.weight"]
+        own, earlier = f"lateral.{layer}", below[:-1]
+        alpha = module.get(f"{own}.alpha")
+        if alpha is None:
+            read = array_layers.concatenate(xp, earlier)
+        else:
+            scaled = [alpha[..., j : j + 1] * column for j, column in enumerate(earlier)]
+            read = array_layers.concatenate(xp, scaled) @ module[f"{own}.down.weight"]
+            read = array_layers.activate(xp, read, "relu")
+        lateral = read @ module[f"{own}.weight"]
     return array_layers.hidden_layer(xp, config, module, "actor", layer, below[-1], lateral)
 
 
 @dataclass(frozen=True)
 class ProgNetConfig(MethodConfig):
-    laterals: Literal["glorot", "zero"] = option(
-        "glorot", "Initial lateral weights: Glorot's, or torch's with --init torch; or zero."
+    laterals: Literal["glorot", "zero", "adaptor"] = option(
+        "glorot",
+        "Lateral connections: matrices that start with Glorot's weights (torch's with --init "
+        "torch) or at zero, or the paper's adaptors.",
     )
 
 
@@ -75,6 +103,10 @@ class ProgNet(Method[ProgNetConfig]):
 
     config_class = ProgNetConfig
     architecture = Columns
+
+    @classmethod
+    def architecture_of(cls, config: ProgNetConfig) -> type[Architecture]:
+        return AdaptorColumns if config.laterals == "adaptor" else Columns
 
     def on_task_start(self, position: int) -> None:
         """The critics start again."""

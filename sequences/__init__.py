@@ -7,8 +7,9 @@ from pathlib import Path
 
 from cwbench.sequences import cw, files, gymnasium, metaworld, pointmass
 from cwbench.sequences.sequence import Sequence
+from cwbench.spec.config import ENV_CONFIGS
 from cwbench.spec.errors import UserError, located, unknown
-from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, POINT_TASKS, Task, valid_name
+from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, Task, valid_name
 
 __all__ = ["CW_TASKS", "Sequence", "checked", "expand", "get", "names", "of_tasks", "pair"]
 
@@ -17,10 +18,11 @@ NAMED: dict[str, Sequence] = {
     for module in (cw, metaworld, pointmass, gymnasium)
     for sequence in module.SEQUENCES
 }
+WHOLE_SUITES = tuple(Sequence("", one.task_names, name) for name, one in ENV_CONFIGS.items())
 # Where the tasks of other suites than Meta-World are found.
 OTHER_TASKS: dict[str, Sequence] = {
     task: sequence
-    for sequence in (*NAMED.values(), Sequence("", POINT_TASKS, "pointmass"))
+    for sequence in (*WHOLE_SUITES, *NAMED.values())
     if sequence.suite != "metaworld"
     for task in sequence.tasks
 }

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.sequences.sequence import Sequence
+from cwbench.spec.config import ENV_CONFIGS
 from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.tasks import Score, Task
 
-KEYS = {
-    "metaworld": ("name", "suite", "tasks"),
-    "pointmass": ("name", "suite", "tasks"),
-    "gymnasium": ("name", "suite", "task"),
-}
+KEYS = ("name", "suite", "tasks")
+GYMNASIUM_KEYS = ("name", "suite", "task")
 TASK_KEYS = ("name", "id", "kwargs", "wrappers", "score", "horizon")
 
 
@@ -31,9 +29,9 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
         hint = 'write suite = "gymnasium" above the first of them'
         raise UserError("tables [[task]] are for the gymnasium suite", hint)
     suite = content.get("suite", "metaworld")
-    if suite not in list(KEYS):  # also where it is no text
-        raise UserError(f"unknown suite {suite!r}; known: {', '.join(KEYS)}")
-    _known(content, KEYS[suite])
+    if suite not in list(ENV_CONFIGS):  # also where it is no text
+        raise UserError(f"unknown suite {suite!r}; known: {', '.join(ENV_CONFIGS)}")
+    _known(content, GYMNASIUM_KEYS if suite == "gymnasium" else KEYS)
     name = content.get("name", stem)
     if suite == "gymnasium":
         return _gymnasium(name, content.get("task"))

@@ -4,6 +4,15 @@ from cwbench.sequences.sequence import Sequence
 from cwbench.spec.tasks import METAWORLD_TASKS
 
 RESET_DISTILL = "Reset & Distill, Ahn et al. 2025"
+# Eight tasks, shuffled by a run's seed: the orders of seeds 0, 1 and 2.
+RANDOM = (
+    "shelf-place handle-press-side faucet-open window-close handle-pull-side door-unlock "
+    "plate-slide-side plate-slide-back-side",
+    "window-close handle-press-side faucet-open shelf-place door-unlock plate-slide-back-side "
+    "handle-pull-side plate-slide-side",
+    "plate-slide-back-side faucet-open shelf-place handle-press-side handle-pull-side window-close "
+    "plate-slide-side door-unlock",
+)
 META_WORLD = "Meta-World, Yu et al. 2020"
 
 
@@ -27,6 +36,10 @@ SEQUENCES = (
             "plate-slide-back-side handle-press door-lock"
         ),
         source=RESET_DISTILL,
+    ),
+    *(
+        Sequence(f"rd-random-{seed}", _tasks(order), source=RESET_DISTILL)
+        for seed, order in enumerate(RANDOM)
     ),
     Sequence(
         "mt10",

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from cwbench.envs.suite import Drawable, Frame, Suite
 from cwbench.spec.config import PointMassConfig
-from cwbench.spec.tasks import POINT_TASKS
 
 Floats = NDArray[np.float32]
 
@@ -86,7 +85,6 @@ def drawable(task: str, config: PointMassConfig, size: tuple[int, int]) -> Drawa
 
 SUITE = Suite(
     PointMassConfig,
-    lambda: POINT_TASKS,
     PointMass,
     lambda config: (12, 4),
     env_bytes=lambda task, config: 1 << 10,

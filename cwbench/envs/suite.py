@@ -57,7 +57,6 @@ class Suite:
     """Environments that share options and sizes."""
 
     config_class: type[EnvConfig]
-    tasks: Callable[[], Sequence[str]]  # the names that `cwbench tasks` lists
     make: Callable[[str, Any], Env]
     sizes: Callable[[Any], tuple[int, int]]  # config -> numbers in an observation, in an action
     # A worker's time for a step of a task relative to the suite's mean: shares lanes out evenly.

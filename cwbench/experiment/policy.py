@@ -233,7 +233,7 @@ def _weights(
         [segment],
         dims=envs.dims(segment.setup.env),
         device=torch.device("cpu"),
-        architecture=method_class.architecture,
+        architecture=method_class.architecture_of(segment.setup.options),
     )
     trainer.load(checkpoint.under("trainer", tensors))
     method = method_class(segment.setup.options, trainer)
@@ -315,5 +315,4 @@ def evaluate(
 
 def _tasks(policy: Policy) -> list[str]:
     """Tasks the policy can be evaluated on: those of its suite and of its run."""
-    suite = envs.SUITES[policy.segment.setup.env.suite]
-    return [*suite.tasks(), *policy.segment.tasks]
+    return [*policy.segment.setup.env.task_names, *policy.segment.tasks]

@@ -66,7 +66,7 @@ class Group:
             device=device,
             compiled=compiled,
             gradients=gradients,
-            architecture=method_class.architecture,
+            architecture=method_class.architecture_of(self.setup.options),
         )
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])

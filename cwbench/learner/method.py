@@ -60,6 +60,11 @@ class Method(Generic[C]):
         joint, experts = cls.trains_jointly, cls.experts
         return {"needs_length": cls.needs_length, "joint": joint, "experts": experts}
 
+    @classmethod
+    def architecture_of(cls, config: C) -> type[Architecture] | None:
+        """The actor's architecture with these options: by default the class's."""
+        return cls.architecture
+
     def assign(self, configs: Sequence[C]) -> None:
         """Give each run its own options; they differ at most in those declared `per_run`."""
         self.configs = tuple(configs)  # one per run

@@ -209,7 +209,7 @@ class Costs:
     def _curve(self, segment: Segment, value: Callable[[Segment], float]) -> float:
         """The line, and the square of the position where a method has its own architecture."""
         line, (low, high) = self._line(segment, value), self.POSITIONS[1:]
-        own = self.method(segment)[0].architecture is not None
+        own = self.method(segment)[0].architecture_of(segment.setup.options) is not None
         if segment.joint or not own or segment.position <= low:
             return line
         further = _moved(segment, self.FURTHER)

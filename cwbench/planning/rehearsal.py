@@ -64,7 +64,7 @@ class Rehearsal(Trainer):
             device=device,
             compiled=compiled,
             gradients=gradients,
-            architecture=method_class.architecture,
+            architecture=method_class.architecture_of(first.setup.options),
         )
         method = method_class(rehearsed(first.setup.options, memory=memory), self)
         self.lanes = method.lanes(first.position)

@@ -78,5 +78,5 @@ def bare_trainer(fleet: Sequence[Segment], dims: Dims, method_class: type[Method
         fleet[:1],
         dims=dims,
         device=torch.device("cpu"),
-        architecture=method_class.architecture,
+        architecture=method_class.architecture_of(fleet[0].setup.options),
     )

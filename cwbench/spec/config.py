@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, field_type, flag_name, from_record, option, to_record
-from cwbench.spec.tasks import LONGEST_EPISODE, Task
+from cwbench.spec.tasks import LONGEST_EPISODE, METAWORLD_TASKS, Task
 
 N = TypeVar("N", int, float)
 
@@ -161,6 +161,7 @@ class EnvConfig:
     """Options of an environment suite: each suite of `cwbench.envs` has its own subclass."""
 
     suite: ClassVar[str]
+    task_names: ClassVar[tuple[str, ...]] = ()  # of tasks that need no definition
 
     horizon: int = option(200, "Steps per episode.", minimum=1, maximum=LONGEST_EPISODE)
 
@@ -187,6 +188,7 @@ class EnvConfig:
 @dataclass(frozen=True)
 class MetaWorldConfig(EnvConfig):
     suite = "metaworld"
+    task_names = METAWORLD_TASKS
 
     obs: Literal["cw12", "full39"] = option("cw12", "Observation layout.")
     reward: Literal["cw_v1", "v2", "stock_v1"] = option("cw_v1", "Reward version.")
@@ -206,6 +208,7 @@ class MetaWorldConfig(EnvConfig):
 @dataclass(frozen=True)
 class PointMassConfig(EnvConfig):
     suite = "pointmass"
+    task_names = tuple(f"reach-{goal}-1" for goal in range(8))  # rewards as they are
 
     horizon: int = option(25, "Steps per episode.", minimum=1, maximum=LONGEST_EPISODE)
 

@@ -39,15 +39,12 @@ METAWORLD_TASKS = (
     """.split(),
 )
 
-# Of the point mass: eight goals with rewards as they are (`cwbench.envs.pointmass`).
-POINT_TASKS = tuple(f"reach-{goal}-1" for goal in range(8))
-
 LONGEST_EPISODE = 10**6  # steps
 
 
 @dataclass(frozen=True)
 class Score:
-    """How an episode's score, 0 to 1, follows from its return, or from `info["success"]`."""
+    """How an episode's score, 0 to 1, follows from its return, or from success in `info`."""
 
     return_from: float | None = None  # returns between these two become scores between 0 and 1
     return_to: float | None = None

@@ -39,7 +39,7 @@ class Damaged(UserError):
 
 
 def hidden(path: Path) -> Path:
-    """A new name beside `path` that readers pass over and `cwbench clean` removes."""
+    """A new name in the folder of `path` that readers pass over and `cwbench clean` removes."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
 
 

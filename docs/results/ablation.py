@@ -34,20 +34,24 @@ COMPARED = [
 ON_THE_WAY = [("recall-tn", "recall-none"), (RELEASE, "recall-pd"), ("recall-tn", "recall")]
 RUN = ["sequence", "seed"]
 LOSSES = ["penalty", "actor_loss", "value_std"]
+EIGHT = {"recall": "RECALL", RELEASE: "release's statistics", "clonex": "ClonEx"}
+ON_EIGHT = [(RELEASE, "recall"), ("clonex", RELEASE), ("clonex", "recall")]
+SMALL = "recall (lambda=0.04)"
+WEIGHTS = ("recall", SMALL, RELEASE, "recall-tn")
 
 
 def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Evaluations and training statistics of the variants and ClonEx on the three triplets."""
+    """Evaluations and training statistics of all runs."""
     loaded = []
     for archive in ("cw3", "ablation"):
         with opened(FOLDER / f"{archive}.tar.gz") as results:
             loaded.append(cwbench.load_runs(results))
-    return of_study([runs.evaluations for runs in loaded]), of_study([r.training for r in loaded])
+    return pd.concat([runs.evaluations for runs in loaded]), pd.concat([r.training for r in loaded])
 
 
-def of_study(found: list[pd.DataFrame]) -> pd.DataFrame:
-    table = pd.concat(found, ignore_index=True)
-    return table[table["sequence"].isin(SEQUENCES) & table["label"].isin(LABELS)]
+def of_three(found: pd.DataFrame) -> pd.DataFrame:
+    """Of the variants and ClonEx on the three triplets."""
+    return found[found["sequence"].isin(SEQUENCES) & found["label"].isin(LABELS)]
 
 
 def with_earlier_runs(found: pd.DataFrame) -> pd.DataFrame:
@@ -89,17 +93,71 @@ def print_comparisons(table: pd.DataFrame) -> None:
         print(f"| {VARIANTS[first]}, {VARIANTS[second]} | {numbers} |")
 
 
+def learned(found: pd.DataFrame) -> pd.DataFrame:
+    """Success of each run on each task while the task's own training ends."""
+    own = found[found["training_position"] == found["position"]]
+    ends = own[own["segment_step"] > AFTER].groupby(["position", "task", *RUN, "label"])
+    return ends["success_rate"].mean().unstack("label").reset_index()
+
+
+def by_sequence(rates: pd.DataFrame) -> pd.DataFrame:
+    return rates.groupby("sequence")[list(EIGHT)].mean()
+
+
+def print_eight(found: pd.DataFrame) -> None:
+    """The release's statistics beside RECALL and ClonEx; a sequence counts once."""
+    ends = at_the_end(found)
+    for sequence, rows in ends.groupby("sequence"):
+        cells = (", ".join(map(number, rows[label].dropna())) for label in EIGHT)
+        print(f"| {str(sequence).upper()} | {' | '.join(cells)} |")
+    of_tasks = learned(found)
+    averages = by_sequence(ends)
+    later = by_sequence(of_tasks[of_tasks["position"] > 0])
+    means = (number(averages[label].mean()) for label in EIGHT)
+    print(f"| mean | {' | '.join(means)} |")
+    measured = {
+        "average performance": averages,
+        "without CW3-7": averages.drop("cw3-7"),
+        "with earlier runs of CW3-1": by_sequence(at_the_end(with_earlier_runs(found))),
+        "later tasks, end of their training": later,
+    }
+    for what, table in measured.items():
+        for first, second in ON_EIGHT:
+            numbers = compared(table[first], table[second])
+            print(f"| {what} | {EIGHT[first]}, {EIGHT[second]} | {numbers} |")
+    for interval, rows in in_fifths(found).items():
+        table = by_sequence(rows)
+        means = (number(table[label].mean()) for label in EIGHT)
+        gains = (compared(table[a], table[b]).split(" | ", 2)[2] for a, b in ON_EIGHT[:2])
+        print(f"| {interval} | {' | '.join(means)} | {' | '.join(gains)} |")
+
+
+def print_weights(found: pd.DataFrame, training: pd.DataFrame) -> None:
+    """CW3-7's third task with a small weight of distillation and with the others."""
+    last = found[(found["sequence"] == "cw3-7") & (found["position"] == 2)]
+    rates = learned(last)
+    late = training[(training["sequence"] == "cw3-7") & (training["position"] == 2)]
+    medians = (
+        late[late["segment_step"] > AFTER].groupby("label")[["penalty", "actor_loss"]].median()
+    )
+    for label in WEIGHTS:
+        name = VARIANTS.get(label, "weight of 0.04")
+        fifths = (number(rows[label].mean()) for rows in in_fifths(last).values())
+        sizes = (f"{medians[loss].abs()[label]:.2g}" for loss in medians)
+        cells = [", ".join(map(number, rates[label].dropna())), *fifths, *sizes]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main() -> None:
-    found, training = tables()
+    everything, all_training = tables()
+    found, training = of_three(everything), of_three(all_training)
     ends = at_the_end(found)
     for sequence in SEQUENCES:
         print_row(sequence.upper(), ends[ends["sequence"] == sequence])
     print_row("mean", ends[LABELS].mean().to_frame().T)
-    own = found[found["training_position"] == found["position"]]
-    rates = own[own["segment_step"] > AFTER].groupby(["position", "task", *RUN, "label"])
-    learned = rates["success_rate"].mean().unstack("label").reset_index()
+    rates = learned(found)
     for sequence, position in product(SEQUENCES, range(3)):
-        rows = learned[(learned["sequence"] == sequence) & (learned["position"] == position)]
+        rows = rates[(rates["sequence"] == sequence) & (rates["position"] == position)]
         print_row(f"{sequence.upper()} | {position + 1} | {rows['task'].iloc[0]}", rows)
     print_comparisons(ends)
     each = in_fifths(found)
@@ -117,6 +175,8 @@ def main() -> None:
     for label, name in VARIANTS.items():
         cells = " | ".join(f"{medians[loss].abs()[label]:.2g}" for loss in LOSSES)
         print(f"| {name} | {cells} |")
+    print_eight(everything[everything["label"].isin(EIGHT)])
+    print_weights(everything, all_training)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ ARCHIVE = Path(__file__).with_name("packnet-first-task.tar.gz")
 # Updates after pruning, first and last.
 PHASES = {"after pruning": (0, 0), "early": (5_000, 25_000), "late": (50_000, 95_000)}
 
+TITLES = {"Control": "control", "packnet": "PackNet"}
+
 
 def read(results: Path) -> pd.DataFrame:
     """Success in each phase: one row per task, method and seed."""
@@ -42,9 +44,8 @@ def main() -> None:
         table = read(unpacked)
     for (task, method), group in table.groupby(["task", "method"]):
         cells = [interval(group[name].to_numpy()) for name in ("before", *PHASES)]
-        print(f"| {task} | {method} | {' | '.join(cells)} |")
         change = interval((group["late"] - group["early"]).to_numpy())
-        print(f"late minus early: {change}")
+        print(f"| {task} | {TITLES[str(method)]} | {' | '.join(cells)} | {change} |")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ def spread(places: Sequence[Place], gap: float) -> list[float]:
     for index in sorted(range(len(places)), key=lambda index: places[index][2]):
         left, right, height = places[index]
         for other in sorted(found, key=lambda other: found[other]):
-            beside = places[other][1] <= left or right <= places[other][0]
-            if not beside and abs(height - found[other]) < gap:
+            apart = places[other][1] <= left or right <= places[other][0]
+            if not apart and abs(height - found[other]) < gap:
                 height = found[other] + gap
         found[index] = height
     return [found[index] for index in range(len(places))]

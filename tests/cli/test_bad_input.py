@@ -120,6 +120,7 @@ WORDS = [
     ([*RECALL, "--beta", "1.5"], "1.5 is too large; the largest value is 1"),
     ([*RUN[:2], "multitask", *RUN[3:], "--beta", "2"], "2.0 is too large; the largest value is 1"),
     ([*RUN[:2], "continual-backprop", *RUN[3:], "--decay", "1"], "the largest value is 0.99999"),
+    ([*RUN[:2], "continual-backprop", *RUN[3:], "--every", "100"], "write --at-once 3"),
     ([*RUN[:2], "reset-distill", *RUN[3:], "--reset", "actor"], "leave actor out"),
     ([*RUN, "--adam-eps", "nan"], "not a finite number"),
     ([*RUN, "--adam-eps=-1e-7"], "-1e-07 is too small"),

@@ -92,6 +92,22 @@ class Chance(Countdown):
         return rng.normal(size=1), info
 
 
+class Wandering(Countdown):
+    """Shows a number that it draws again every 120 steps, from a generator that is not saved."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.time, self.shown = 0, 0.0
+        self.rng = np.random.default_rng(seed)
+        return np.ones(1), {}
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        if self.time % 120 == 0:
+            self.shown = self.rng.normal()
+        return np.array([self.shown]), 0.0, False, False, {"success": False}
+
+
 class Bare:
     """An environment by its methods alone."""
 

@@ -18,7 +18,7 @@ from cwbench.learner.networks import make_critic
 from cwbench.learner.policy import make_policy, squash
 from cwbench.learner.replay import Batch, Replay
 from cwbench.methods.componet import Modules
-from cwbench.methods.prognet import Columns
+from cwbench.methods.prognet import AdaptorColumns, Columns
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.config import NetworkConfig, SACConfig, ScheduleConfig
 from cwbench.spec.transition import Dims
@@ -43,7 +43,7 @@ class SharedTrunk(Architecture):
         return hidden @ modules[-1]["out.weight"] + modules[-1]["out.bias"]
 
 
-ARCHITECTURES = [Columns, Modules, SharedTrunk]
+ARCHITECTURES = [Columns, AdaptorColumns, Modules, SharedTrunk]
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"layer_norm": "off", "activation": "relu", "log_std": "tanh"},
@@ -160,6 +160,7 @@ FAN_IN = {
         "input.value.bias": 4,
     },
     Columns: {"lateral.1.weight": 24, "lateral.2.weight": 18},  # of one earlier column
+    AdaptorColumns: {"lateral.1.down.weight": 3 * 24, "lateral.1.weight": 24},
     SharedTrunk: {"out.weight": 16, "out.bias": 16},
 }
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench.learner import Trainer
+from cwbench.learner import Trainer, UserError
 from cwbench.methods.continual_backprop import (
     ContinualBackprop,
     ContinualBackpropConfig,
     corrected,
     least_useful,
 )
+from cwbench.spec.config import NetworkConfig
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -24,33 +25,62 @@ def cbp(trainer: Trainer, **options: Any) -> ContinualBackprop:
     return method
 
 
-def test_the_least_useful_mature_unit_is_marked() -> None:
-    utility = torch.tensor([[3.0, 1.0, 2.0, 0.5], [1.0, 2.0, 3.0, 4.0]])
-    mature = torch.tensor([[True, True, True, False], [False] * 4])
-    marked = least_useful(utility, mature)
-    assert marked.tolist() == [[False, True, False, False], [False] * 4]
+def test_the_least_useful_mature_units_are_marked() -> None:
+    utility = torch.tensor([[3.0, 1.0, 2.0, 0.5], [3.0, 1.0, 1.0, 0.5], [1.0, 2.0, 3.0, 4.0]])
+    mature = torch.tensor([[True, True, True, False]] * 2 + [[False] * 4])
+    marked = least_useful(utility, mature, torch.tensor([2.9, 1.0, 3.0]))
+    # Of equals the first, and none where none is mature.
+    assert [row.nonzero().flatten().tolist() for row in marked] == [[1, 2], [1], []]
 
 
 def test_a_unit_without_outgoing_weights_goes_first(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0])
     trainer.params["actor.2.weight"].detach()[:, 9] = 0  # what unit 9 of layer 1 gives
-    method = cbp(trainer, replacement_rate=1.0, maturity=0, every=1, networks="actor")
+    method = cbp(trainer, replacement_rate=1 / 16, maturity=0, every=1, networks="actor")
     method.at_interval()
     assert method.age["actor.1"][0].tolist() == [float(unit != 9) for unit in range(16)]
     assert trainer.params["actor.2.weight"].detach()[0, 9].eq(0).all()
 
 
-def test_replacements_come_at_their_rate(make_trainer: MakeTrainer) -> None:
-    trainer = make_trainer([0, 1])
-    method = cbp(trainer, replacement_rate=0.01, maturity=0, every=2)
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # 0.01 * 16 units * 40 updates = 6.4 of each layer, run and twin.
+        ({"replacement_rate": 0.01, "every": 2}, 6),
+        # 0.02 * 16 * 40 = 12.8; at each of 4 looks 3.2 are due.
+        ({"replacement_rate": 0.02, "every": 10, "at_once": 4}, 12),
+    ],
+)
+def test_replacements_come_at_their_rate(
+    make_trainer: MakeTrainer, options: dict[str, Any], expected: int
+) -> None:
+    method = cbp(make_trainer([0, 1]), maturity=0, **options)
     counts = dict.fromkeys(method.age, 0)
-    for _ in range(20):
+    for _ in range(40 // method.interval):
         method.at_interval()
         for unit, age in method.age.items():
             counts[unit] += int((age == 0).sum())
-    # 0.01 * 16 units * 40 updates = 6.4 of each layer, run and twin.
-    expected = {unit: 6 * age[..., 0].numel() for unit, age in method.age.items()}
-    assert counts == expected
+    assert counts == {unit: expected * age[..., 0].numel() for unit, age in method.age.items()}
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"replacement_rate": 0.02}, "write --at-once 4"),  # 3.2 of 16 units
+        ({"replacement_rate": 0.02, "at_once": 3}, "write --at-once 4"),
+        ({"replacement_rate": 0.35, "at_once": 16}, "the largest --every is 2"),
+    ],
+)
+def test_a_rate_that_cannot_be_kept_is_refused(
+    make_trainer: MakeTrainer, options: dict[str, Any], advice: str
+) -> None:
+    with pytest.raises(UserError, match=advice):
+        cbp(make_trainer([0]), **options)
+
+
+def test_only_layers_that_it_acts_on_limit_the_rate(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer([0], network=NetworkConfig(hidden="4,16"))
+    assert cbp(trainer, replacement_rate=0.02, first_only=True).interval == 10
 
 
 def test_nothing_is_replaced_before_maturity(make_trainer: MakeTrainer) -> None:
@@ -63,7 +93,7 @@ def test_nothing_is_replaced_before_maturity(make_trainer: MakeTrainer) -> None:
 
 def test_first_only_leaves_later_layers_alone(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0])
-    method = cbp(trainer, replacement_rate=1.0, maturity=0, every=1, first_only=True)
+    method = cbp(trainer, replacement_rate=1 / 16, maturity=0, every=1, first_only=True)
     method.at_interval()
     assert {unit for unit, age in method.age.items() if age.any()} == {"actor.0", "critic.0"}
 

@@ -92,8 +92,10 @@ def test_without_weight_gradients_are_those_of_the_new_data(make_trainer: MakeTr
         torch.testing.assert_close(one[name], other[name], rtol=1e-4, atol=1e-5)
 
 
-def test_old_temperatures_rest(make_trainer: MakeTrainer) -> None:
-    method = in_task(make_trainer, 2, memory=40)
+@pytest.mark.parametrize("old_temperatures", ["frozen", "tuned"])
+def test_old_temperatures(make_trainer: MakeTrainer, old_temperatures: str) -> None:
+    method = in_task(make_trainer, 2, memory=40, old_temperatures=old_temperatures)
     method.trainer.train(2)
     moved = method.trainer.params["log_alpha"].detach() != 1
-    assert moved.tolist() == [[False, False, True]] * 2
+    old = old_temperatures == "tuned"
+    assert moved.tolist() == [[old, old, True]] * 2

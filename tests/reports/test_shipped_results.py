@@ -52,8 +52,9 @@ def test_the_page_shows_the_tables() -> None:
     [
         ("pairs.py", "pairs.md", 29),
         ("cw3.py", "cw3.md", 75),
-        ("ablation.py", "ablation.md", 41),
+        ("ablation.py", "ablation.md", 71),
         ("lag.py", "lag.md", 13),
+        ("packnet_first_task.py", "packnet-first-task.md", 4),
         ("budget.py", "README.md", 16),
         ("point3.py", "point3.md", 34),
     ],

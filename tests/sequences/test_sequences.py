@@ -1,5 +1,10 @@
 """The published lists, and every way to name a sequence."""
 
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from cwbench import sequences
@@ -71,6 +76,15 @@ def test_named_sequences_consist_of_known_tasks() -> None:
     assert sequences.get("mt50").tasks == tuple(sorted(METAWORLD_TASKS))
 
 
+def test_reset_and_distill_shuffles_by_seed() -> None:
+    """As scikit-learn does: the release's list, in alphabetical order, by numpy's generator."""
+    listed = sorted(sequences.get("rd-random-0").tasks)
+    for seed in range(3):
+        order = np.arange(8)
+        np.random.RandomState(seed).shuffle(order)
+        assert sequences.get(f"rd-random-{seed}").tasks == tuple(listed[task] for task in order)
+
+
 def test_random_orders_are_fixed_and_differ() -> None:
     first, second = (sequences.get(f"orders-cw10-{number}").tasks for number in (0, 1))
     assert first != second and sorted(first) == sorted(second) == sorted(CW_TASKS)
@@ -86,3 +100,32 @@ def test_tasks_of_one_sequence_belong_to_one_suite() -> None:
     assert sequences.get("single-reach-4-1").tasks == ("reach-4-1",)
     with pytest.raises(ValueError, match="all tasks must be of one suite"):
         sequences.get("reach-0-1,push")
+
+
+LINE = """
+import sys
+from cwbench.spec.config import ENV_CONFIGS, EnvConfig
+
+
+class LineConfig(EnvConfig):
+    suite = "line"
+    task_names = ("line-0-1", "line-2-1")
+
+
+ENV_CONFIGS["line"] = LineConfig
+from cwbench import sequences
+from cwbench.cli import main
+
+texts = ("line-2-1", "single-line-2-1", "line-0-1,line-2-1", sys.argv[1])
+print(*(sequences.get(text).suite for text in texts))
+main(["tasks"])
+"""
+
+
+def test_tasks_of_a_new_suite_are_found_by_its_config(tmp_path: Path) -> None:
+    """In a process of its own: the table of tasks is made when it is imported."""
+    file = tmp_path / "mine.toml"
+    file.write_text('suite = "line"\ntasks = ["line-2-1"]')
+    made = subprocess.run([sys.executable, "-c", LINE, str(file)], capture_output=True, text=True)
+    found = [row.split() for row in made.stdout.splitlines() if "line" in row.split()]
+    assert found == [["line"] * 4, ["line-0-1", "line"], ["line-2-1", "line"]], made.stderr

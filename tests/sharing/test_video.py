@@ -1,8 +1,6 @@
 """Videos of policies."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,27 +136,6 @@ def test_a_folder_with_several_runs_needs_a_segment(shared_results: Path, tmp_pa
         find_run(shared_results)
     with pytest.raises(UserError, match="neither a results folder nor a segment"):
         find_run(tmp_path)
-
-
-DRAW = """
-import numpy as np
-from cwbench import envs
-from cwbench.spec.config import MetaWorldConfig
-
-shown = envs.drawable("hammer", MetaWorldConfig(), (64, 48))
-shown.env.reset(np.random.default_rng(0))
-assert shown.draw().std() > 20
-shown.close()
-"""
-
-
-@pytest.mark.slow
-def test_metaworld_is_drawn_without_a_screen() -> None:
-    """In a process of its own: MuJoCo reads how to draw when it is imported."""
-    done = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True)
-    if "cannot render without a display" in done.stderr:
-        pytest.skip(done.stderr.splitlines()[-1])
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_segment_is_found_from_inside_its_folder(

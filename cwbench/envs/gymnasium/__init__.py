@@ -48,6 +48,4 @@ def drawable(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Drawa
     return Drawable(env, env.env.render, env.env.close)
 
 
-SUITE = Suite(
-    GymnasiumConfig, tuple, make, sizes, configure=configure, terminates=True, drawable=drawable
-)
+SUITE = Suite(GymnasiumConfig, make, sizes, configure=configure, terminates=True, drawable=drawable)

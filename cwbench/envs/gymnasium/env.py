@@ -16,6 +16,7 @@ from cwbench.spec.tasks import Task, imported
 from cwbench.spec.text import counted
 
 LARGEST = float(np.finfo(np.float32).max)  # transitions are stored with 32 bits
+SUCCESS = ("success", "is_success")  # keys of `info` that tell it; the first that is there counts
 STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
@@ -80,9 +81,10 @@ class GymnasiumEnv:
         obs, given, terminated, truncated, info = self._tuple("step", made, STEP)
         reward = self._number("reward", given)
         self._total += reward
-        if "success" in info:
+        key = next((key for key in SUCCESS if key in info), None)
+        if key is not None:
             self.told_success = True
-            self._success |= bool(self._number('info["success"]', info["success"]))
+            self._success |= bool(self._number(f'info["{key}"]', info[key]))
         terminated = bool(terminated)
         truncated = not terminated and (bool(truncated) or self._steps >= self.horizon)
         score = 0.0
@@ -142,7 +144,8 @@ class GymnasiumEnv:
             )
         if not np.isfinite(flat).all():
             raise UserError(
-                f"task {self.task.name}: an observation is not finite after {self._steps} steps",
+                f"task {self.task.name}: an observation is not finite after "
+                f"{counted(self._steps, 'step')}",
                 "clip or correct it in a wrapper",
             )
         padded = np.zeros(self.obs_size, np.float32)

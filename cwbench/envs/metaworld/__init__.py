@@ -71,17 +71,19 @@ def sizes(config: MetaWorldConfig) -> tuple[int, int]:
     return 12 if config.obs == "cw12" else 39, ACTION_DIM
 
 
-def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
+def make(task: str, config: MetaWorldConfig, *, visual: bool = False) -> MetaWorldEnv:
     """An environment of the named task, stepped by `lean` where that is tested, else by Meta-World.
 
     `lean` has the ten tasks with V1 rewards, and all fifty with v2 rewards, which it derives from
-    the source of one version of Meta-World.
+    the source of one version of Meta-World. With `visual` the model can be drawn.
     """
     if task in METAWORLD_TASKS:
         from cwbench.envs.metaworld import lean, stock
 
         fast = rewrites_fit() if config.reward == "v2" else task in CW_TASKS
-        return lean.make(task, config) if fast else stock.make(task, config)
+        if fast:
+            return lean.make(task, config, visual=visual)
+        return stock.make(task, config)  # its models always can
     close = difflib.get_close_matches(task, METAWORLD_TASKS, n=1, cutoff=0.0)[0]
     raise ValueError(f"unknown task {task!r}; did you mean {close!r}?")
 
@@ -93,14 +95,15 @@ def env_bytes(task: str, config: MetaWorldConfig) -> int:
 
 
 def drawable(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Drawable:
-    from cwbench.envs.metaworld.drawing import drawable as make_drawable
+    from cwbench.envs.metaworld import drawing
 
-    return make_drawable(task, config, size)
+    drawing.choose_backend()
+    env = make(task, config, visual=True)
+    return Drawable(env, *drawing.renderer(env.sim, size))
 
 
 SUITE = Suite(
     MetaWorldConfig,
-    lambda: METAWORLD_TASKS,
     make,
     sizes,
     step_cost,

@@ -1,13 +1,13 @@
-"""Drawing Meta-World: stock models, which have the visual geoms, and an off-screen camera."""
+"""Drawing Meta-World with an off-screen camera."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
-from cwbench.envs.metaworld.env import MetaWorldEnv
-from cwbench.envs.suite import Drawable, Frame
-from cwbench.spec.config import MetaWorldConfig
+from cwbench.envs.suite import Frame
 from cwbench.spec.errors import UserError
 
 # Nearer than Meta-World's own cameras.
@@ -15,31 +15,32 @@ LOOK_AT, DISTANCE, AZIMUTH, ELEVATION = (0, 0.65, 0.15), 1.6, 130, -25  # metres
 PROBE = "import mujoco; mujoco.GLContext(8, 8).make_current()"
 
 
-def drawable(task: str, config: MetaWorldConfig, size: tuple[int, int]) -> Drawable:
-    """The environment and a function that draws it: [H, W, 3]."""
-    os.environ["MUJOCO_GL"] = backend()  # read when MuJoCo is imported
+def choose_backend() -> None:
+    """To be called before MuJoCo is imported, which reads the choice then."""
+    os.environ["MUJOCO_GL"] = backend()
+
+
+def renderer(sim: Any, size: tuple[int, int]) -> tuple[Callable[[], Frame], Callable[[], None]]:
+    """A function that draws a simulation, [H, W, 3], and one that ends the drawing."""
     import mujoco
 
-    from cwbench.envs.metaworld import stock
-
-    env: MetaWorldEnv = stock.make(task, config)
-    model, data = env.sim.model, env.sim.data
+    model, data = sim.model, sim.data
     width, height = size
     model.vis.global_.offwidth, model.vis.global_.offheight = width, height
     # Shadows and smooth edges would take most of the time where no GPU draws.
     model.vis.quality.shadowsize, model.vis.quality.offsamples = 0, 0
-    renderer = mujoco.Renderer(model, height, width)
+    made = mujoco.Renderer(model, height, width)
 
     camera = mujoco.MjvCamera()
     camera.lookat[:], camera.distance = LOOK_AT, DISTANCE
     camera.azimuth, camera.elevation = AZIMUTH, ELEVATION
 
     def draw() -> Frame:
-        renderer.update_scene(data, camera)
-        frame: Frame = renderer.render().copy()
+        made.update_scene(data, camera)
+        frame: Frame = made.render().copy()
         return frame
 
-    return Drawable(env, draw, renderer.close)
+    return draw, made.close
 
 
 @cache

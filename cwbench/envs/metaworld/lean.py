@@ -56,7 +56,7 @@ OWN_CAGING = {
 }
 
 
-def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
+def make(task: str, config: MetaWorldConfig, *, visual: bool = False) -> MetaWorldEnv:
     """The environment of one of the fifty tasks with v2 rewards, of the ten with V1's."""
     v1 = config.reward != "v2"
     full = config.obs == "full39"
@@ -65,6 +65,7 @@ def make(task: str, config: MetaWorldConfig) -> MetaWorldEnv:
     sim = build(
         task,
         mixin,
+        visual=visual,
         reward_version="v1" if v1 else "v2",
         horizon=config.horizon,
         reward=staticmethod(rewards.choose(task, config)) if v1 else None,

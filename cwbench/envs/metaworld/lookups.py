@@ -29,6 +29,7 @@ class Lookups:
     """Mixed into a Meta-World class: parts of MuJoCo's arrays by name, each a view of them."""
 
     caging_start = "obj_init_pos"
+    visual = False  # whether the model can be drawn
 
     # What the Meta-World class brings along.
     model: Any
@@ -44,7 +45,8 @@ class Lookups:
     episode: dict[str, Any]  # what was computed once for all of an episode's steps
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
-        model = models.load(Path(self.model_name))
+        xml = Path(self.model_name)
+        model = models.compile_model(xml, visual=True) if self.visual else models.load(xml)
         return model, mujoco.MjData(model)
 
     @cached_property

@@ -28,7 +28,7 @@ def load(xml: Path) -> Any:
     path = cache_folder() / f"{xml.stem}-{_key(xml)}.mjb"
     binary = _read(path)
     if binary is None:
-        model = compile_slim(xml)
+        model = compile_model(xml)
         # A read-only or full disk costs 0.2 s per environment, which is no reason to stop.
         with suppress(OSError):
             _write(path, _to_bytes(model))
@@ -36,11 +36,12 @@ def load(xml: Path) -> Any:
     return mujoco.MjModel.from_binary_path(path.name, {path.name: binary})
 
 
-def compile_slim(xml: Path) -> Any:
+def compile_model(xml: Path, *, visual: bool = False) -> Any:
+    """The slim model, or with its visual parts for drawing it; both have the same physics."""
     import mujoco
 
     spec = mujoco.MjSpec.from_file(str(xml))
-    spec.compiler.discardvisual = True
+    spec.compiler.discardvisual = not visual
     for geom in list(spec.geoms):
         # A decoration, but the V1 reward measures from its centre: keep the point as a site.
         if geom.name == "HammerHead":

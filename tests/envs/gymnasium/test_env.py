@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from countdown import COUNTDOWN, PENDULUM, Bounds, configured, lane, rows
+from countdown import COUNTDOWN, PENDULUM, Bounds, Odd, configured, lane, rows
 from numpy.testing import assert_array_equal
 
 from cwbench import envs
@@ -47,6 +47,21 @@ def test_terminal_states_scores_and_limits() -> None:
     cut.reset(np.random.default_rng(0))
     assert cut.step(np.zeros(2, np.float32))[2:] == (0, False, False)
     assert cut.step(np.zeros(2, np.float32))[2:] == (0.5, False, True)
+
+
+@pytest.mark.parametrize(
+    ("info", "score"),
+    [
+        ({"is_success": 1.0}, 1),
+        ({"is_success": 0.0}, 0),
+        ({"success": 0.0, "is_success": 1.0}, 0),
+        ({"success": 1.0, "is_success": 0.0}, 1),
+    ],
+)
+def test_success_has_one_of_two_names(info: dict[str, float], score: float) -> None:
+    env = envs.make("x", configured(Task("x", Odd, {"info": info}, horizon=1)))
+    env.reset(np.random.default_rng(0))
+    assert env.step(np.zeros(2, np.float32))[2:] == (score, False, True)
 
 
 @pytest.mark.parametrize("task", [PENDULUM, CHEETAH, replace(CHEETAH, env="Ant-v5")])

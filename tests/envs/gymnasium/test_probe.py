@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from countdown import PENDULUM, Bare, Bounds, Burning, Chance, Countdown, Odd, Seen, configured
+from countdown import (
+    PENDULUM,
+    Bare,
+    Bounds,
+    Burning,
+    Chance,
+    Countdown,
+    Odd,
+    Seen,
+    Wandering,
+    configured,
+)
 
 from cwbench import envs, sequences
 from cwbench.spec.config import EnvConfig
@@ -36,7 +47,7 @@ def test_a_reward_may_be_an_array_of_one_number() -> None:
 def test_an_episode_that_never_tells_success_is_told() -> None:
     for horizon in (9, 1000):  # also where no episode ends in the steps that are tried
         task = Task("x", "Pendulum-v1", horizon=horizon)
-        with pytest.warns(UserWarning, match=r'task x: 100 steps have no info\["success"\], and'):
+        with pytest.warns(UserWarning, match=r'task x: 100 steps have no info\["success"\] or'):
             configured(task)
     configured(replace(odd(info={}), score=Score(threshold=0.0)))  # another rule
 
@@ -70,6 +81,11 @@ def test_chance_is_no_memory() -> None:
     configured(Task("x", Chance, {"seeded": True}, horizon=9))  # without a warning
     with pytest.warns(UserWarning, match="task x: the same seed begins different episodes, so"):
         configured(Task("x", Chance, {"seeded": False}, horizon=9))
+
+
+def test_what_is_drawn_late_from_an_unknown_generator_is_not_resumed_exactly() -> None:
+    config = configured(Task("x", Wandering, horizon=1000))
+    assert config.record()["tasks"][0]["resume"] == "episode"
 
 
 def test_an_environment_may_lack_what_is_not_needed() -> None:
@@ -119,12 +135,16 @@ def test_a_task_is_checked_where_it_is_made(wrong: Any, message: str) -> None:
         (Task("x", "Pendulum-v1", wrappers=("countdown:Refusing",)), "x: RuntimeError: needs a"),
         (Task("x", Countdown), "task x has no time limit"),
         (Task("x", Burning, horizon=9), "task x: .*countdown.py line .*RuntimeError: the motor"),
-        (Task("x", Countdown, {"broken": True}, horizon=9), "task x: an observation is not finite"),
+        (
+            Task("x", Countdown, {"broken": True}, horizon=9),
+            "task x: an .* not finite after 1 step;",
+        ),
         (odd(obs=[1, 2]), "task x: an observation has 2 numbers after 1 step, and its space 1"),
         (odd(obs="left"), "task x: an observation is not numbers"),
         (odd(reward=float("nan")), "task x: its reward is nan after 1 step"),
         (odd(reward="high"), "task x: its reward is not a number"),
         (odd(info={"success": float("nan")}), "task x: its info.* is nan"),
+        (odd(info={"is_success": "no"}), r'task x: its info\["is_success"\] is not a number'),
         (odd(info=None), "task x: step does not return .observation, reward, terminated"),
         (odd(old=True), "task x: step does not return .observation, reward, terminated"),
         (odd(exit=True), "task x: .*countdown.py line .*SystemExit: 3"),

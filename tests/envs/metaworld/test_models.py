@@ -56,7 +56,7 @@ def first_step():
 
 def test_second_load_reads_the_file(cache, xml, monkeypatch):
     built = models._to_bytes(models.load(xml))
-    monkeypatch.setattr(models, "compile_slim", lambda _: pytest.fail("compiled again"))
+    monkeypatch.setattr(models, "compile_model", lambda _: pytest.fail("compiled again"))
     assert models._to_bytes(models.load(xml)) == built
     assert len(list(cache.iterdir())) == 1
 
@@ -109,5 +109,5 @@ def test_key_covers_included_files(assets, xml):
 
 @pytest.mark.parametrize("name", ["sawyer_push_v3.xml", "sawyer_hammer.xml"])
 def test_no_picture_is_read(assets, xml, name):
-    without = models.compile_slim(assets / "sawyer_xyz" / name)
-    assert models._to_bytes(without) == models._to_bytes(models.compile_slim(xml.parent / name))
+    without = models.compile_model(assets / "sawyer_xyz" / name)
+    assert models._to_bytes(without) == models._to_bytes(models.compile_model(xml.parent / name))
