@@ -117,8 +117,8 @@ def test_sweeps_multiply_and_are_named(tmp_path: Path) -> None:
         "options.lr = [0.001, 0.01]\noptions.width = 64\n"
     )
     assert list(setups(read(str(file)))) == [
-        "perfect-memory",
-        "perfect-memory (unshared critic)",
-        "perfect-memory (lr=0.01)",
-        "perfect-memory (lr=0.01, unshared critic)",
+        "perfect-memory (width=64)",
+        "perfect-memory (width=64, unshared critic)",
+        "perfect-memory (lr=0.01, width=64)",
+        "perfect-memory (lr=0.01, width=64, unshared critic)",
     ]
