@@ -18,6 +18,7 @@ from cwbench.reports.tables import (
     orders,
     other_papers,
     paper_comparison,
+    paper_numbers,
     paper_studies,
     plasticity,
     standings,
@@ -148,6 +149,12 @@ def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
 
 def _with_counterpart(one: paper_comparison.Comparison) -> tuple[Block, ...]:
     return paper_comparison.with_counterpart(one.blocks())
+
+
+def published_names() -> set[str]:
+    """Of all tables with published numbers, whatever the runs."""
+    tables = {"pairs", *(cell.table for cell in paper_numbers.published())}
+    return {*other_papers.PAPERS, *(f"paper-{table}" for table in tables)}
 
 
 def all_published(scores: Scores) -> list[Entry]:
