@@ -17,7 +17,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.study import Options, Study
-from cwbench.reports.tables.catalog import SOURCES
+from cwbench.reports.tables.catalog import SOURCES, published_names
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, tables_in
 from cwbench.reports.tables.verify import verify as verify_table
@@ -234,6 +234,11 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
         known = build.table_names(study)
         if name in known:
             raise UserError(f"table {name!r} has no numbers", "the page says what is missing")
+        if name in published_names():
+            raise UserError(
+                f"table {name!r}: none of its numbers has a counterpart in these runs",
+                "runs with other options than published have none",
+            )
         advice = f"these results have: {', '.join(known) or 'no runs'}"
         raise unknown("table", name, known, advice)
     text = "\n".join(sign(scores, table, format, interval) for scores, table in tables)

@@ -266,10 +266,10 @@ def runs_of(
 ) -> list[Run]:
     """From options to runs, all with one label: `name` as it was given, recorded as `method`."""
     chosen = with_unshared(unshared, entry, protocol, given)
+    setups = [make_setup(method, entry, protocol, chosen, one) for one in wanted]  # checks options
     label = make_label(name, entry, protocol, given, unshared, swept)
     runs = []
-    for one in wanted:
-        setup = make_setup(method, entry, protocol, chosen, one)
+    for one, setup in zip(wanted, setups, strict=True):
         check_joint(method, entry, setup.schedule, one)
         runs += [make_run(entry, label, setup, protocol, one, seed) for seed in seeds]
     return runs
@@ -304,17 +304,29 @@ def make_label(
     unshared: Sequence[str] = (),
     swept: Sequence[str] = (),
 ) -> str:
-    """The method's name and what was changed: options of its own, swept ones, --unshared."""
+    """The method's name and what was changed of its own options, SAC's and the networks'.
+
+    Options of environment and schedule are named where they are swept: reports keep their settings
+    apart as protocols.
+    """
     changed = []
-    for group in (entry.method.config_class, *option_groups().values()):
-        usual: Any = options.resolve(group, *layers(entry, protocol, {}))
+    own, usual = entry.method.config_class, layers(entry, protocol, {})
+    for group in (own, *option_groups().values()):
         for key in (field.name for field in fields(group)):
-            named = group is entry.method.config_class or key in swept
-            if named and given.get(key) not in (None, getattr(usual, key)):
-                changed.append(f"{options.flag_name(key)}={given[key]}")
+            named = group in (own, SACConfig, NetworkConfig) or key in swept
+            if named and _changes(group, key, given.get(key), usual):
+                changed.append(f"{options.flag_name(key)}={options.plain(group, key, given[key])}")
     changed += [f"unshared {' and '.join(sorted(unshared))}"] if unshared else []
     name = label_name(name)
     return f"{name} ({', '.join(changed)})" if changed else name
+
+
+def _changes(group: type, key: str, value: Any, usual: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an option, given alone, makes a difference: `--hidden 256,256,256,256` makes none."""
+    if value is None:
+        return False
+    given = {key: options.plain(group, key, value)}
+    return bool(options.resolve(group, given, *usual) != options.resolve(group, *usual))
 
 
 def label_name(name: str) -> str:

@@ -43,7 +43,7 @@ def shown_names(tables: Runs) -> dict[str, tuple[str, str]]:
     """Run -> names of its sequence and its setting that no other tasks or settings have.
 
     As in reports: a method that was edited has the start of its code's name, and what still has
-    one label, as settings that differ in shared options, that of its setup.
+    one label, as settings that differ in the schedule, that of its setup.
     """
     rows = tables.runs.to_dict("records")
     edited = sequence_names(rows)

@@ -144,18 +144,16 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
 
 def setting(study: Study, group: Group) -> tuple[dict[str, Any], frozenset[str]]:
     """Network and SAC options of a group, and which of them its method sets by itself."""
-    record = _record(study, group)
+    record = study.record(group)
     options = {**(record.get("network") or {}), **(record.get("sac") or {})}
-    preset = record.get("preset")
-    if not isinstance(preset, Mapping):
-        preset = PRESETS.get(names.method_key(group.method), {})
+    preset = preset_of(record, group.method)
     return options, frozenset(key for key, value in preset.items() if options.get(key) == value)
 
 
-def _record(study: Study, group: Group) -> Mapping[str, Any]:
-    """Of any of its segments."""
-    ids = [key for run in group.runs for key in run.segments]
-    return next((study.segments[key] for key in ids if key in study.segments), {})
+def preset_of(record: Mapping[str, Any], method: str) -> Mapping[str, Any]:
+    """Shared options that a method sets by itself."""
+    preset = record.get("preset")
+    return preset if isinstance(preset, Mapping) else PRESETS.get(names.method_key(method), {})
 
 
 def difference(
@@ -176,7 +174,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     """
     alone = [g for g in study.everything if _is_reference(g, protocol)]
     # A class of one's own may be called finetuning, too.
-    groups = [g for g in alone if not _record(study, g).get("source")]
+    groups = [g for g in alone if not study.record(g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
     for group in sorted(
         groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)

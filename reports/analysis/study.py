@@ -222,6 +222,11 @@ class Study:
     def everything(self) -> list[Group]:
         return [*self.groups, *self.others]
 
+    def record(self, group: Group) -> Mapping[str, Any]:
+        """Of any of a group's segments on disk."""
+        ids = [key for run in group.runs for key in run.segments]
+        return next((self.segments[key] for key in ids if key in self.segments), {})
+
     @property
     def used(self) -> list[dict[str, Any]]:
         """Records of the segments that are reported."""

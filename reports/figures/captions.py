@@ -40,16 +40,18 @@ OF_METHOD = {  # what names of single methods' figures start with
     "tuning-": "Settings tried by cwbench tune: mean anytime performance with 90 % t "
     "intervals over runs, the chosen setting on top.",
 }
+PAIR_CURVES = "pairs-curves-"  # what names of curves of pairs start with
 
 
 def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
     """A sentence or two. `title` says what a family of sequences is called."""
     level = 100 * options.level
     band = BANDS[options.band].format(level=level)
+    of_pairs = name.startswith(PAIR_CURVES)
     whole = WHOLE.get(name) or next((t for s, t in OF_METHOD.items() if name.startswith(s)), "")
-    if whole:
+    if whole and not of_pairs:
         return whole.format(level=level, bands=band)
-    family, _, kind = name.partition("-")
+    family, _, kind = name.replace(PAIR_CURVES, "pairs-").partition("-")
     text = OF_FAMILY.get(kind) or _curve(kind)
     return f"{title(family)}. {text.format(level=level, bands=band)}"
 

@@ -19,6 +19,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import fonts, standings
+from cwbench.reports.figures.captions import PAIR_CURVES
 from cwbench.reports.figures.differences import differences
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.orders import orders
@@ -46,6 +47,7 @@ from cwbench.spec.text import file_name
 
 Array = NDArray[np.float64]
 SUFFIXES = (".pdf", ".png")
+MOST_PAIRS = 13  # that have curves: as many as the paper studies closely
 TICKS = 4  # steps of an axis at most: ticks take a third of the drawing
 
 
@@ -279,9 +281,16 @@ def _pair_figures(scores: Scores) -> Plan:
     def figure(groups: list[Group]) -> Figure:
         return pair_matrices(matrices(scores, groups))
 
-    for groups in by_matrix(scores.groups("pairs")).values():
+    pairs, options = scores.groups("pairs"), scores.study.options
+    for groups in by_matrix(pairs).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
         yield f"pairs-{file_name(label)}", partial(figure, groups)
+    if 0 < len({group.sequence for group in pairs}) <= MOST_PAIRS:
+        for name, curve in _curve_figures(pairs, options):
+            yield f"{PAIR_CURVES}{name}", curve
+        yield f"{PAIR_CURVES}tasks", partial(task_curves, main_setups(pairs))
+        for name, curve in _ablation_figures(pairs, options):
+            yield f"{PAIR_CURVES}{name}", curve
 
 
 def _curve_figures(groups: Sequence[Group], options: Options) -> Plan:

@@ -26,6 +26,9 @@ class Plot {
     [this.left, this.right] = this.whole = svg.dataset.x.split(" ").map(Number);
     const [low, high] = svg.dataset.y.split(" ").map(Number);
     this.value = y => low + (high - low) * y / 1000;
+    // Points have one decimal: digits beyond a ten-thousandth of the range would be made up.
+    const decimals = Math.min(100, Math.max(0, Math.ceil(4 - Math.log10(high - low))));
+    this.digits = value => value.toFixed(decimals);
     this.spans = svg.dataset.spans.split(";").filter(Boolean).map(text => {
       const cut = text.indexOf(" ");
       return { end: Number(text.slice(0, cut)), name: text.slice(cut + 1) };
@@ -127,8 +130,9 @@ const fileName = plot => plot.svg.getAttribute("aria-label").replace(/[^\w.+-]+/
 
 const csv = plot => {
   const quoted = text => `"${text.replaceAll('"', '""')}"`;
-  const rows = plot.shown.flatMap(({ name, rows }) => rows.map(({ x, mean, band }) => [quoted(name), x, mean.toPrecision(5), ...(band ?? ["", ""]).map(v => v === "" ? "" : v.toPrecision(5))].join(",")));
-  return ["method,step,mean,low,high", ...rows, ""].join("\n");
+  const rows = plot.shown.flatMap(({ name, rows }) => rows.map(({ x, mean, band }) => [quoted(name), x, plot.digits(mean), ...(band?.map(plot.digits) ?? ["", ""])].join(",")));
+  const { part } = plot.svg.dataset;
+  return [...(part ? [`# ${part}, the first and the last of each task among them`] : []), "method,step,mean,low,high", ...rows, ""].join("\n");
 };
 
 // The plot alone, with the style it has now written into it.

@@ -1,7 +1,7 @@
 """The curves of a study: success, logged statistics and plasticity diagnostics."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 
@@ -20,7 +20,17 @@ from cwbench.reports.analysis.bands import (
 from cwbench.reports.analysis.scales import by_scale
 from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
-from cwbench.reports.page.plots import SLOTS, Axes, Line, Range, classes, extent, line_plot, span
+from cwbench.reports.page.plots import (
+    SLOTS,
+    Axes,
+    Line,
+    Range,
+    classes,
+    extent,
+    line_plot,
+    span,
+    thin,
+)
 from cwbench.reports.page.plots import STYLE as PLOT_STYLE
 
 Array = NDArray[np.float64]
@@ -38,6 +48,7 @@ STYLE = PLOT_STYLE + "".join(
 )
 POINTS = 45_000  # of all lines together: about 1.2 MB
 FEWEST, MOST = 40, 400  # of one line
+FIRST = ("average", "tasks")  # kinds that get their points before others
 
 Setting = tuple[int, str, Group]  # index in the palette, title, runs
 
@@ -48,11 +59,15 @@ class Look:
 
     options: Options
     points: int  # of one line
+    others: int  # of one line of a kind that is not FIRST
+
+    def of(self, kind: str) -> "Look":
+        return self if kind in FIRST else replace(self, points=self.others)
 
 
 def curves_section(study: Study, protocol: Protocol) -> str:
     """Charts of every sequence but the pairs, family by family."""
-    look = Look(study.options, points_of_a_line(study))
+    look = Look(study.options, *points_of_a_line(study))
     parts = []
     for family in FAMILIES:
         groups = study.of(protocol, family)
@@ -76,12 +91,20 @@ def _about(protocol: Protocol, options: Options) -> str:
     return f'<p class="note">Means over seeds against environment steps{smooth}. {bands}</p>'
 
 
-def points_of_a_line(study: Study) -> int:
-    """Every evaluation of a small study; fewer of a large one, whose page must stay small."""
-    always = len(KINDS) - len(plasticity.QUANTITIES)
+def points_of_a_line(study: Study) -> tuple[int, int]:
+    """Of average and per-task curves, and of others.
+
+    Every evaluation of a small study; fewer of a large one, whose page must stay small.
+    """
     drawn = [group for group in study.groups if group.family in FAMILIES]  # pairs are matrices
-    lines = sum(always + len(g.plasticity) + len(g.tasks) for g in drawn)
-    return int(np.clip(POINTS / max(lines, 1), FEWEST, MOST))
+    lengths = [(1 + len(g.tasks), len(g.evaluation_steps)) for g in drawn]  # lines, evaluations
+    always = len(KINDS) - len(FIRST) - len(plasticity.QUANTITIES)
+    others = sum(always + len(g.plasticity) for g in drawn)
+    lines = sum(count for count, _ in lengths)
+    longest = max((length for _, length in lengths), default=1)
+    points = min(max(POINTS // max(lines, 1), FEWEST), longest)
+    left = POINTS - sum(count * min(points, length) for count, length in lengths)
+    return points, int(np.clip(left / max(others, 1), FEWEST, MOST))
 
 
 def _family(setups: Setups, key: str, title: str, look: Look) -> str:
@@ -96,14 +119,32 @@ def _family(setups: Setups, key: str, title: str, look: Look) -> str:
             for group in groups
             if group.sequence == sequence
         ]
-        drawn = {kind: draw(lines, look) for kind, draw in KIND_PLOTS.items()}
+        drawn = {kind: draw(lines, look.of(kind)) for kind, draw in KIND_PLOTS.items()}
         kinds |= {kind for kind, plot in drawn.items() if plot}
         charts.append(_chart(lines, drawn))
     return (
-        f'<div class="curves"><h3>{escape(title)}</h3>{_kinds(key, kinds)}'
+        f'<div class="curves"><h3>{escape(title)}</h3>{_left_out(setups, look)}{_kinds(key, kinds)}'
         f'{legend([(slot, name) for slot, name, _ in shown])}<div class="charts">'
         f"{''.join(charts)}</div></div>"
     )
+
+
+def _left_out(setups: Setups, look: Look) -> str:
+    """How many evaluations are drawn, where it is not all of them."""
+    groups = [group for members in setups.values() for group in members]
+    found = []
+    for where, points in (
+        ("average and per-task curves", look.points),
+        ("all other curves", look.others),
+    ):
+        parts: dict[str, None] = {}
+        for group in groups:
+            count, each = len(group.evaluation_steps), group.protocol.evaluations
+            if (drawn := len(thin(count, points, each))) < count:
+                parts[f"{drawn} of {count}"] = None
+        found += [f"{', '.join(parts)} evaluations drawn in {where}"] if parts else []
+    among = "the first and the last of each task are among them"
+    return f'<p class="note">{", ".join(found)}; {among}.</p>' if found else ""
 
 
 def _kinds(key: str, present: set[str]) -> str:
@@ -169,7 +210,7 @@ def _plot(
         if np.isnan(runs).all():
             continue
         curve = seed_curve(runs, each, options.band, options.level, bounds=limits)
-        drawn.append(Line(slot, name, group.evaluation_steps, curve))
+        drawn.append(Line(slot, name, group.evaluation_steps, curve, each))
     if not drawn:
         return ""
     axes = _axes(lines[0][2], what, bounds or span(extent(drawn)), height)

@@ -1,4 +1,4 @@
-"""What is being trained now: a row per fleet, from the states of its segments."""
+"""What is being trained now: a row per fleet, or per group of a large one."""
 
 import time
 from collections import defaultdict

@@ -32,6 +32,7 @@ class Line:
     name: str
     x: Array
     curve: Curve
+    each: int = 0  # evaluations of a task; 0: x is no course of tasks
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,18 @@ def extent(lines: Sequence[Line]) -> list[Array]:
     return [values for line in lines for values in (line.curve.mean, line.curve.runs.ravel())]
 
 
-def thin(count: int, points: int) -> NDArray[np.int64]:
-    """Indices of at most `points` of `count` values, the last one included."""
-    return np.unique(np.linspace(0, count - 1, min(points, count)).astype(np.int64))
+def thin(count: int, points: int, each: int = 0) -> NDArray[np.int64]:
+    """Indices of at most `points` of `count` values, the first and the last included.
+
+    Where tasks have `each` values, as many of every task, its first and last included.
+    """
+    if points >= count:
+        return np.arange(count)
+    each = each or count
+    tasks = -(-count // each)
+    inside = np.linspace(0, each - 1, min(max(points // tasks, 2), each)).round().astype(np.int64)
+    found = (each * np.arange(tasks)[:, None] + inside).ravel()
+    return found[found < count]
 
 
 def path(x: Array, y: Array) -> str:
@@ -125,8 +135,11 @@ def scaled(values: Array, bounds: Range) -> Array:
 
 
 def line_plot(lines: Sequence[Line], axes: Axes, points: int) -> str:
-    """Lines over steps, with bands; at most `points` points a line."""
+    """Lines over steps, with bands; at most `points` points a line, or two of each task."""
     body = "".join(_line(line, axes, points) for line in lines)
+    count = max(len(line.x) for line in lines)
+    drawn = max(len(thin(len(line.x), points, line.each)) for line in lines)
+    part = f' data-part="{drawn} of {count} evaluations drawn"' if drawn < count else ""
     left, right = axes.x
     switches = "".join(
         f'<line class="switch" x1="{end:g}" x2="{end:g}" y1="0" y2="1000"/>'
@@ -137,7 +150,7 @@ def line_plot(lines: Sequence[Line], axes: Axes, points: int) -> str:
         f'<svg class="plot" role="img" tabindex="0" style="height:{axes.height}px" '
         f'aria-label="{escape(axes.label)}" data-x="{left:g} {right:g}" '
         f'data-y="{axes.y[0]:g} {axes.y[1]:g}" data-unit="{escape(axes.unit)}" '
-        f'data-spans="{escape(spans)}">{y_axis(axes.y)}<g class="xs">{_x_axis(axes)}</g>'
+        f'data-spans="{escape(spans)}"{part}>{y_axis(axes.y)}<g class="xs">{_x_axis(axes)}</g>'
         f"{_task_names(axes)}"
         f'<svg class="area" viewBox="{left:g} -1000 {right - left:g} 1000" '
         f'preserveAspectRatio="none"><g transform="scale(1 -1)">{switches}{body}</g></svg></svg>'
@@ -149,7 +162,9 @@ def _line(line: Line, axes: Axes, points: int) -> str:
     known = np.flatnonzero(~np.isnan(curve.mean))
     if not len(known):
         return ""
-    keep = known[thin(len(known), points)]
+    drawn = thin(len(line.x), points, line.each)
+    # Of an unfinished run the last evaluation, too.
+    keep = np.union1d(np.intersect1d(drawn, known), known[[0, -1]])
     x, mean = line.x[keep], scaled(curve.mean[keep], axes.y)
     last = f"{line.name}: {curve.mean[known[-1]]:.3g} at the last evaluation"
     parts = [f"<title>{escape(last)}</title>", _band(line, axes, keep)]

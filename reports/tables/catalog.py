@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from cwbench.reports.tables import (
     orders,
     other_papers,
     paper_comparison,
+    paper_numbers,
+    paper_studies,
     plasticity,
     standings,
     tuning,
@@ -134,17 +137,24 @@ def as_published(scores: Scores, source: str) -> Scores:
 def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
     """A source's published cells next to ours; without a number of ours only if asked for."""
     if source == "paper":
-        found = paper_comparison.comparisons(scores)
+        found = chain(paper_comparison.comparisons(scores), paper_studies.comparisons(scores))
     else:
-        found = other_papers.comparisons(scores, source)
+        found = chain(other_papers.comparisons(scores, source))
     for one in found:
         blocks = one.blocks if scores.study.options.all_cells else partial(_with_counterpart, one)
-        brackets = f"{100 * scores.level:g} % percentile bootstrap over seeds, as published"
+        intervals = source == "paper" or other_papers.PAPERS[source].intervals
+        brackets = paper_comparison.bootstrap(scores, intervals=intervals)
         yield Entry(one.name, "published", one.families, one.caption, blocks, brackets)
 
 
 def _with_counterpart(one: paper_comparison.Comparison) -> tuple[Block, ...]:
     return paper_comparison.with_counterpart(one.blocks())
+
+
+def published_names() -> set[str]:
+    """Of all tables with published numbers, whatever the runs."""
+    tables = {"pairs", *(cell.table for cell in paper_numbers.published())}
+    return {*other_papers.PAPERS, *(f"paper-{table}" for table in tables)}
 
 
 def all_published(scores: Scores) -> list[Entry]:

@@ -14,6 +14,8 @@ from cwbench.reports.tables.paper_comparison import (
     compared,
     default_groups,
     environment,
+    not_compared,
+    of_methods,
     score_of,
     without_transfer,
 )
@@ -31,6 +33,8 @@ class Paper:
     window: int = paper_numbers.WINDOW
     success: str = SUCCESS  # how it counts an episode as solved
     rules: str = ""  # how its protocol differs from every protocol here
+    metaworld: str = "V1"
+    intervals: bool = True  # published, and with them the number of seeds
 
 
 PAPERS = {
@@ -52,6 +56,8 @@ PAPERS = {
         "published_2024_2026",
         ("cka_rl_2025_table1",),
         success="v3-last",
+        metaworld="v2",
+        intervals=False,
         rules="v2 rewards, 39 observations, 500 steps an episode, performance is the training "
         "success of each task's own window, transfer is a difference of areas",
     ),
@@ -84,9 +90,12 @@ def comparisons(scores: Scores, name: str) -> Iterator[Comparison]:
 
 def caption(scores: Scores, name: str, families: tuple[str, ...]) -> str:
     paper = PAPERS[name]
-    text = f"Published / ours: {paper.title}. {environment(scores)}"
+    about = environment(scores, paper.metaworld, intervals=paper.intervals)
+    text = f"Published / ours: {paper.title}. {about}"
     differences = differences_of(scores, name)
     text += f" Protocol differs: {'; '.join(differences)}." if differences else ""
+    methods = {method for _, method, _ in published(name)}
+    text += not_compared(scores, of_methods(scores, families, methods))
     transfer = any(metric == "forward_transfer" for _, _, metric in published(name))
     return text + (without_transfer(scores, families) if transfer else "")
 

@@ -1,15 +1,15 @@
-"""Tables with each published cell next to ours and a verdict: `--compare paper`."""
+"""Each published cell of a table of methods next to ours, with a verdict: `--compare paper`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_run
+from cwbench.reports.analysis.changes import changed, full_title
 from cwbench.reports.analysis.provenance import versions_of
-from cwbench.reports.analysis.scores import Score, Scores, align, nothing
+from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
@@ -25,16 +25,7 @@ VERDICTS = {  # how a cell's text ends -> how the summary counts it
     "published cell is impossible": "are impossible as published",
 }
 SUCCESS = "v1-any"  # how the papers on Continual World count an episode as solved
-WITH_TRANSFER = ("cw3", "cw6", "cw10-cw20")  # tables of the paper
-TITLES = {
-    "cw3": "CW3",
-    "cw6": "CW6",
-    "cw10-cw20": "CW10 and CW20",
-    "lambda": "the weight of distillation on CW6-1",
-    "replay": "offline and online replay, first task",
-    "sharing": "shared and unshared networks on pair (5,0)",
-    "pairs": "the pair matrices",
-}
+MOST_NAMED = 8  # settings in a caption
 
 
 @dataclass(frozen=True)
@@ -47,27 +38,50 @@ class Comparison:
     blocks: Callable[[], tuple[Block, ...]]
 
 
-def environment(scores: Scores) -> str:
-    """What differs from the environment of the published numbers, whatever the protocol."""
+def environment(scores: Scores, version: str = "V1", *, intervals: bool = True) -> str:
+    """What differs from the environment of the published numbers, whatever the protocol.
+
+    `version` is their Meta-World's; `intervals`: whether they have any.
+    """
     records = scores.study.segments.values()
     versions = versions_of(records)
     simulator = ", ".join(f"{k} {versions.get(k, '?')}" for k in ("metaworld", "mujoco"))
     tf32 = any((record.get("device") or {}).get("tf32") for record in records)
     success = SUCCESS_TITLES[scores.study.success_of(scores.protocol)]
     return (
-        f"Published numbers are of Meta-World V1, ours of {simulator} with its physics, success by "
-        f"{success}{', matrix products are TF32' * tf32}. Orderings may be compared, and single "
-        "numbers with that in mind. Intervals: "
-        f"{100 * scores.level:g} % percentile bootstrap over seeds, as published."
+        f"Published numbers are of Meta-World {version}, ours of {simulator} with its physics, "
+        f"success by {success}{', matrix products are TF32' * tf32}. Orderings may be compared, "
+        "and single numbers with that in mind. "
+        f"Intervals: {bootstrap(scores, intervals=intervals)}."
     )
 
 
-def caption(scores: Scores, table: str, families: tuple[str, ...]) -> str:
-    """Names every difference between the two protocols, and what has no number of ours."""
+def bootstrap(scores: Scores, *, intervals: bool = True) -> str:
+    """What the brackets next to published numbers are."""
+    kind = f"{100 * scores.level:g} % percentile bootstrap over seeds"
+    if intervals:
+        return f"{kind}, as published"
+    return f"{kind}, of ours; published are neither intervals nor the number of seeds"
+
+
+def caption(scores: Scores, title: str, groups: Iterable[Group], studied: Set[str]) -> str:
+    """Names every difference between the two protocols, and runs that are not compared.
+
+    `groups` are the runs of the table's methods, `studied` the options that the table is about.
+    """
     differences = paper_numbers.protocol_differences(scores.protocol, scores.window)
-    text = f"Published / ours on {TITLES[table]}. {environment(scores)}"
+    text = f"Published / ours on {title}. {environment(scores)}"
     text += f" Protocol differs: {'; '.join(differences)}." if differences else ""
-    return text + (without_transfer(scores, families) if table in WITH_TRANSFER else "")
+    return text + not_compared(scores, groups, studied)
+
+
+def not_compared(scores: Scores, groups: Iterable[Group], studied: Set[str] = frozenset()) -> str:
+    """The settings that no published number is of, as a sentence; empty without any."""
+    others = [group for group in groups if not changed(scores.study, group) <= studied]
+    found = list(dict.fromkeys(full_title(scores.study, group) for group in others))
+    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    named = "; ".join([*found[:MOST_NAMED], *more])
+    return f" Not compared, since their options are others: {named}." if found else ""
 
 
 def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
@@ -82,9 +96,31 @@ def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
 
 
 def comparisons(scores: Scores) -> Iterator[Comparison]:
-    """The comparisons with the RECALL paper that our runs can fill."""
-    for name, families, blocks in _makers(scores):
-        yield Comparison(f"paper-{name}", families, caption(scores, name, families), blocks)
+    """The paper's tables of all methods that our runs can fill."""
+    for name, families, title in (
+        ("cw3", ("cw3",), "CW3"),
+        ("cw6", ("cw6",), "CW6"),
+        ("cw10-cw20", ("cw10", "cw20"), "CW10 and CW20"),
+    ):
+        if present := tuple(family for family in families if scores.groups(family)):
+            text = caption(scores, title, of_methods(scores, present, METHODS), frozenset())
+            text += without_transfer(scores, present)
+            blocks = (
+                partial(stacked, scores, name)
+                if len(families) == 1
+                else partial(side_by_side, scores, present)
+            )
+            yield Comparison(f"paper-{name}", present, text, blocks)
+
+
+def of_methods(scores: Scores, families: Iterable[str], methods: Container[str]) -> list[Group]:
+    """Their groups, whatever the options."""
+    return [
+        group
+        for family in families
+        for group in scores.groups(family)
+        if names.method_key(group.method) in methods
+    ]
 
 
 def with_counterpart(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -122,26 +158,6 @@ def overall(blocks: Iterable[Block]) -> str:
     return f"Of {total} published cells with a number of ours: {parts}."
 
 
-def _makers(
-    scores: Scores,
-) -> Iterator[tuple[str, tuple[str, ...], Callable[[], tuple[Block, ...]]]]:
-    """Name, families and maker of each comparison our runs can fill."""
-    for family in ("cw3", "cw6"):
-        if scores.groups(family):
-            yield family, (family,), partial(stacked, scores, family)
-    if long := tuple(family for family in ("cw10", "cw20") if scores.groups(family)):
-        yield "cw10-cw20", long, partial(side_by_side, scores, long)
-    if any(
-        g.sequence == "cw6-1" and names.method_key(g.method) == "recall"
-        for g in scores.groups("cw6")
-    ):
-        yield "lambda", ("cw6",), partial(weights, scores)
-    if scores.groups("pairs"):
-        yield "pairs", ("pairs",), partial(pair_averages, scores)
-        yield "replay", ("pairs",), partial(replay, scores)
-        yield "sharing", ("pairs",), partial(sharing, scores)
-
-
 def compared(
     cell: Published,
     groups: list[Group],
@@ -169,33 +185,32 @@ def with_paper(
     return compared(cell, groups, score, error, differs=bool(differences))
 
 
-def default_groups(scores: Scores, families: tuple[str, ...], method: str) -> list[Group]:
+def default_groups(scores: Scores, families: Iterable[str], method: str) -> list[Group]:
     """A method's groups with default options: what the paper's columns are."""
-    return [
-        group
-        for family in families
-        for group in scores.groups(family)
-        if names.method_key(group.method) == method and group.label == group.method
-    ]
+    groups = of_methods(scores, families, (method,))
+    return [group for group in groups if not changed(scores.study, group)]
 
 
 def score_of(scores: Scores, groups: list[Group], metric: str, expected: int = 1) -> Score:
+    """Of one setting on as many sequences as published."""
     if len(groups) != expected:
         return nothing("not run")
+    if len({group.setup for group in groups}) > 1:
+        return nothing("several settings")
     return scores.score(groups, metric)
 
 
 def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
     cells = {(c.row, c.column, c.metric): c for c in paper_numbers.published() if c.table == family}
     sequences = sorted({row for row, _, _ in cells if row != "mean"}, key=int)
+    defaults = {method: default_groups(scores, (family,), method) for method in METHODS}
     blocks = []
     for metric in names.HEADLINE:
         table = []
         for row in (*sequences, "mean"):
             line = []
             for method in METHODS:
-                groups = default_groups(scores, (family,), method)
-                error = None
+                groups, error = defaults[method], None
                 if row != "mean":
                     groups = [g for g in groups if g.sequence == f"{family}-{row}"]
                 else:
@@ -226,132 +241,3 @@ def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]
     columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE) * len(families)
     spans = tuple((names.FAMILIES[family], len(names.HEADLINE)) for family in families)
     return (Block("", "Method", columns, tuple(table), spans=spans),)
-
-
-def option(scores: Scores, group: Group, part: str, key: str) -> object:
-    """An option from the record of a group's first segment on disk."""
-    ids = [key for run in group.runs for key in run.segments]
-    record = next((scores.study.segments[i] for i in ids if i in scores.study.segments), {})
-    return (record.get(part) or {}).get(key)
-
-
-def weights(scores: Scores) -> tuple[Block, ...]:
-    """RECALL with other weights of distillation."""
-    groups = [
-        group
-        for group in scores.groups("cw6")
-        if group.sequence == "cw6-1" and names.method_key(group.method) == "recall"
-    ]
-    table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.published() if cell.table == "lambda"):
-        same = [
-            g for g in groups if option(scores, g, "method_options", "lambda_") == float(cell.row)
-        ][:1]
-        score = score_of(scores, same, cell.metric)
-        table.setdefault(cell.row, []).append(with_paper(scores, cell, same, score))
-    columns = tuple(names.METRICS[metric].short for metric in names.HEADLINE)
-    return (Block("", "lambda", columns, tuple((k, tuple(v)) for k, v in table.items())),)
-
-
-def pair_score(scores: Scores, groups: list[Group], quantity: str) -> Score:
-    """First or second task or forgetting of one pair."""
-    if len(groups) != 1:
-        return nothing("not run")
-    values, seeds = align(groups, [per_run(groups[0], scores.window)[quantity][None]])
-    if not seeds:
-        return nothing("no finished run")
-    return scores.mean(values, seeds)
-
-
-def memory_pairs(scores: Scores) -> list[Group]:
-    return [
-        group
-        for group in scores.groups("pairs")
-        if names.method_key(group.method) == "perfect_memory" and not names.pairs_of(group.sequence)
-    ]
-
-
-def replay(scores: Scores) -> tuple[Block, ...]:
-    """Perfect Memory with offline and online replay."""
-    table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.published() if cell.table == "replay"):
-        same = [
-            group
-            for group in memory_pairs(scores)
-            if pair_ids(group.sequence) == tuple(map(int, cell.row.strip("()").split(",")))
-            and (option(scores, group, "method_options", "replay_mode") or "offline") == cell.column
-            and not unshared(scores, group, "actor")
-            and not unshared(scores, group, "critic")
-        ][:1]
-        score = pair_score(scores, same, "first" if cell.metric == "performance" else "forgetting")
-        table.setdefault(cell.row, []).append(with_paper(scores, cell, same, score))
-    return (
-        Block(
-            "",
-            "Pair",
-            ("Performance", "Forgetting") * 2,
-            tuple((row, tuple(cells)) for row, cells in table.items()),
-            spans=(("Offline", 2), ("Online", 2)),
-        ),
-    )
-
-
-def unshared(scores: Scores, group: Group, part: str) -> bool:
-    """Whether each task has a whole actor or critic of its own."""
-    own = option(scores, group, "network", f"{part}_head_layers")
-    return own is not None and own == option(scores, group, "network", "layers")
-
-
-def sharing(scores: Scores) -> tuple[Block, ...]:
-    """Perfect Memory on pair (5,0) with networks shared or not."""
-    pairs = [group for group in memory_pairs(scores) if group.sequence == "pair-5-0"]
-    table: dict[str, list[Cell]] = {}
-    for cell in (cell for cell in paper_numbers.published() if cell.table == "sharing"):
-        same = [
-            group
-            for group in pairs
-            if cell.row == f"{'un' * unshared(scores, group, 'actor')}shared actor, "
-            f"{'un' * unshared(scores, group, 'critic')}shared critic"
-        ][:1]
-        table.setdefault(cell.row, []).append(
-            with_paper(scores, cell, same, pair_score(scores, same, cell.column))
-        )
-    rows = tuple((row, tuple(cells)) for row, cells in table.items())
-    return (Block("", "Network setting", ("First task", "Second task"), rows),)
-
-
-PAIR_COUNTS = {  # of the paper's numbers -> of `PairMatrices.counts`
-    "second_task_success_eq_0_count": "second task at zero",
-    "second_task_success_gt_0_lt_0.5_count": "second task above 0, below 0.5",
-    "first_task_forgetting_gt_0.1_count": "forgetting above 0.1",
-}
-
-
-def pair_averages(scores: Scores) -> tuple[Block, ...]:
-    """Averages and counts of the matrices; the paper gives no interval for them."""
-    rows = [
-        (names.METHODS[method], tuple(_pair_cells(scores, method)))
-        for method in ("perfect_memory", "recall")
-    ]
-    columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")
-    return (Block("", "Method", (*columns, "Forgetting > 0.1"), tuple(rows)),)
-
-
-def _pair_cells(scores: Scores, method: str) -> Iterator[Cell]:
-    """Published and ours; ours only with all hundred pairs."""
-    quoted, pairs = paper_numbers.pair_summary(), default_groups(scores, ("pairs",), method)
-    groups = [group for group in pairs if not names.pairs_of(group.sequence)]
-    found = matrices(scores, groups) if groups else None
-    for quantity in QUANTITIES:
-        forgetting = quantity == "forgetting"
-        key = "first_task_forgetting" if forgetting else f"{quantity}_task_performance"
-        metric = "forgetting" if forgetting else "performance"
-        score = found.averages[quantity] if found and len(groups) == 100 else nothing("not run")
-        cell = Published("pairs", method, quantity, metric, quoted[method, f"{key}_mean"])
-        # The paper gives no interval here: assume that its error equals ours.
-        error = paper_numbers.with_rounding(score.estimate.error)
-        yield with_paper(scores, cell, groups, score, error)
-    for key, name in PAIR_COUNTS.items():
-        theirs = quoted.get((method, key))
-        ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"
-        yield Cell(text=f"{'–' if theirs is None else int(theirs)} / {ours}")

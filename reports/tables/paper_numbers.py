@@ -16,6 +16,8 @@ from scipy import special
 from cwbench.reports.analysis.intervals import LEVEL, t_quantile
 from cwbench.reports.analysis.scores import Score
 from cwbench.reports.analysis.study import Protocol
+from cwbench.spec.config import ScheduleConfig
+from cwbench.spec.options import completed
 
 SEEDS = 5
 ROUNDING = 0.005  # published with two digits
@@ -30,6 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "start_steps": 10_000,
         "update_after": 1_000,
         "update_every": 50,
+        "lag": 0,
     },
 }
 WINDOW = 10
@@ -163,7 +166,7 @@ def protocol_differences(
     """In which settings our protocol is not the paper's, the simulator apart."""
     found = []
     for group, wanted in SETTINGS.items():
-        ours = protocol.env if group == "env" else protocol.schedule
+        ours = protocol.env if group == "env" else completed(ScheduleConfig, protocol.schedule)
         found += [
             f"{key} {ours.get(key)} instead of {value}"
             for key, value in wanted.items()

@@ -124,6 +124,11 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
     ("arguments", "words"),
     [
         (["report", "nowhere"], "no results folder at 'nowhere'"),
+        (["report", "--table", "cka-rl", "--compare", "cka-rl"], "none of its numbers has a coun"),
+        (
+            ["report", "--table", "paper-pairs"],
+            "'paper-pairs': none of its numbers has a counterpart",
+        ),
         (["report", "--table", "cw4"], "unknown table 'cw4'; did you mean 'cw3'?"),
         (["report", "--table", "cw3-comparison-transfer"], "'cw3-comparison-transfer' has no numb"),
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),

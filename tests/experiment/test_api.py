@@ -61,7 +61,8 @@ def test_a_plan_prints_what_it_takes_and_writes_nothing(
     printed = capsys.readouterr().out.splitlines()
     # The last line is a measurement.
     assert repr(plan).splitlines()[1:-1] == printed[:-1] and len(printed) > 3
-    assert repr(plan).startswith("finetuning on point3, protocol smoke\n5 runs = 15 segments")
+    title = "finetuning (width=8) on point3, protocol smoke"
+    assert repr(plan).startswith(f"{title}\n5 runs = 15 segments")
     assert plan.estimate.steps == 5 * 3 * 90
     assert not list(tmp_path.iterdir())
 

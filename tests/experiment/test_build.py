@@ -48,12 +48,34 @@ def test_unshared_follows_the_number_of_layers_and_beats_presets() -> None:
 
 def test_unshared_is_said_in_the_label() -> None:
     _, entry = load_method("recall")
-    given = {"lambda_": 0.1, "beta": 3e-4, "lr": 0.01, "width": 256}
+    given = {"lambda_": 0.1, "beta": 3e-4, "width": 256}
     label = make_label("recall", entry, "paper", given, ["critic", "actor"])
     assert label == "recall (lambda=0.1, unshared actor and critic)"
-    swept = make_label("recall", entry, "paper", given, swept=["lr", "width"])
-    assert swept == "recall (lambda=0.1, lr=0.01)"  # 256 is what it would be anyway
     assert make_label("pm", load_method("pm")[1], "paper", {}) == "perfect-memory"
+
+
+def test_a_label_names_what_changes_sac_and_networks() -> None:
+    """Not what protocol, variant or method give anyway, nor settings of the environment."""
+
+    def label(method: str, protocol: str = "paper", **given: Any) -> str:
+        return make_label(method, load_method(method)[1], protocol, given)
+
+    assert label("recall", width=64, lr=0.01, steps_per_task=500) == "recall (lr=0.01, width=64)"
+    assert label("recall", critic_head_layers=3, batch_size=128) == "recall"
+    assert label("recall-pairs", critic_head_layers=0) == "recall-pairs"
+    assert label("recall-pairs", critic_head_layers=3) == "recall-pairs (critic-head-layers=3)"
+    assert label("pm", batch_size=512) == "perfect-memory"
+    assert label("pm", batch_size=128) == "perfect-memory (batch-size=128)"
+    assert label("ewc", "demo", width=64) == "ewc"
+    assert label("ewc", "demo", width=256) == "ewc (width=256)"
+    assert label("ewc", hidden="256,256,256,256") == "ewc"
+    assert label("ewc", hidden=(400, 300)) == "ewc (hidden=400,300)"
+
+
+def test_a_label_names_options_of_the_schedule_where_they_are_swept() -> None:
+    _, entry = load_method("ewc")
+    given = {"lag": 1, "start_steps": 500}
+    assert make_label("ewc", entry, "paper", given, swept=["lag"]) == "ewc (lag=1)"
 
 
 def test_unshared_rejects_what_it_does_not_know() -> None:

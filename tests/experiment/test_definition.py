@@ -1,5 +1,6 @@
 """The paper's experiments, and files of one's own."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,17 @@ def test_sweeps_multiply_and_are_named(tmp_path: Path) -> None:
         "options.lr = [0.001, 0.01]\noptions.width = 64\n"
     )
     assert list(setups(read(str(file)))) == [
-        "perfect-memory",
-        "perfect-memory (unshared critic)",
-        "perfect-memory (lr=0.01)",
-        "perfect-memory (lr=0.01, unshared critic)",
+        "perfect-memory (width=64)",
+        "perfect-memory (width=64, unshared critic)",
+        "perfect-memory (lr=0.01, width=64)",
+        "perfect-memory (lr=0.01, width=64, unshared critic)",
     ]
+
+
+def test_the_page_on_reproducing_counts_the_segments() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reproducing.md"
+    rows = re.findall(r"`cwbench experiment ([\w -]+)` \| (\d+) \|", page.read_text("utf-8"))
+    assert {name for group, _ in rows for name in group.split()} == {*names()}
+    for group, count in rows:
+        runs = [run for name in group.split() for run in read(name).runs()[0]]
+        assert len({segment.id for run in runs for segment in run.segments}) == int(count), group

@@ -47,7 +47,7 @@ def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
     shared = {"lr": 1e-4, "steps_per_task": 50_000}
     tuning = make_tuning("ewc", [sequences.get("cw3-1")], {"coef": [1.0, 10.0]}, fixed=shared)
     runs, _ = tuning.experiment.runs()
-    assert [run.label for run in runs] == ["ewc (coef=1.0)", "ewc (coef=10.0)"]
+    assert [run.label for run in runs] == [f"ewc (coef={c}, lr=0.0001)" for c in (1.0, 10.0)]
     settings = [setting_of({"coef": coef}, np.array([0.5])) for coef in (10.0, 1.0)]
     record = tuning.record(settings, runs)
     assert record["options"] == {"coef": 10.0, "lr": 1e-4}

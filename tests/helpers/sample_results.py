@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cwbench import sequences
+from cwbench.planning.plan import Run
 from cwbench.spec.config import (
     PROTOCOLS,
     MetaWorldConfig,
@@ -43,6 +44,7 @@ ABOUT = {
     "protocol": "paper",
     "versions": {"cwbench": "0.1.0", "commit": "0123abc", "metaworld": "3.1.1", "mujoco": "3.3.0"},
     "machine": {"gpu": "made up"},
+    "preset": {},  # made-up methods change no shared options
     "command": "cwbench run --method {method} --seq {sequence} --seeds {seed}",
     "created": 1.7e9,
 }
@@ -95,7 +97,13 @@ def success_rate(segment: Segment, position: int, share: float) -> float:
     return float(np.clip(learned * kept, 0, 1))
 
 
-def write_segment(store: Store, segment: Segment, sequence: str, share: float = 1.0) -> None:
+def write_segment(
+    store: Store,
+    segment: Segment,
+    sequence: str,
+    share: float = 1.0,
+    about: Mapping[str, Any] = ABOUT,
+) -> None:
     """One segment on disk, trained for a share of its steps."""
     folder = store.folder(segment)
     if folder.length("evals.csv"):  # another sequence begins alike
@@ -104,7 +112,7 @@ def write_segment(store: Store, segment: Segment, sequence: str, share: float = 
     command = str(ABOUT["command"]).format(
         method=segment.setup.method, sequence=sequence, seed=segment.seed
     )
-    folder.create(segment, ABOUT | {"command": command})
+    folder.create(segment, {**about, "command": command})
     every, last = schedule.eval_every, schedule.steps_per_task
     steps = [step for step in [*range(every, last, every), last] if step <= share * last]
     write_curves(folder, segment, steps, rng)
@@ -172,6 +180,18 @@ def write_results(
                         write_segment(store, segment, sequence.name, min(left, 1.0))
                 runs.append(run_entry(sequence, setting, seed, segments))
     store.add_experiment({"name": name, "command": "made up", "created": 1.7e9, "runs": runs})
+    return root
+
+
+def write_runs(root: Path, runs: Sequence[Run], preset: Mapping[str, Any]) -> Path:
+    """The runs of a real command, as their method with its preset would record them."""
+    store = Store(root)
+    for run in runs:
+        for segment in run.segments:
+            write_segment(store, segment, run.sequence, about=ABOUT | {"preset": dict(preset)})
+    records = [run.record() for run in runs]
+    name = f"{runs[0].label} on {runs[0].sequence}"
+    store.add_experiment({"name": name, "command": "made up", "created": 1.7e9, "runs": records})
     return root
 
 

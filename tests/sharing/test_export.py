@@ -206,7 +206,7 @@ def test_runs_without_their_code_are_left_out_and_named(toy_run: Any, tmp_path: 
 
 
 def test_rliable_keeps_settings_of_one_label_apart(tmp_path: Path) -> None:
-    """Shared options are no part of a label: 10,000 and 5,000 steps a task here."""
+    """The schedule is no part of a label: 10,000 and 5,000 steps a task here."""
     settings = [small("ewc"), small("ewc", schedule=SMALL | {"steps_per_task": 5000})]
     results = write_results(
         tmp_path / "results", sequence_names=["cw3-1"], settings=settings, seeds=[0, 1]

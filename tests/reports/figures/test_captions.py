@@ -23,6 +23,7 @@ SMOOTH = "trailing means of at most 3 evaluations within a task"
         ("aggregates", "Aggregates of average performance with 95 % bootstrap intervals."),
         ("cw3-ablation-recall", "CW3. Average success with several settings of one method"),
         ("pairs-klip", "Pairs of tasks: success on both tasks"),  # not a KL
+        ("pairs-curves-q", f"Pairs. Q value while training, {SMOOTH}"),
         ("tuning-average-1", "Settings tried by cwbench tune: mean anytime"),
     ],
 )

@@ -46,6 +46,22 @@ def test_training_figures_show_what_was_logged(triplets: Path):
     assert_allclose(np.asarray(curve.get_ydata(), float), 3.0)
 
 
+def test_a_few_pairs_have_curves_and_many_have_matrices_only(pairs: Scores, tmp_path: Path):
+    plan = figures.plan(pairs)
+    drawn = {name.removeprefix("pairs-curves-") for name in plan if "curves" in name}
+    assert {"average", "current", "critic-loss", "q", "tasks"} <= drawn
+    first = plan["pairs-curves-tasks"]().axes
+    assert [axis.get_title() for axis in first] == ["pair-0-1", "pair-1-0", "pair-2-2"]
+    group = pairs.groups("pairs")[0]
+    [line] = plan["pairs-curves-current"]().axes[0].lines
+    want = metrics.smoothed(group.training.reshape(3, -1).mean(0), 10, 2)
+    assert_allclose(np.asarray(line.get_ydata(), float), want)
+    many = [f"pair-0-{second}" for second in range(10)] + [f"pair-1-{n}" for n in range(4)]
+    write_results(tmp_path, sequence_names=many, settings=[small("recall")], seeds=[0])
+    study = build.read(tmp_path)
+    assert list(figures.plan(Scores(study, study.protocols[0]))) == ["pairs-recall"]
+
+
 def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path, triplets: Path):
     study = build.read(with_diagnostics)
     plan = dict(figures.plan(Scores(study, study.protocols[0])))
@@ -101,7 +117,7 @@ def test_settings_of_one_label_have_figures_of_their_own(tmp_path: Path):
     study = build.read(tmp_path)
     assert [group.label for group in study.groups] == ["ewc", "ewc"]
     plan = figures.plan(Scores(study, study.protocols[0]))
-    assert list(plan) == ["pairs-ewc", "pairs-ewc-2"]
+    assert list(plan)[:2] == ["pairs-ewc", "pairs-ewc-2"]
 
 
 def test_a_dollar_sign_in_a_name_is_one():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from sample_results import small, write_results
 
@@ -28,7 +29,23 @@ def test_matrices_of_pairs_take_no_points_from_curves(tmp_path: Path):
     alone = charts.points_of_a_line(build.read(tmp_path))
     pairs = [f"pair-{first}-{second}" for first in range(2) for second in range(10)]
     write_results(tmp_path, sequence_names=pairs, settings=[small("ewc")], seeds=[0], name="pairs")
-    assert charts.points_of_a_line(build.read(tmp_path)) == alone == charts.MOST
+    assert charts.points_of_a_line(build.read(tmp_path)) == alone == (30, charts.MOST)
+
+
+def test_average_and_tasks_get_their_points_first(triplets: Path, monkeypatch: pytest.MonkeyPatch):
+    """Room for 12 groups' four such lines of 30 evaluations, and little more."""
+    study = build.read(triplets)
+    assert "evaluations drawn" not in curves_section(study, study.protocols[0])
+    monkeypatch.setattr(charts, "POINTS", 2_000)
+    monkeypatch.setattr(charts, "FEWEST", 6)
+    section = curves_section(study, study.protocols[0])
+    among = "the first and the last of each task are among them."
+    assert f">6 of 30 evaluations drawn in all other curves; {among}</p>" in section
+    for kind, count in (("average success", 30), ("success on task 1", 30), ("Q value", 6)):
+        plot = section.split(f'aria-label="CW3-1: {kind}')[1].split("</g></svg>")[0]
+        line = plot.split('class="mean" points="')[1].split('"')[0]
+        steps = [int(point.split(",")[0]) for point in line.split()]
+        assert len(steps) == count and {1000, 10_000, 11_000, 20_000, 30_000} <= {*steps}
 
 
 def test_losses_on_another_scale_have_a_plot_of_their_own(triplets: Path):

@@ -236,6 +236,7 @@ def test_downloads_hold_what_is_drawn(page: Any):
     header, *rows = texts["CSV"].splitlines()
     assert header == "method,step,mean,low,high"
     ends = [row.split(",") for row in rows if row.startswith('"RECALL",30000,')]
+    assert all(re.fullmatch(r"\d\.\d{4}", text) for text in ends[0][2:])  # as many as are drawn
     assert len(ends) == 1 and 0.8 < float(ends[0][3]) <= float(ends[0][2]) <= float(ends[0][4]) <= 1
     assert texts["SVG"].startswith("<svg") and "var(--" not in texts["SVG"]
 

@@ -38,9 +38,27 @@ def test_ticks_are_round_numbers(low: float, high: float, count: int, expected: 
     assert plots.ticks(low, high, count) == pytest.approx(expected)
 
 
-def test_thinning_keeps_the_last_value():
+def test_thinning_keeps_the_first_and_the_last_value_of_each_task():
     assert plots.thin(5, 10).tolist() == [0, 1, 2, 3, 4]
     assert plots.thin(1000, 50)[-1] == 999 and len(plots.thin(1000, 50)) == 50
+    assert plots.thin(75, 47, each=25).tolist()[13:17] == [22, 24, 25, 27]
+    assert len(plots.thin(75, 47, each=25)) == 45
+    assert plots.thin(20, 3, each=5).tolist() == [0, 4, 5, 9, 10, 14, 15, 19]
+
+
+def test_a_thinned_line_has_the_ends_of_tasks_and_says_so():
+    """Of an unfinished run also its last evaluation, 8 of 12."""
+    mean = np.where(np.arange(12) < 8, 0.5, NAN)
+    none = np.full(12, NAN)
+    line = plots.Line(0, "A", np.arange(12.0), Curve(mean, none, none, np.empty((0, 12))), each=4)
+    svg = plots.line_plot([line], plots.Axes("label", (0, 12)), points=6)
+    assert [x for x, _ in points(svg, "polyline")] == [0, 3, 4, 7]
+    assert 'data-part="6 of 12 evaluations drawn"' in svg
+    short = np.where(np.arange(12) < 6, 0.5, NAN)
+    line = plots.Line(0, "A", np.arange(12.0), Curve(short, none, none, np.empty((0, 12))), each=4)
+    svg = plots.line_plot([line], plots.Axes("label", (0, 12)), points=6)
+    assert [x for x, _ in points(svg, "polyline")] == [0, 3, 4, 5]
+    assert "data-part" not in plots.line_plot([line], plots.Axes("label", (0, 12)), points=12)
 
 
 def test_a_row_shows_its_value_and_every_seed():

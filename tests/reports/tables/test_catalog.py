@@ -65,3 +65,11 @@ def test_captions_name_the_range_where_tasks_differ_in_horizon():
     assert catalog._horizon({"horizon": 200, "tasks": tasks}) == "horizons 20 to 200"
     assert catalog._horizon({"horizon": 200, "tasks": tasks[1:]}) == "horizon 200"
     assert catalog._horizon({"horizon": 500}) == "horizon 500"
+
+
+def test_names_of_published_tables_are_known_without_runs(tmp_path: Path):
+    names = ["cw3-1", "cw6-1", "cw10", "cw20", "pair-5-0"]
+    write_results(tmp_path, sequence_names=names, settings=[small("recall")], seeds=[0])
+    study = build.read(tmp_path)
+    found = catalog.all_published(Scores(study, study.protocols[0]))
+    assert {entry.name for entry in found} == catalog.published_names()

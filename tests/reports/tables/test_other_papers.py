@@ -26,3 +26,22 @@ def test_other_papers(tmp_path: Path):
     [(_, _, table)] = build.tables_of(study, "clonex")
     [(method, cells)] = table.blocks[0].rows
     assert method == "PackNet" and cells[0].text.endswith("protocol differs")
+
+
+def test_captions_say_what_each_paper_published(tmp_path: Path):
+    """CKA-RL ran Meta-World v2 and gives neither intervals nor a number of seeds."""
+    settings = [small("packnet"), small("packnet", coef=1.0)]
+    write_results(tmp_path, sequence_names=["cw20"], settings=settings, seeds=range(2))
+    study = build.read(tmp_path)
+    texts = {}
+    for name in ("cka-rl", "continual-world"):
+        [(_, _, table)] = build.tables_of(study, name)
+        texts[name] = table.caption
+        assert ("as published" in table.brackets) == (name != "cka-rl")
+    cka, first = texts.values()
+    assert "numbers are of Meta-World v2, ours of metaworld 3.1.1" in cka and "V1" not in cka
+    assert "published are neither intervals nor the number of seeds" in cka
+    assert "as published" not in cka and "its own is v2 rewards, 39 observations" in cka
+    assert "numbers are of Meta-World V1" in first and "over seeds, as published." in first
+    for text in texts.values():
+        assert "Not compared, since their options are others: PackNet coef=1." in text

@@ -52,17 +52,28 @@ def test_every_published_cell_is_shown_next_to_ours(tmp_path: Path):
     assert cells["mean", "RECALL"] == "0.92 / – no number of ours"
 
 
-def test_studies_are_found_by_their_options(tmp_path: Path):
-    """The offline row of Perfect Memory on pair (8,2) is the default, online is not run."""
-    pair = ["pair-8-2"]
-    write_results(tmp_path, sequence_names=pair, settings=[small("perfect_memory")], seeds=[0, 1])
-    study = build.read(tmp_path)
-    [block] = paper_comparison.replay(Scores(study, study.protocols[0]))
-    row = dict(block.rows)["(8,2)"]
-    texts = [cell.text for cell in row]
-    assert all(text.endswith("] protocol differs") for text in texts[:2])
-    assert all(text.endswith(" – no number of ours") for text in texts[2:])
-    assert [text.split(" ")[0] for text in texts] == ["0.75", "0.19", "0.94", "-0.07"]
+def wide_and_narrow(root: Path) -> Scores:
+    """RECALL as published on CW3-1 to 4, with another width on CW3-4 to 8, both labelled alike."""
+    for width, numbers in ((256, range(1, 5)), (64, range(4, 9))):
+        one = Setting("recall", schedule={"width": width})
+        sequences = [f"cw3-{number}" for number in numbers]
+        write_results(root, sequence_names=sequences, settings=[one], seeds=[0, 1], name=str(width))
+    study = build.read(root)
+    assert {group.label for group in study.groups} == {"recall"}  # as older versions had it
+    return Scores(study, study.protocols[0])
+
+
+def test_only_default_options_stand_next_to_published_numbers(tmp_path: Path):
+    """Neither alone nor in the mean; the other setting on CW3-4 does not hide the default."""
+    scores = wide_and_narrow(tmp_path)
+    rows = dict(paper_comparison.stacked(scores, "cw3")[0].rows)
+    texts = {
+        row: cells[paper_comparison.METHODS.index("recall")].text for row, cells in rows.items()
+    }
+    empty = {row for row, text in texts.items() if text.endswith("– no number of ours")}
+    assert empty == {"5", "6", "7", "8", "mean"}
+    [one] = paper_comparison.comparisons(scores)
+    assert "Not compared, since their options are others: RECALL with width=64." in one.caption
 
 
 def test_only_cells_with_a_counterpart_are_shown_unless_asked(tmp_path: Path):
@@ -110,6 +121,10 @@ def test_the_summary_counts_verdicts():
 
 def test_captions_name_the_environment(triplets: Path):
     study = build.read(triplets)
-    text = paper_comparison.caption(Scores(study, study.protocols[0]), "cw3", ("cw3",))
+    [one] = paper_comparison.comparisons(Scores(study, study.protocols[0]))
+    text = one.caption
     assert "metaworld 3.1.1, mujoco 3.3.0 with its physics" in text
     assert "success by Meta-World 3's test at any step (v3-any)" in text
+    assert "Published numbers are of Meta-World V1" in text
+    assert "Intervals: 90 % percentile bootstrap over seeds, as published." in text
+    assert "Not compared" not in text
