@@ -22,6 +22,9 @@ from cwbench.reports.tables.paper_comparison import (
 from cwbench.reports.tables.paper_numbers import Published
 
 
+OURS = {"finetuning_copies": "finetuning_n"}  # published methods that have another name here
+
+
 @dataclass(frozen=True)
 class Paper:
     """Where the numbers of a paper stand and under which rules they were measured."""
@@ -73,8 +76,9 @@ def published(name: str) -> dict[tuple[str, str, str], Published]:
         for row in paper_numbers.rows(paper.file):
             family = row["sequence"].lower().split("-")[0]
             if row["source"] == source and family in ("cw10", "cw20"):
-                cell = paper_numbers.cell(name, family, row["method"], row, seeds=paper.seeds)
-                found.setdefault((family, row["method"], row["metric"]), cell)
+                method = OURS.get(row["method"], row["method"])
+                cell = paper_numbers.cell(name, family, method, row, seeds=paper.seeds)
+                found.setdefault((family, method, row["metric"]), cell)
     return found
 
 

@@ -15,6 +15,8 @@ def test_other_papers(tmp_path: Path):
     ].value == pytest.approx(0.80, abs=0.01)
     cka = other_papers.published("cka-rl")["cw20", "packnet", "forward_transfer"]
     assert cka.value == -0.6721
+    copies = other_papers.published("cka-rl")["cw20", "finetuning_n", "average_performance"]
+    assert copies.value == 0.3774
     write_results(tmp_path, sequence_names=["cw10"], settings=[small("packnet")], seeds=range(2))
     study = build.read(tmp_path)
     names = {
