@@ -33,6 +33,8 @@ class Outcome:
     skipped: int = 0  # children of segments that will not be finished
     elsewhere: int = 0  # segments that another process finished meanwhile
     interrupted: bool = False
+    # Segment folder -> steps it was stopped at without saving, and continues from.
+    unsaved: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:

@@ -53,7 +53,7 @@ class Group:
         compiled: bool = False,
         gradients: Gradients = "manual",
         diagnose: bool = False,
-        check_stop: Callable[[], None] = lambda: None,
+        check_stop: Callable[[bool], None] = lambda retraining: None,
         provenance: Provenance = lambda segment: {},
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -288,7 +288,7 @@ class Group:
         self.ended = True
 
     def _between_updates(self) -> None:
-        self._check_stop()
+        self._check_stop(self.trainer.retraining is not None)
         if self._tell is not None:
             self._report_retraining(self._tell)
 
