@@ -79,9 +79,9 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
     """
     if parallel.side_by_side == 1:
         return sum(one.alone for one in needs)
-    beside = _beside_others(fleets, needs, parallel.side_by_side)
+    shared = _beside_others(fleets, needs, parallel.side_by_side)
     ends: dict[str, float] = {}  # of each segment's chain
-    for fleet, one in zip(fleets, beside, strict=True):
+    for fleet, one in zip(fleets, shared, strict=True):
         parents = [parent.id for segment in fleet for parent in segment.parents]
         end = one.alone + max((ends.get(parent, 0.0) for parent in parents), default=0.0)
         ends |= dict.fromkeys((segment.id for segment in fleet), end)
@@ -89,7 +89,7 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
         max(ends.values(), default=0.0),
         sum(one.device_seconds for one in needs),
         sum(one.pool_seconds for one in needs),
-        sum(one.alone for one in beside) / parallel.side_by_side,
+        sum(one.alone for one in shared) / parallel.side_by_side,
     )
 
 
@@ -107,9 +107,9 @@ def _beside_others(
     def load(number: int) -> float:
         """The share of a fleet's time for which others use the device."""
         loads = [
-            other.update_seconds * other.occupancy / max(alone[number], alone[beside])
-            for beside, other in enumerate(needs)
-            if beside != number and positions[beside] == positions[number] and alone[beside]
+            other.update_seconds * other.occupancy / max(alone[number], alone[index])
+            for index, other in enumerate(needs)
+            if index != number and positions[index] == positions[number] and alone[index]
         ]
         return sum(loads) * min(1.0, (side_by_side - 1) / max(1, len(loads)))
 
