@@ -172,7 +172,9 @@ class SideBySide:
             elif self.waiting and not self.shares.moved:
                 self.shares.wait(self.waiting, self.stop)
         self.outcome.interrupted |= bool(self.waiting)
-        if self.outcome.failed or self.outcome.interrupted:
+        if self.stop.urgent:
+            self.pool.kill()  # closing it waits for nobody then
+        elif self.outcome.failed or self.outcome.interrupted:
             self.pool.reset()
 
     # Starting

@@ -15,11 +15,13 @@ import pytest
 import torch
 from outcomes import states
 
+from cwbench.experiment.toy import train_toy
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.group import Group
 from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
+from cwbench.rollout.pool import Pool
 from cwbench.store.runs import load_runs
 
 BLOCKED = """
@@ -70,8 +72,14 @@ def test_two_interrupts_do_not_wait_for_a_hung_worker(
                 os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Collector, "request", interrupted)
-    _, _, outcome = toy_run(tmp_path / "stopped", seeds=(0, 1), snapshot_seconds=0)
+    with Pool(2) as pool:
+        how: dict[str, Any] = {"seeds": (0, 1), "snapshot_seconds": 0}
+        outcome = train_toy(pool, tmp_path / "stopped", **how).outcome
+        processes = [worker._process for worker in pool.workers]
+        for process in processes:
+            process.join(20)  # closing the pool has nobody to wait for
     assert outcome.interrupted and not outcome.failed
+    assert [process.exitcode for process in processes] == [-signal.SIGKILL] * 2
     toy_run(tmp_path / "stopped", seeds=(0, 1))
     stopped, whole = (load_runs(tmp_path / name).evals for name in ("stopped", "whole"))
     assert stopped.equals(whole)
@@ -193,9 +201,9 @@ def test_a_command_stopped_after_the_last_step_is_interrupted(
 ) -> None:
     """There is nothing to train after this task, and what is there of it is not its end."""
     how: dict[str, Any] = {"tasks": ("reach-0-1",), "snapshot_seconds": snapshot_seconds}
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, Pool(2) as pool:  # which may be killed
         interrupt(patch)
-        store, plan, outcome = toy_run(tmp_path, **how)
+        store, plan, outcome = train_toy(pool, tmp_path, **how)
     assert outcome.interrupted and not outcome.trained and not outcome.failed
     folder = store.folder(plan.segments[0])
     status = folder.status()
