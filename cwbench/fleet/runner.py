@@ -330,7 +330,8 @@ class SideBySide:
         for training in trainings:
             training.abandon()
             for group in training.groups:
-                mark(group.segments, step=group.step)
+                for run, segment in enumerate(group.segments):
+                    mark([segment], **group.records.numbers(run))
             mark(training.segments)  # those of groups not built, too
 
     def _count_unsaved(self, trainings: Sequence[Training]) -> None:

@@ -109,6 +109,23 @@ def test_failed_segments_are_reported_and_their_children_wait(
     assert status["state"] == "failed" and "could not convert" in status["message"]
 
 
+def test_a_failed_segment_says_what_it_took_until_then(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Also what came after the last record: the evaluation after step 21's ten updates."""
+
+    def after_update(self: FineTuning, *_: object) -> None:
+        if self.trainer.updates == 15:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(FineTuning, "after_update", after_update)
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",))
+    status = store.folder(plan.segments[0]).status()
+    assert status["state"] == "failed" and status["step"] == 31
+    counts = status["resources"]
+    assert (counts["train_steps"], counts["updates"]) == (31, 15)
+
+
 def test_a_failed_fleet_leaves_nothing_behind(
     toy_run: Any, toy_pool: Pool, tmp_path: Path, capsys: Any
 ) -> None:
