@@ -344,7 +344,8 @@ class SideBySide:
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished
         self.trainings.remove(training)
-        self.shares.progress.end(training.groups)
+        # Those that have been put back begin again.
+        self.shares.progress.end(training.groups, again=self.untried)
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state

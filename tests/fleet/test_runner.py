@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import weakref
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -250,10 +251,16 @@ def test_a_fleet_that_runs_out_of_memory_is_split(
             raise torch.OutOfMemoryError("CUDA out of memory")
         learn(group, **how)
 
+    def end(display: Quiet, groups: Sequence[Group], again: Collection[str] = ()) -> None:
+        again_of_fleets.append(sum(s.id in again for group in groups for s in group.segments))
+
+    again_of_fleets: list[int] = []
+    monkeypatch.setattr(Quiet, "end", end)
     monkeypatch.setattr(Group, "learn", full)
     with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
     assert outcome.good and outcome.trained == 4
+    assert again_of_fleets == [2, 0, 0, 2, 0, 0]  # progress counts on the halves
 
 
 @pytest.mark.parametrize("always", [False, True])
