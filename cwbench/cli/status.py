@@ -106,7 +106,8 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     elif segment.error:
         note = where_it_failed(segment.error)
     elif segment.state == "stopped":
-        note = "the same command continues it"
+        note = f"{segment.message}; " if segment.message else ""
+        note += "the same command continues it"
     elif segment.state == "waiting":
         note = f"for {segment.waits_for}" if segment.waits_for else "not started"
     steps = f"{segment.step:,}/{segment.steps:,}"

@@ -20,13 +20,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from cwbench import envs
 from cwbench.experiment import toy
+from cwbench.experiment.attributes import attributes, changed
 from cwbench.experiment.build import load_method, make_run, make_setup
 from cwbench.experiment.declaration import check_hooks, check_options
-from cwbench.learner.method import Method
+from cwbench.learner.hooks import no_global_randomness
+from cwbench.learner.method import OF_POSITIONS, ask
 from cwbench.planning.rehearsal import PeakBytes, Rehearsal
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence as TaskSequence
@@ -53,9 +54,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mas": {"importance_samples": 64},
     "er": {"memory": 20},
 }
-
-
-Attributes = dict[str, list[tuple[Any, int]]]  # objects, and versions of those that are tensors
 
 
 class Broken(AssertionError):
@@ -148,39 +146,17 @@ def no_state_is_lost(kit: Kit) -> None:
     if kit.method.trains_jointly:
         return  # no task follows
     trainer = kit.rehearse(1)
-    started = _attributes(trainer.method)
+    started = attributes(trainer.method)
     trainer.method.end_task(1)
     trainer.method.state()  # says what cannot be kept
-    ended = _attributes(trainer.method)
+    ended = attributes(trainer.method)
     trainer.method.on_task_start(1)
-    changed = set(_changed(started, ended)) - set(_changed(ended, _attributes(trainer.method)))
-    if lost := changed - set(kit.method.state_names):
+    again = changed(ended, attributes(trainer.method))
+    if lost := set(changed(started, ended)) - set(again) - set(kit.method.state_names):
         raise Broken(
             f"on_task_end changes self.{min(lost)}, but each task has a new object: name it in "
             "state_names (tensors), or set it in on_task_start"
         )
-
-
-def _changed(before: Attributes, after: Attributes) -> list[str]:
-    return [name for name, now in after.items() if not _same(before.get(name, []), now)]
-
-
-def _attributes(method: Method[Any]) -> Attributes:
-    """What attributes hold, also those of the method's classes: a list there may grow."""
-    classes = [vars(cls) for cls in type(method).__mro__ if cls not in Method.__mro__]
-    tables = (*reversed(classes), vars(method))
-    inherited = vars(Method(method.configs[0], method.trainer))
-    return {
-        name: [(x, getattr(x, "_version", 0)) for x in tree_leaves(value)]
-        for table in tables
-        for name, value in table.items()
-        if name not in inherited
-    }
-
-
-def _same(one: Sequence[tuple[Any, int]], other: Sequence[tuple[Any, int]]) -> bool:
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(a[0] is b[0] and a[1] == b[1] for a, b in pairs)
 
 
 def hooks_keep_their_shapes(kit: Kit) -> None:
@@ -191,6 +167,12 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
             trainer.streams.seek(trainer.updates)
             trainer.checked(trainer.update)
             trainer.updates += 1
+        for seen in range(position + 1):
+            for hook in OF_POSITIONS:
+                ask(trainer.method, hook, seen)
+        with torch.no_grad(), no_global_randomness(trainer.method, "at_interval"):
+            trainer.streams.seek(trainer.updates - 1)
+            trainer.method.at_interval()
 
 
 HOOKS = (

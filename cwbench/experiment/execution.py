@@ -34,7 +34,8 @@ class Execution:
     )
     threads: int | None = option(
         None,
-        "Threads that train, on a CPU.  [default: one or all, whichever is faster]",
+        "Threads that train, on a CPU.  "
+        "[default: one or all (of OMP_NUM_THREADS, if set), whichever is faster]",
         minimum=1,
         maximum=1024,
     )

@@ -107,8 +107,9 @@ class Resources:
         import torch
 
         from cwbench.planning.costs import pick_threads
+        from cwbench.planning.machine import most_threads
 
         if plan.missing:
-            cores = self.parallelism.cores
-            threads = self.execution.threads or pick_threads(plan, self.costs, cores)
+            most = min(self.parallelism.cores, most_threads())
+            threads = self.execution.threads or pick_threads(plan, self.costs, most)
             torch.set_num_threads(threads)

@@ -102,6 +102,9 @@ def tell_outcome(
     if outcome.skipped:
         waiting = counted(outcome.skipped, "segment waits", "segments wait")
         warn(f"{waiting} for one that is not done")
+    for (step, saved), number in sorted(Counter(outcome.unsaved.values()).items()):
+        stopped = counted(number, "segment was", "segments were")
+        warn(f"{stopped} stopped without saving: steps {saved:,} to {step:,} are trained again")
     if outcome.interrupted:
         warn(f"stopped; to continue: {command}")
     say(_trained(outcome.trained, seconds, store))

@@ -1,7 +1,7 @@
 """A plan's segments among several processes: who trains which."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ class Display(Protocol):
 
     def begin(self, groups: Sequence[Group]) -> None: ...
     def advance(self, group: Group) -> None: ...
-    def end(self, groups: Sequence[Group]) -> None: ...
+    def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None: ...
     def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
     def wait(self, segments: int) -> None: ...  # for segments that others are training
     def watch(self, look: Callable[[], Any]) -> None: ...  # fleets that train elsewhere
@@ -33,6 +33,8 @@ class Outcome:
     skipped: int = 0  # children of segments that will not be finished
     elsewhere: int = 0  # segments that another process finished meanwhile
     interrupted: bool = False
+    # Segment folder -> steps it was stopped at without saving, and continues from.
+    unsaved: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:

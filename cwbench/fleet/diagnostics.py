@@ -7,7 +7,7 @@ import torch
 
 from cwbench.learner import diagnostics
 from cwbench.learner.diagnostics import Probe
-from cwbench.learner.method import Method
+from cwbench.learner.method import Method, ask
 from cwbench.learner.trainer import Trainer
 from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint
@@ -37,7 +37,7 @@ class Diagnostics:
     def write(self, step: int) -> None:
         values = diagnostics.measure(self.trainer, str(self.trainer.updates))
         for position, then in self.probes.items():
-            weights = self.method.policy_weights(position)
+            weights = ask(self.method, "policy_weights", position)
             change = diagnostics.divergence(self.trainer, weights, position, then)
             values["kl", str(position)] = change
         table = torch.stack(list(values.values()), 1).tolist()  # [R, quantities]
@@ -47,7 +47,8 @@ class Diagnostics:
 
     def keep_probe(self) -> None:
         """Write what the policies answer at the end of their task."""
-        now = diagnostics.probe(self.trainer, self.method.policy_weights(self.trainer.position))
+        weights = ask(self.method, "policy_weights", self.trainer.position)
+        now = diagnostics.probe(self.trainer, weights)
         tensors = {name: getattr(now, name) for name in FIELDS}
         for run, folder in enumerate(self.folders):
             folder.check_claim()

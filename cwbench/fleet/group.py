@@ -20,7 +20,7 @@ from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.records import Provenance, Records
 from cwbench.fleet.state import GroupState, RunState
 from cwbench.fleet.weight_sync import WeightPublisher
-from cwbench.learner.method import Method
+from cwbench.learner.method import Method, ask
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.sizes import replay_shape
@@ -53,7 +53,7 @@ class Group:
         compiled: bool = False,
         gradients: Gradients = "manual",
         diagnose: bool = False,
-        check_stop: Callable[[], None] = lambda: None,
+        check_stop: Callable[[bool], None] = lambda retraining: None,
         provenance: Provenance = lambda segment: {},
     ) -> None:
         self.segments, self.store, self.pool = list(segments), store, pool
@@ -71,7 +71,7 @@ class Group:
         self.method = method_class(self.setup.options, self.trainer)
         self.method.assign([segment.setup.options for segment in segments])
         self.records = Records(self.segments, self.folders, self.state, self.trainer, provenance)
-        self.lane_positions = self.method.lanes(self.position)
+        self.lane_positions = ask(self.method, "lanes", self.position)
         self.layout = self.trainer.policy.layout(self.position + 1)
         self.evaluator = self._make_evaluator()
         self.abandoned = self._closed = self._evaluation_due = False
@@ -99,7 +99,7 @@ class Group:
             self.segments,
             counts=[run.counts for run in self.state.runs],
             layout=self.layout,
-            policy=lambda position: self._flat(self.method.evaluated_weights(position)),
+            policy=lambda position: self._flat(ask(self.method, "evaluated_weights", position)),
             one_policy=self._one_policy,
             evaluated=self._evaluated,
         )
@@ -144,11 +144,12 @@ class Group:
         self._next: Milestone | None = next(self._milestones)
         lag, policy = self.setup.schedule.lag, self._acting_policy()
         self.state.acting.extend([policy] * (1 + lag - len(self.state.acting)))
+        exploration = ask(self.method, "exploration", self.position)
         self.records.begin_session()
         self._recorded()
         self.collector = Collector(  # last: what fails before it occupies no worker
             self.pool,
-            lanes.specs(self.segments, self.lane_positions, self.method.exploration(self.position)),
+            lanes.specs(self.segments, self.lane_positions, exploration),
             self.layout,
             self.setup.env,
             runs=self.runs,
@@ -288,17 +289,13 @@ class Group:
         self.ended = True
 
     def _between_updates(self) -> None:
-        self._check_stop()
-        if self._tell is not None:
-            self._report_retraining(self._tell)
-
-    def _report_retraining(self, tell: Callable[["Group"], None]) -> None:
-        """Say now and then how far the method is, if it retrains."""
+        """Stop if it is time to; say now and then how far the method is, if it retrains."""
         self.retraining = self.trainer.retraining
-        if self.retraining and time.monotonic() >= self._next_report:
+        self._check_stop(self.retraining is not None)
+        if self._tell and self.retraining and time.monotonic() >= self._next_report:
             self._next_report = time.monotonic() + REPORT_SECONDS
             self.records.set_progress(self.retraining)
-            tell(self)
+            self._tell(self)
 
     def finish(self) -> None:
         """After the last evaluation: write what children need."""
@@ -326,7 +323,7 @@ class Group:
 
     def _acting_policy(self) -> Tensor:
         """Of every run, as flat vectors: [R, P]."""
-        return self._flat(self.method.policy_weights(self.position))
+        return self._flat(ask(self.method, "policy_weights", self.position))
 
     def _flat(self, weights: Mapping[str, Tensor]) -> Tensor:
         return torch.cat([weights[name].flatten(1) for name in self.layout.shapes], 1)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -90,7 +90,7 @@ class Quiet:
 
     def begin(self, groups: Sequence[Group]) -> None: ...
     def advance(self, group: Group) -> None: ...
-    def end(self, groups: Sequence[Group]) -> None: ...
+    def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None: ...
     def leave(self, segment: Segment) -> None: ...
     def wait(self, segments: int) -> None: ...
     def watch(self, look: Look) -> None: ...
@@ -133,13 +133,14 @@ class Progress(Quiet):
         if not self.forecast.measures:
             self._start_forecast(self.state())
 
-    def end(self, groups: Sequence[Group]) -> None:
-        """They are done, or will not be, unless they begin again."""
+    def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None:
+        """They are done, or will not be; but segments with an id in `again` will begin again."""
         for group in groups:
             if group in self.groups:
                 self.groups.remove(group)
                 for segment in group.segments:
-                    self._left.pop(segment.id, None)
+                    if segment.id not in again:
+                        self._left.pop(segment.id, None)
 
     def leave(self, segment: Segment) -> None:
         """Another process trained it, or it will not be trained."""

@@ -113,19 +113,22 @@ class Records:
             count.episodes, count.successes, count.returns = 0, 0, 0.0
 
     def set_status(self, run: int, state: str, message: str = "", **further: Any) -> None:
-        count = self.state.runs[run].counts
-        retrained = self.trainer.retrain_updates + (self.trainer.retraining or (0, 0))[0]
         if state == "diverged":
             message = f"weights are not finite at step {self.state.step}"
-        self.folders[run].set_status(
-            state,
-            message=message,
-            step=self.state.step,
-            steps=self.segments[0].steps,
-            seconds=self.state.seconds,
-            warm_up_seconds=self.trainer.warm_up_seconds,
-            success=self.state.runs[run].success,
-            resources={
+        content = {"retraining": [], **self.numbers(run), **further}
+        self.folders[run].set_status(state, message=message, **content)
+
+    def numbers(self, run: int) -> dict[str, Any]:
+        """How far a run is, and what it has taken."""
+        count = self.state.runs[run].counts
+        retrained = self.trainer.retrain_updates + (self.trainer.retraining or (0, 0))[0]
+        return {
+            "step": self.state.step,
+            "steps": self.segments[0].steps,
+            "seconds": self.state.seconds,
+            "warm_up_seconds": self.trainer.warm_up_seconds,
+            "success": self.state.runs[run].success,
+            "resources": {
                 "train_steps": count.train_steps,
                 "eval_steps": count.eval_steps,
                 "selection_steps": count.selection_steps,
@@ -137,5 +140,4 @@ class Records:
                 "method_bytes": count.method_bytes,
                 "parameters": sum(p[0].numel() for p in self.trainer.params.values()),
             },
-            **{"retraining": [], **further},
-        )
+        }

@@ -17,6 +17,7 @@ from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.records import Provenance
+from cwbench.fleet.snapshot import step_of
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.compiler import around_compilations
@@ -30,6 +31,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
+from cwbench.store.files import Damaged
 from cwbench.store.results import ClaimLost, Store
 
 Segments = Sequence[Segment]
@@ -115,12 +117,19 @@ class Runner:
                 )
             yield group
 
-    def put_back(self, segments: Segments, reason: str, **content: Any) -> None:
-        """They are to be trained again, some from a snapshot."""
+    def put_back(self, segments: Segments, reason: str, **_: Any) -> None:
+        """They are to be trained again, some from a snapshot: what came after it is dropped."""
         for segment in segments:
             saved = self.store.folder(segment).snapshot.exists()
             then = "continues from its last snapshot" if saved else "starts its task again"
-            self.mark([segment], "pending", f"{reason}; {then}", **content)
+            self.mark([segment], "pending", f"{reason}; {then}", step=self.saved_step(segment))
+
+    def saved_step(self, segment: Segment) -> int:
+        """Where a segment would continue."""
+        try:
+            return step_of(self.store.folder(segment).snapshot)
+        except Damaged:  # said when it is to continue
+            return 0
 
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> None:
         for segment in segments:
@@ -163,7 +172,9 @@ class SideBySide:
             elif self.waiting and not self.shares.moved:
                 self.shares.wait(self.waiting, self.stop)
         self.outcome.interrupted |= bool(self.waiting)
-        if self.outcome.failed or self.outcome.interrupted:
+        if self.stop.urgent:
+            self.pool.kill()  # closing it waits for nobody then
+        elif self.outcome.failed or self.outcome.interrupted:
             self.pool.reset()
 
     # Starting
@@ -256,6 +267,7 @@ class SideBySide:
         except Interrupted:
             self.outcome.interrupted = True
             self._abandon(trainings, partial(self.runner.put_back, reason="stopped"))
+            self._count_unsaved(trainings)
         except torch.OutOfMemoryError as error:
             self._abandon(trainings, partial(self.runner.put_back, reason="out of memory"))
             record = failure.describe(error, self.runner.methods.values())
@@ -318,13 +330,22 @@ class SideBySide:
         for training in trainings:
             training.abandon()
             for group in training.groups:
-                mark(group.segments, step=group.step)
+                for run, segment in enumerate(group.segments):
+                    mark([segment], **group.records.numbers(run))
             mark(training.segments)  # those of groups not built, too
+
+    def _count_unsaved(self, trainings: Sequence[Training]) -> None:
+        for group in [group for training in trainings for group in training.groups]:
+            for segment, folder in zip(group.segments, group.folders, strict=True):
+                saved = self.runner.saved_step(segment)
+                if folder.state == "pending" and saved < group.step:
+                    self.outcome.unsaved[segment.folder] = (group.step, saved)
 
     def _end(self, training: Training) -> None:
         self.outcome.interrupted |= bool(self.stop) and not training.finished
         self.trainings.remove(training)
-        self.shares.progress.end(training.groups)
+        # Those that have been put back begin again.
+        self.shares.progress.end(training.groups, again=self.untried)
         training.free(self.runner.device)
         for segment in training.segments:
             state = self.runner.store.folder(segment).state

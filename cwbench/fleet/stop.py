@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import sys
@@ -10,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-# How long a chunk may continue after a request to stop: one that is cut short falls back to the
-# last snapshot. Schedulers give more notice than people have patience.
+# How long a method may continue to retrain at a task's end: that cannot be saved, and falls back to
+# the last snapshot. Schedulers give more notice than people have patience.
 GRACE_SECONDS = {
     signal.SIGINT: 3.0,
     signal.SIGTERM: 20.0,
@@ -19,6 +20,9 @@ GRACE_SECONDS = {
     signal.SIGUSR1: 60.0,
     signal.SIGUSR2: 60.0,
 }
+# How long a chunk may continue, to be saved at its end, after another signal than Ctrl-C: a
+# scheduler kills what takes longer than it allows, and requeues what has stopped by then.
+CHUNK_SECONDS = 60.0
 FORCE_SECONDS = 4.0  # after a second Ctrl-C, until the process is ended whatever it does
 INTERRUPTED = 130  # exit code: 128 + SIGINT
 
@@ -26,7 +30,8 @@ INTERRUPTED = 130  # exit code: 128 + SIGINT
 def answer() -> None:
     """Tell someone at a terminal that a Ctrl-C was noticed: a compilation may last a minute."""
     if sys.stderr.isatty():
-        print("saving and stopping; Ctrl-C again stops at once, without saving", file=sys.stderr)
+        text = "finishing the current updates, then saving; Ctrl-C again stops at once, unsaved"
+        print(text, file=sys.stderr)
 
 
 def leave_closed_terminal(streams: Sequence[int] = (1, 2)) -> None:
@@ -51,26 +56,30 @@ class Interrupted(BaseException):
 class StopRequest:
     """Remembers a Ctrl-C or a scheduler's signal. Fleets pause after the current chunk.
 
-    A chunk that takes too long is cut short, and a compilation at once: it may take minutes, and
-    comes before the first update. After a second Ctrl-C nothing is waited for.
+    Retraining at a task's end is cut short when it takes too long, and a compilation at once: it
+    may take minutes, and comes before the first update. After a second Ctrl-C nothing is waited
+    for.
     """
 
     def __init__(self, force: Callable[[], None] = lambda: None) -> None:
-        self.deadline: float | None = None
-        self.urgent = False  # since a second Ctrl-C
+        self.asked = self.urgent = False  # urgent: since a second Ctrl-C
+        self._retraining_ends = self._chunk_ends = math.inf  # at the latest
         self._compiling = False
         self._force = force  # called before the process is ended by force
 
     def __bool__(self) -> bool:
-        return self.deadline is not None
+        return self.asked
 
     def _ask(self, number: int, _: object) -> None:
         if number == signal.SIGHUP:
             leave_closed_terminal()
-        if self.deadline is None:
-            self.deadline = time.monotonic() + GRACE_SECONDS[signal.Signals(number)]
-        elif number == signal.SIGINT:
-            self.deadline, self.urgent = time.monotonic(), True
+        now, by_user = time.monotonic(), number == signal.SIGINT
+        self.urgent |= self.asked and by_user
+        self.asked = True
+        grace = GRACE_SECONDS[signal.Signals(number)]
+        self._retraining_ends = min(self._retraining_ends, now + grace)
+        if not by_user:
+            self._chunk_ends = min(self._chunk_ends, now + CHUNK_SECONDS)
         if self._compiling:
             raise Interrupted
 
@@ -87,9 +96,10 @@ class StopRequest:
         if self.urgent:
             raise Interrupted
 
-    def check(self) -> None:
-        """Between updates."""
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+    def check(self, retraining: bool) -> None:
+        """Between updates: of a chunk, or of a method that retrains at a task's end."""
+        end = self._retraining_ends if retraining else self._chunk_ends
+        if self.urgent or time.monotonic() >= end:
             raise Interrupted
 
     @contextlib.contextmanager

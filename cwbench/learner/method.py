@@ -4,6 +4,7 @@ R runs train side by side. Axis 0 of every tensor is the run; a loss is one numb
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -20,6 +21,7 @@ from cwbench.spec.schedule import Exploration
 from cwbench.spec.source import note_source
 
 C = TypeVar("C", bound=MethodConfig)
+OF_POSITIONS = ("lanes", "exploration", "policy_weights", "evaluated_weights")  # hooks
 
 
 class Method(Generic[C]):
@@ -185,3 +187,11 @@ class Method(Generic[C]):
     def evaluated_weights(self, position: int) -> Mapping[str, Tensor]:
         """The actor that is evaluated for this position: the one that acts, by default."""
         return self.policy_weights(position)
+
+
+def ask(method: Method[Any], hook: str, position: int) -> Any:
+    """What one of the hooks `OF_POSITIONS` returns. UserError if it draws global random numbers."""
+    own = type(method)
+    usual = all(getattr(own, name) is getattr(Method, name) for name in OF_POSITIONS)
+    with nullcontext() if usual else no_global_randomness(method, hook):  # a third of a millisecond
+        return getattr(method, hook)(position)

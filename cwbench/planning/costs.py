@@ -241,20 +241,20 @@ def _is_last(segment: Segment) -> bool:
     return segment.length == len(segment.tasks)
 
 
-def pick_threads(plan: Plan, costs: Costs, cores: int) -> int:
-    """One thread, or one for each core where that is clearly faster; no number depends on it.
+def pick_threads(plan: Plan, costs: Costs, most: int) -> int:
+    """One thread, or the most allowed where that is clearly faster; no number depends on it.
 
     Measured each time, by the largest fleet: other processes may need the cores today.
     """
-    if costs.device.type != "cpu" or cores == 1:
+    if costs.device.type != "cpu" or most == 1:
         return 1
     fleet, _ = with_batches_at_hand(max(plan.fleets, key=len))
     trainer = Rehearsal(fleet, *costs.method(fleet[0]), costs.device, memory=False)
     seconds = {}
-    for threads in (cores, 1):
+    for threads in (most, 1):
         torch.set_num_threads(threads)
         seconds[threads] = seconds_per_call(partial(trainer.train, 1), 0.15)
-    return cores if seconds[cores] < CLEARLY * seconds[1] else 1
+    return most if seconds[most] < CLEARLY * seconds[1] else 1
 
 
 def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:

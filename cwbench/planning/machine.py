@@ -25,6 +25,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def most_threads() -> int:
+    """Threads that the environment allows one process, beside the number of its cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list where they nest
+    count = int(given[:9]) if given.isascii() and given.isdecimal() else 0
+    return count or MOST_CORES  # OpenMP ignores what is no number, too
+
+
 def available_bytes() -> int:
     """Host memory that this process can still get: of the machine, or of its control group."""
     amounts = []

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from cwbench.learner.method import Method
+from cwbench.learner.hooks import no_global_randomness
+from cwbench.learner.method import Method, ask
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.trainer import Trainer
 from cwbench.planning.timing import finish, seconds_per_call
@@ -67,7 +68,7 @@ class Rehearsal(Trainer):
             architecture=method_class.architecture_of(first.setup.options),
         )
         method = method_class(rehearsed(first.setup.options, memory=memory), self)
-        self.lanes = method.lanes(first.position)
+        self.lanes = ask(method, "lanes", first.position)
         self.task_end = TaskEnd()
         self._budget = 0.0  # seconds for timing an update of the method's own
         self.selection_episodes = 0  # episodes that it asked for at this task's start
@@ -75,7 +76,7 @@ class Rehearsal(Trainer):
         self.method.use_expert(self._fresh_expert())
         annotations = self._earlier_tasks(0 if first.joint else first.position)
         self.replay = self._last_replay(annotations)
-        self.method.on_task_start(first.position)
+        self._start_task(first.position)
         self.reset_optimizer()
 
     def _earlier_tasks(self, count: int) -> dict[str, Tensor]:
@@ -84,12 +85,16 @@ class Rehearsal(Trainer):
         for task in range(count):
             self.position = task
             self.replay = self._random_replay([task])
-            self.method.on_task_start(task)
+            self._start_task(task)
             self.method.end_task(task)
             annotations = self.replay.new_annotations
         self.position = last
         self.selection_episodes = 0
         return annotations
+
+    def _start_task(self, position: int) -> None:
+        with no_global_randomness(self.method, "on_task_start"):
+            self.method.on_task_start(position)
 
     def _last_replay(self, annotations: dict[str, Tensor]) -> Replay:
         """What the last task replays: its own transitions, and old ones if the method keeps any."""

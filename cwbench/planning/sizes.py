@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from cwbench.learner.method import Method
+from cwbench.learner.method import Method, ask
 from cwbench.learner.networks import make_critic
 from cwbench.learner.policy import make_policy
 from cwbench.learner.trainer import Trainer
@@ -40,7 +40,7 @@ class ReplayShape(NamedTuple):
 
 
 def replay_shape(method: Method[Any], segment: Segment) -> ReplayShape:
-    lanes = method.lanes(segment.position)
+    lanes = ask(method, "lanes", segment.position)
     horizon, steps = segment.setup.env.horizon, method.expert_steps or segment.steps
     share = max(longest_share(steps, len(lane), horizon) for lane in lanes)
     live = sorted({position for lane in lanes for position in lane})

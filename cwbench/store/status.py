@@ -110,7 +110,8 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
     if owner and state in ("pending", "running"):
         state = "running"
     elif state in ("pending", "running"):
-        state = "stopped" if step or state == "running" else "waiting"
+        began = step or state == "running" or found.get("message")
+        state = "stopped" if began else "waiting"
     since = found.get("started") if state == "running" else None
     retraining = found.get("retraining") if state == "running" else None
     return replace(

@@ -83,6 +83,10 @@ def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: An
         main(["status", str(tmp_path)])
         assert "at the task's end, 2,500 of 10,000 updates, on" in capsys.readouterr().out
     assert folder.state == "running" and states(tmp_path) == ["done", "stopped", "waiting"]
+    folder.set_status("pending", step=0, message="stopped; starts its task again")
+    assert states(tmp_path) == ["done", "stopped", "waiting"]
+    main(["status", str(tmp_path)])
+    assert "stopped; starts its task again; the same command" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["status", "retry", "clean"])

@@ -135,6 +135,33 @@ WRONG = {
 """,
         "Wrong.actor_penalty returned shape []",
     ),
+    "acts with noise of its own": (
+        "hooks return one value per run, no global random numbers",
+        """
+    def policy_weights(self, position):
+        weights = self.trainer.actor_params
+        noisy = self.trainer.updates > 0
+        return {k: x + 0.1 * torch.randn_like(x) if noisy else x for k, x in weights.items()}
+""",
+        "Wrong.policy_weights draws from the global generator of torch; draw with",
+    ),
+    "draws now and then": (
+        "hooks return one value per run, no global random numbers",
+        """
+    interval = 1000
+    def at_interval(self):
+        torch.rand(1)
+""",
+        "Wrong.at_interval draws from the global generator of torch",
+    ),
+    "starts tasks at random": (
+        "hooks return one value per run, no global random numbers",
+        """
+    def on_task_start(self, position):
+        torch.rand(1)
+""",
+        "Wrong.on_task_start draws from the global generator of torch",
+    ),
     "raises": (
         "updates can be captured",
         """

@@ -208,10 +208,12 @@ def test_threads_are_chosen_once(
     """It takes half a second, which an estimate has spent already."""
     chosen: list[int] = []
 
-    def pick(plan: Plan, costs: Costs, cores: int) -> int:
-        chosen.append(1)
+    def pick(plan: Plan, costs: Costs, most: int) -> int:
+        chosen.append(most)
         return 1
 
+    monkeypatch.setenv("CWBENCH_CORES", "8")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     trained = SimpleNamespace(run=lambda plan, pool, progress: Outcome())
     monkeypatch.setattr("cwbench.planning.costs.pick_threads", pick)
     monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
@@ -220,7 +222,7 @@ def test_threads_are_chosen_once(
     plan = one.plan(make_runs(1))
     needs = one.estimate(plan) if estimated else None
     one.train(plan, "demo", cast(Pool, object()), estimate=needs)
-    assert chosen == [1]
+    assert chosen == [3]
 
 
 def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ def test_an_interrupted_outcome_says_how_to_continue(tmp_path: Path) -> None:
     assert listener.lines[0] == "! stopped; to continue: cwbench run"
 
 
+def test_what_was_not_saved_is_said(tmp_path: Path) -> None:
+    listener, unsaved = Lines(), {"a": (251, 0), "b": (2500, 1500), "c": (2500, 1500)}
+    tell_outcome(Outcome(unsaved=unsaved), listener, Store(tmp_path), "cwbench run", 7.0)
+    assert listener.lines[:2] == [
+        "! 1 segment was stopped without saving: steps 0 to 251 are trained again",
+        "! 2 segments were stopped without saving: steps 1,500 to 2,500 are trained again",
+    ]
+
+
 def test_a_diverged_segment_says_when_and_what_to_try(tmp_path: Path) -> None:
     store, segment, listener = Store(tmp_path), Segment(SETUP, 0, ("push",)), Lines()
     store.folder(segment).create(segment, {})

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from cwbench.learner.method import Method
+from cwbench.learner.method import OF_POSITIONS, Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
+from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.spec.schedule import milestones
@@ -82,3 +83,18 @@ def test_lag_resumes_exactly(how: dict[str, Any], toy_run: Any, tmp_path: Path) 
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
     first, second = (load_runs(tmp_path / name).evals for name in ("whole", "paused"))
     assert first.equals(second)
+
+
+@pytest.mark.parametrize("hook", OF_POSITIONS)
+def test_a_hook_that_draws_global_random_numbers_fails(
+    hook: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two trainings would have different numbers under one id."""
+
+    def drawing(self: FineTuning, position: int) -> Any:
+        torch.rand(1)
+        return getattr(Method, hook)(self, position)
+
+    monkeypatch.setattr(FineTuning, hook, drawing)
+    [message] = toy_run(tmp_path, tasks=("reach-0-1",)).outcome.failed.values()
+    assert f"FineTuning.{hook} draws from the global generator of torch" in message

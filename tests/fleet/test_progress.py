@@ -58,8 +58,8 @@ def test_a_fleet_that_begins_again_is_to_be_done_again(clock: list[float]) -> No
     for group in (split, failed):
         group.step = 100
         lines.advance(group)
-    lines.end([split, failed])
-    assert lines.steps() == (400, 2400)  # 200 steps each were made; the third fleet is left
+    lines.end([split, failed], again={segment.id for segment in split.segments})
+    assert lines.steps() == (400, 4400)  # 200 steps each were made; two fleets are left
     half.segments = split.segments
     lines.begin([half])
     assert lines.steps() == (400, 4400)

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import weakref
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,23 @@ def test_failed_segments_are_reported_and_their_children_wait(
     assert outcome.trained == 1 and len(outcome.failed) == 1
     status = json.loads((store.folder(plan.segments[1]).path / "status.json").read_text())
     assert status["state"] == "failed" and "could not convert" in status["message"]
+
+
+def test_a_failed_segment_says_what_it_took_until_then(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Also what came after the last record: the evaluation after step 21's ten updates."""
+
+    def after_update(self: FineTuning, *_: object) -> None:
+        if self.trainer.updates == 15:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(FineTuning, "after_update", after_update)
+    store, plan, _ = toy_run(tmp_path, tasks=("reach-0-1",))
+    status = store.folder(plan.segments[0]).status()
+    assert status["state"] == "failed" and status["step"] == 31
+    counts = status["resources"]
+    assert (counts["train_steps"], counts["updates"]) == (31, 15)
 
 
 def test_a_failed_fleet_leaves_nothing_behind(
@@ -233,10 +251,16 @@ def test_a_fleet_that_runs_out_of_memory_is_split(
             raise torch.OutOfMemoryError("CUDA out of memory")
         learn(group, **how)
 
+    def end(display: Quiet, groups: Sequence[Group], again: Collection[str] = ()) -> None:
+        again_of_fleets.append(sum(s.id in again for group in groups for s in group.segments))
+
+    again_of_fleets: list[int] = []
+    monkeypatch.setattr(Quiet, "end", end)
     monkeypatch.setattr(Group, "learn", full)
     with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]
     assert outcome.good and outcome.trained == 4
+    assert again_of_fleets == [2, 0, 0, 2, 0, 0]  # progress counts on the halves
 
 
 @pytest.mark.parametrize("always", [False, True])

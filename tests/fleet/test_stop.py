@@ -1,6 +1,7 @@
 """Requests to stop, also when something hangs."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -12,12 +13,15 @@ from typing import Any
 
 import pytest
 import torch
+from outcomes import states
 
+from cwbench.experiment.toy import train_toy
 from cwbench.fleet import stop
 from cwbench.fleet.evaluation import Evaluator
 from cwbench.fleet.group import Group
 from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
+from cwbench.rollout.pool import Pool
 from cwbench.store.runs import load_runs
 
 BLOCKED = """
@@ -68,8 +72,14 @@ def test_two_interrupts_do_not_wait_for_a_hung_worker(
                 os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Collector, "request", interrupted)
-    _, _, outcome = toy_run(tmp_path / "stopped", seeds=(0, 1), snapshot_seconds=0)
+    with Pool(2) as pool:
+        how: dict[str, Any] = {"seeds": (0, 1), "snapshot_seconds": 0}
+        outcome = train_toy(pool, tmp_path / "stopped", **how).outcome
+        processes = [worker._process for worker in pool.workers]
+        for process in processes:
+            process.join(20)  # closing the pool has nobody to wait for
     assert outcome.interrupted and not outcome.failed
+    assert [process.exitcode for process in processes] == [-signal.SIGKILL] * 2
     toy_run(tmp_path / "stopped", seeds=(0, 1))
     stopped, whole = (load_runs(tmp_path / name).evals for name in ("stopped", "whole"))
     assert stopped.equals(whole)
@@ -78,7 +88,7 @@ def test_two_interrupts_do_not_wait_for_a_hung_worker(
 def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
     toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even without any grace a snapshot is taken: only updates are cut short."""
+    """Even without any grace a snapshot is taken: only retraining is cut short."""
     monkeypatch.setitem(stop.GRACE_SECONDS, signal.SIGINT, 0.0)
     wait = Evaluator.wait
 
@@ -90,6 +100,63 @@ def test_one_interrupt_gives_the_last_evaluation_the_time_it_needs(
     monkeypatch.setattr(Evaluator, "wait", interrupted)
     store, plan, _ = toy_run(tmp_path, snapshot_seconds=0)
     assert store.folder(plan.segments[0]).snapshot.exists()
+
+
+SLOW = """
+import time
+from cwbench.learner.trainer import Trainer
+from cwbench.methods.finetuning import FineTuning
+
+class Slow(FineTuning):
+    def after_update(self, batch, targets):
+        if type(self.trainer) is Trainer:  # not when memory is measured
+            print("updating", flush=True)
+            time.sleep(0.4)
+"""
+
+
+def test_one_interrupt_saves_a_chunk_that_takes_long(tmp_path: Path) -> None:
+    """Ten updates of 0.4 s, longer than retraining may continue."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    small = "--width 8 --batch-size 8 --start-steps 10 --update-after 20 --update-every 10"
+    command = "-m cwbench run --method slow.py:Slow --seq point3 --steps-per-task 60 --quiet"
+    process = subprocess.Popen(
+        [sys.executable, *command.split(), *small.split(), "--threads", "1", "--no-live"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(stop.__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "updating\n"
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1 and "without saving" not in output
+    [file] = tmp_path.glob("results/segments/*/status.json")
+    status = json.loads(file.read_text())
+    assert status["message"] == "interrupted at step 21"
+    assert status["resources"]["updates"] == 10
+    assert (file.parent / "snapshot" / "state.safetensors").exists()
+
+
+def test_a_signal_after_ctrl_c_leaves_a_chunk_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C alone lets it end; a second one does not."""
+    now = [100.0]
+    monkeypatch.setattr("cwbench.fleet.stop.time.monotonic", lambda: now[0])
+    request = stop.StopRequest()
+    with request.listening():
+        os.kill(os.getpid(), signal.SIGINT)
+        now[0] += 1e6
+        request.check(retraining=False)
+        with pytest.raises(stop.Interrupted):
+            request.check(retraining=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        now[0] += stop.CHUNK_SECONDS - 1
+        request.check(retraining=False)
+        now[0] += 1
+        with pytest.raises(stop.Interrupted):
+            request.check(retraining=False)
+        assert not request.urgent
 
 
 def interrupt_retraining(patch: pytest.MonkeyPatch) -> None:
@@ -118,24 +185,31 @@ def interrupt_last_evaluation(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("interrupt", [interrupt_retraining, interrupt_last_evaluation])
 @pytest.mark.parametrize(
-    ("snapshot_seconds", "message"),
-    [(1e9, "stopped; starts its task again"), (0.0, "stopped; continues from its last snapshot")],
+    ("snapshot_seconds", "message", "saved"),
+    [
+        (1e9, "stopped; starts its task again", 0),
+        (0.0, "stopped; continues from its last snapshot", 51),
+    ],
 )
 def test_a_command_stopped_after_the_last_step_is_interrupted(
     interrupt: Callable[[pytest.MonkeyPatch], None],
     snapshot_seconds: float,
     message: str,
+    saved: int,
     toy_run: Any,
     tmp_path: Path,
 ) -> None:
     """There is nothing to train after this task, and what is there of it is not its end."""
     how: dict[str, Any] = {"tasks": ("reach-0-1",), "snapshot_seconds": snapshot_seconds}
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, Pool(2) as pool:  # which may be killed
         interrupt(patch)
-        store, plan, outcome = toy_run(tmp_path, **how)
+        store, plan, outcome = train_toy(pool, tmp_path, **how)
     assert outcome.interrupted and not outcome.trained and not outcome.failed
-    status = store.folder(plan.segments[0]).status()
-    assert (status["state"], status["message"]) == ("pending", message)
+    folder = store.folder(plan.segments[0])
+    status = folder.status()
+    assert (status["state"], status["message"], status["step"]) == ("pending", message, saved)
+    assert outcome.unsaved == {folder.path.name: (60, saved)}
+    assert states(tmp_path) == ["stopped"]
     assert toy_run(tmp_path, **how).outcome.trained == 1
 
 
@@ -212,4 +286,5 @@ def test_the_first_ctrl_c_is_answered_on_a_terminal(
         signals.write(bytes([signal.SIGUSR1, signal.SIGINT]))
     stop.StopRequest()._count(reader, threading.Event())
     os.close(reader)
-    assert stderr.getvalue().count("Ctrl-C again stops at once") == answers
+    text = "finishing the current updates, then saving; Ctrl-C again stops at once, unsaved"
+    assert stderr.getvalue().count(text) == answers

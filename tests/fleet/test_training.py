@@ -60,7 +60,7 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         now.extend(groups)
         counts.append(len(now))
 
-    def end(self: Quiet, groups: list[Group]) -> None:
+    def end(self: Quiet, groups: list[Group], **_: object) -> None:
         for group in groups:
             now.remove(group)
 
