@@ -21,7 +21,6 @@ from cwbench.reports.tables.paper_comparison import (
 )
 from cwbench.reports.tables.paper_numbers import Published
 
-
 OURS = {"finetuning_copies": "finetuning_n"}  # published methods that have another name here
 
 
