@@ -312,21 +312,28 @@ def make_label(
     changed = []
     own, usual = entry.method.config_class, layers(entry, protocol, {})
     for group in (own, *option_groups().values()):
-        for key in (field.name for field in fields(group)):
-            named = group in (own, SACConfig, NetworkConfig) or key in swept
-            if named and _changes(group, key, given.get(key), usual):
-                changed.append(f"{options.flag_name(key)}={options.plain(group, key, given[key])}")
+        for key, value in _changes(group, given, usual).items():
+            if group in (own, SACConfig, NetworkConfig) or key in swept:
+                changed.append(f"{options.flag_name(key)}={value}")
     changed += [f"unshared {' and '.join(sorted(unshared))}"] if unshared else []
     name = label_name(name)
     return f"{name} ({', '.join(changed)})" if changed else name
 
 
-def _changes(group: type, key: str, value: Any, usual: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an option, given alone, makes a difference: `--hidden 256,256,256,256` makes none."""
-    if value is None:
-        return False
-    given = {key: options.plain(group, key, value)}
-    return bool(options.resolve(group, given, *usual) != options.resolve(group, *usual))
+def _changes(
+    group: type, given: Mapping[str, Any], usual: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What makes a difference: `--hidden 256,256,256,256` does not, `--hidden 64,64` is a width."""
+    names = [field.name for field in fields(group)]
+    asked = {
+        key: options.plain(group, key, given[key]) for key in names if given.get(key) is not None
+    }
+    now: Any = options.resolve(group, asked, *usual)
+    before: Any = options.resolve(group, *usual)
+    found = [key for key in names if getattr(now, key) != getattr(before, key)]
+    if "hidden" in found:
+        found = [key for key in found if key not in ("width", "layers")]
+    return {key: asked.get(key, getattr(now, key)) for key in found}
 
 
 def label_name(name: str) -> str:

@@ -73,11 +73,15 @@ def load_runs(root: str | Path) -> Runs:
         for name, columns in TABLE_COLUMNS.items()
     }
     runs: dict[str, dict[str, Any]] = {}
+    labels: dict[str, str] = {}  # of setups; the newest command's, since names may have changed
     for experiment in sorted(read_experiments(root, problems), key=_created):
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
+            labels[row["setup"]] = row["label"]
             known = runs.setdefault(row["run"], row)
             known["protocols"] = tuple(dict.fromkeys((*known["protocols"], run["protocol"])))
+    for row in runs.values():
+        row["label"] = labels[row["setup"]]
     return Runs(
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
         evals=_assemble(runs.values(), segments, tables["evals"], TABLE_COLUMNS["evals"]),

@@ -18,8 +18,9 @@ from cwbench.experiment.build import (
     runs_of,
     with_unshared,
 )
+from cwbench.learner import Method, MethodConfig
 from cwbench.learner.trainer import Trainer
-from cwbench.methods import METHODS
+from cwbench.methods import METHODS, Entry
 from cwbench.spec.config import ENV_CONFIGS, PROTOCOLS, EnvConfig, NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import option
@@ -70,6 +71,7 @@ def test_a_label_names_what_changes_sac_and_networks() -> None:
     assert label("ewc", "demo", width=256) == "ewc (width=256)"
     assert label("ewc", hidden="256,256,256,256") == "ewc"
     assert label("ewc", hidden=(400, 300)) == "ewc (hidden=400,300)"
+    assert label("ewc", hidden="64,64") == label("ewc", width=64, layers=2)
 
 
 def test_a_label_names_options_of_the_schedule_where_they_are_swept() -> None:
@@ -196,3 +198,20 @@ def test_the_command_line_knows_options_of_new_suites() -> None:
     refused = CliRunner().invoke(cli, [*command, "2"]).exception
     assert str(refused).startswith("--gust is not an option of pointmass environments")
     assert "-2.0 is too small" in CliRunner().invoke(cli, [*command, "-2"]).output
+
+
+def test_options_that_only_go_together_have_a_label() -> None:
+    @dataclass(frozen=True)
+    class Config(MethodConfig):
+        low: float = option(0.0, "Low.")
+        high: float = option(1.0, "High.")
+
+        def __post_init__(self) -> None:
+            if self.low >= self.high:
+                raise UserError("low must be below high")
+
+    class Own(Method[Config]):
+        config_class = Config
+
+    label = make_label("Own", Entry(Own), "paper", {"low": 2.0, "high": 3.0})
+    assert label == "Own (low=2.0, high=3.0)"

@@ -1,5 +1,6 @@
 """Runs of one label are told apart in the same way wherever they are shown."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cwbench import sequences
 from cwbench.cli import main
 from cwbench.reports import build
 from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.study import Options
 from cwbench.sharing.export import export
 from cwbench.spec.segment import digest
 
@@ -52,3 +54,18 @@ def test_sequences_with_other_tasks_have_one_name_everywhere(
         write_results(tmp_path, seeds=[0], **asked)
     expected = {f"mine+{digest(tasks)[:4]} Other" for tasks in lists}
     assert shown(tmp_path, capsys) == (expected,) * 3
+
+
+def test_a_setup_has_the_newest_label_everywhere(tmp_path: Path, capsys: Any) -> None:
+    """An older version named fewer options."""
+    for number, label in enumerate(("Other", "Other (width=64)")):
+        asked: Any = {"sequence_names": ["cw3-1"], "settings": [small("Other")]}
+        write_results(tmp_path, seeds=[number], name=label, **asked)
+        for file in tmp_path.glob("experiments/*.json"):
+            record = json.loads(file.read_text())
+            if record["name"] == label:
+                runs = [run | {"label": label} for run in record["runs"]]
+                file.write_text(json.dumps(record | {"runs": runs, "created": number}))
+    assert shown(tmp_path, capsys) == ({"cw3-1 Other (width=64)"},) * 3
+    options = Options(methods=("other (width=64)",))
+    assert len(build.read(tmp_path, options).groups[0].runs) == 2
