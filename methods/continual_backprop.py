@@ -37,8 +37,6 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
     def __init__(self, config: ContinualBackpropConfig, trainer: Trainer) -> None:
         super().__init__(config, trainer)
         self.interval = config.every
-        widths = [x for network in chosen(config.networks) for x in self._widths(network)]
-        check_rate(config, max(widths, default=0))
         # By `network.layer`: [R, (2,) D], [R, (2,) D] and [R, (2,)].
         self.utility: dict[str, Tensor] = {}
         self.age: dict[str, Tensor] = {}
@@ -53,6 +51,8 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
     def on_task_start(self, position: int) -> None:
         if position:
             return
+        widths = [x for network in chosen(self.config.networks) for x in self._widths(network)]
+        check_rate(self.config, max(widths, default=0))
         for network in chosen(self.config.networks):
             for name in self.trainer.trunk_names(network):
                 if name.endswith(".bias"):

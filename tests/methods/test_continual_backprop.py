@@ -76,6 +76,8 @@ def test_a_rate_that_cannot_be_kept_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=advice):
         cbp(make_trainer([0]), **options)
+    config = ContinualBackpropConfig(**options)
+    assert ContinualBackprop(config, make_trainer([0]))  # to read policies that older runs have
 
 
 def test_only_layers_that_it_acts_on_limit_the_rate(make_trainer: MakeTrainer) -> None:
