@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from cwbench.envs.gymnasium.env import GymnasiumEnv, build
 from cwbench.envs.suite import State
 from cwbench.spec.errors import UserError
+from cwbench.spec.segment import digest
 from cwbench.spec.tasks import Score, Task
 
 # Steps after which a state is saved, to see whether it continues: steps compared after it.
 SAVED_AT = {3: 50, 50: 300}
 USED_STEPS = 100  # before an episode that must begin as in a new instance
 COMPARED_STEPS = 10  # of that episode
+_TRIED: dict[str, bool] = {}  # tasks of this process -> whether they resume exactly
 WRAPPING = {
     "observation": "wrap it, for instance with gymnasium's FlattenObservation",
     "action": "choose an environment with continuous actions, or wrap it",
@@ -36,7 +38,10 @@ def inspected(task: Task) -> Task:
         raise UserError(f"task {task.name} has no time limit", "give it a `horizon`")
     known = replace(task, obs_size=obs, action_size=action, horizon=limit, resume="exact")
     _begins_afresh(known)
-    return replace(known, resume="exact" if _resumes(known) else "episode")
+    key = digest(known.record())
+    if key not in _TRIED:
+        _TRIED[key] = _resumes(known)
+    return replace(known, resume="exact" if _TRIED[key] else "episode")
 
 
 def _one_line(error: BaseException) -> str:
