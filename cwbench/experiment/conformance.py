@@ -167,8 +167,9 @@ def hooks_keep_their_shapes(kit: Kit) -> None:
             trainer.streams.seek(trainer.updates)
             trainer.checked(trainer.update)
             trainer.updates += 1
-        for seen in range(position + 1):
-            for hook in OF_POSITIONS:
+        for hook in OF_POSITIONS:
+            earlier = hook.endswith("_weights")  # training asks for lanes of the current task only
+            for seen in range(0 if earlier else position, position + 1):
                 ask(trainer.method, hook, seen)
         with torch.no_grad(), no_global_randomness(trainer.method, "at_interval"):
             trainer.streams.seek(trainer.updates - 1)
