@@ -106,8 +106,7 @@ def _segment_row(segment: Any) -> tuple[str, ...]:
     elif segment.error:
         note = where_it_failed(segment.error)
     elif segment.state == "stopped":
-        note = f"{segment.message}; " if segment.message else ""
-        note += "the same command continues it"
+        note = segment.message.removeprefix("stopped; ") or "the same command continues it"
     elif segment.state == "waiting":
         note = f"for {segment.waits_for}" if segment.waits_for else "not started"
     steps = f"{segment.step:,}/{segment.steps:,}"

@@ -86,7 +86,7 @@ def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: An
     folder.set_status("pending", step=0, message="stopped; starts its task again")
     assert states(tmp_path) == ["done", "stopped", "waiting"]
     main(["status", str(tmp_path)])
-    assert "stopped; starts its task again; the same command" in capsys.readouterr().out
+    assert "stopped  0/60   -        starts its task again\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["status", "retry", "clean"])
