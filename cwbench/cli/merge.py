@@ -33,9 +33,10 @@ def merge(
     target is replaced only by a finished one with weights. Exits with code 1 where something that
     is damaged, paused or being trained was left out.
     """
+    from cwbench.store.merge import ARCHIVES
     from cwbench.store.merge import merge as merge_folders
 
-    writable(into.parent)
+    writable(into.parent if into.name.endswith(ARCHIVES) else into)
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     line = f"{counted(merged.added, 'segment')} added to {into}"
     if merged.present:
