@@ -139,8 +139,6 @@ def execute(
     `also_record` is called when nothing can be refused any more. `command` continues what was
     interrupted; if empty, this one does.
     """
-    if training.live:
-        check_output(training.results, training.results / "report")
     runs = [run for members in experiments.values() for run in members]
     session = open_session(
         training.results,
@@ -192,11 +190,15 @@ def damaged_records(store: Store, plan: Plan) -> list[str]:
 def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:
     """Keeps the page up to date inside, if asked to."""
     results, listener = session.store.root, session.listener
-    live = live and session.launching is not None and session.launching.waits
-    if live:
-        page = results / "report" / "index.html"
-        listener.say(f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute")
-    return LivePage(results, listener.warn) if live else nullcontext()
+    if not (live and session.launching is not None and session.launching.waits):
+        return nullcontext()
+    try:
+        page = check_output(results, results / "report") / "index.html"
+    except UserError as error:
+        listener.warn(f"no live page: {error}")
+        return nullcontext()
+    listener.say(f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute")
+    return LivePage(results, listener.warn)
 
 
 def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
