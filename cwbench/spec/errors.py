@@ -1,6 +1,7 @@
 """The one exception for input that its author can correct."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -24,8 +25,9 @@ def _joined(text: str, more: str) -> str:
     if not text or not more:
         return text or more
     if text.endswith(("?", "!")):
-        return f"{text} {more[0].upper()}{more[1:]}"
-    return f"{text.removesuffix('.')}; {more}"
+        word = re.match(r"[a-z]+(?![^\s,;])", more)  # not the name of a file or method
+        return f"{text} {more[0].upper() if word else more[0]}{more[1:]}"
+    return re.sub(r"(?<=\w)\.$", "", text) + f"; {more}"  # a path may end with a dot
 
 
 def unknown(what: str, word: str, known: Collection[str], advice: str = "") -> UserError:

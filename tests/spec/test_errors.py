@@ -22,6 +22,8 @@ def test_the_nearest_name_comes_before_the_advice() -> None:
             unknown("task", "pusch", ["push"]),
             "my.toml: unknown task 'pusch'; did you mean 'push'? See the docs",
         ),
+        (UserError("no name?", "own.py:Mine"), "my.toml: no name? own.py:Mine; see the docs"),
+        (UserError("nothing in ..", ""), "my.toml: nothing in ..; see the docs"),
         (ValueError("bad."), "my.toml: bad; see the docs"),
         (ValueError("bad"), "my.toml: bad; see the docs"),
         (FileNotFoundError(2, "No such file"), "my.toml: No such file; see the docs"),
