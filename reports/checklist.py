@@ -20,8 +20,8 @@ def checklist(study: Study) -> str:
             *(f"Options of {tuning.title(one)}: {tuning.cost(one)}." for one in study.tuning),
         ],
         "Error bars": _error_bars(study),
-        "Compute": _compute(study.segments.values()),
-        "Code": _code(study.segments.values()),
+        "Compute": _compute(study.used),
+        "Code": _code(study.used),
         "Data": [
             "Every table names its protocol, seeds, commits and a hash of its numbers; "
             "`cwbench verify TABLE --results RESULTS` computes it again.",
@@ -29,7 +29,8 @@ def checklist(study: Study) -> str:
         "Missing, or to be looked at": study.problems
         or ["Nothing: every run has ended and every file was read."],
     }
-    lines = ["# Checklist", "", "Filled in from the records of the runs."]
+    only = f" Only {study.options.selection}." if study.options.selection else ""
+    lines = ["# Checklist", "", f"Filled in from the records of the runs.{only}"]
     for title, items in parts.items():
         lines += ["", f"## {title}", "", *(f"* {item}" for item in items)]
     return "\n".join([*lines, ""])

@@ -180,9 +180,7 @@ def report(
         ),
         source,
     )
-    known = sorted({group.method for group in study.groups})
-    if against is not None and names.method_key(against) not in map(names.method_key, known):
-        raise unknown("method", against, known, f"these results have {', '.join(known)}")
+    _check_against(study)
     if name is not None:
         write_table(study, name, format or _format_of(out), interval or INTERVALS[0], out)
         return
@@ -193,6 +191,19 @@ def report(
     announce(made)
 
 
+def _check_against(study: Study) -> None:
+    wanted = names.method_key(study.options.against or "")
+    known, others = (
+        {names.method_key(group.method): group.method for group in found}
+        for found in (study.groups, study.others)
+    )
+    if wanted in others and wanted not in known:
+        raise UserError(f"--against {study.options.against} is left out by --method or --seq")
+    if wanted and wanted not in known:
+        have = f"these results have {', '.join(sorted(known.values()))}"
+        raise unknown("method", str(study.options.against), sorted(known.values()), have)
+
+
 def _format_of(out: str | None) -> str:
     """The format that a file's name asks for; else LaTeX."""
     formats = {suffix: name for name, (_, suffix) in FORMATS.items()}
@@ -201,7 +212,12 @@ def _format_of(out: str | None) -> str:
 
 def write_report_into(results: Path, *, quiet: bool) -> None:
     """The whole report in the results folder, where an experiment ends with it."""
-    target = check_output(results, build.report_folder(results))
+    try:
+        target = check_output(results, build.report_folder(results))
+    except UserError as error:
+        hint = f"`cwbench report {results} OUT` writes one elsewhere"
+        click.echo(f"no report: {error.message}; {hint}", err=True)
+        return
     study = read_study(results, Options())
     announce(build.write_report(study, results, target), quiet=quiet)
 
@@ -237,7 +253,7 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
         if name in published_names():
             raise UserError(
                 f"table {name!r}: none of its numbers has a counterpart in these runs",
-                "runs with other options than published have none",
+                "runs with other options than published, or left out, have none",
             )
         advice = f"these results have: {', '.join(known) or 'no runs'}"
         raise unknown("table", name, known, advice)

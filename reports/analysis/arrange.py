@@ -81,27 +81,42 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
 def _selected(study: Study) -> Study:
     """Only the sequences and methods that the reader asked for."""
     wanted, groups = study.options, study.groups
+    on = {group.key: [group.sequence] for group in groups}
+    of = {group.key: _labels(group) for group in groups}
     for patterns, found, what in (
-        (wanted.sequences, {group.sequence: None for group in groups}, "run on sequence"),
-        (wanted.methods, {group.label: None for group in groups}, "run of method"),
+        (wanted.sequences, on, "run on sequence"),
+        (wanted.methods, of, "run of method"),
     ):
         for pattern in patterns:
-            if not any(_matches(name, [pattern]) for name in found):
-                raise ValueError(f"no {what} {pattern!r}; these results have {'; '.join(found)}")
+            if not any(_matches(names, [pattern]) for names in found.values()):
+                known = "; ".join(dict.fromkeys(names[0] for names in found.values()))
+                raise ValueError(f"no {what} {pattern!r}; these results have {known}")
     shown = [
         group
         for group in groups
-        if _matches(group.sequence, wanted.sequences) and _matches(group.label, wanted.methods)
+        if _matches(on[group.key], wanted.sequences) and _matches(of[group.key], wanted.methods)
     ]
     if groups and not shown:
         raise ValueError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
     return replace(study, groups=shown, others=[group for group in groups if group not in shown])
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
+def _labels(group: Group) -> list[str]:
+    """The label, and the label with marks as `cwbench status --runs` has them."""
+    version = f"{group.label} ({group.version})" if group.version else group.label
+    setup = f" ({marks.mark(group.setup)})"
+    return [group.label, version, group.label + setup, version + setup]
+
+
+def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
     """Whether a name fits one of them; `mine` also names the versions `mine+19ed` of a sequence."""
-    both = (option for pattern in patterns for option in (pattern, f"{pattern}+*"))
-    return not patterns or any(fnmatch(name.lower(), option.lower()) for option in both)
+    both = [option for pattern in patterns for option in (pattern, f"{pattern}+*")]
+    pairs = [(_plain(name), _plain(option)) for name in names for option in both]
+    return not patterns or any(fnmatch(name, option) for name, option in pairs)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _check_window(study: Study) -> None:

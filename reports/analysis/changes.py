@@ -51,6 +51,8 @@ def shared_changes(study: Study, group: Group, name: str) -> dict[str, Any]:
         for key in (one.name for one in fields(default) if one.name in values):
             if values[key] != heads.get(key, getattr(default, key)):
                 found[flag_name(key)] = values[key]
+    if "hidden" in found:
+        found = {flag: value for flag, value in found.items() if flag not in ("width", "layers")}
     return found
 
 

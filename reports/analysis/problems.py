@@ -151,8 +151,8 @@ def unstable_simulations(study: Study) -> Iterator[str]:
     if found:
         episodes = counted(sum(found.values()), "training episode")
         yield (
-            f"the simulation blew up in {episodes} of {_first(found, 8)}; `--unstable hold` keeps "
-            "what follows out of training"
+            f"the simulation blew up in {episodes} of {_first(sorted(found), 8)}; "
+            "`--unstable hold` keeps what follows out of training"
         )
 
 

@@ -32,7 +32,9 @@ def sensitivity(scored: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, 
 
 def mark(study: Study, records: Sequence[Mapping[str, Any]]) -> None:
     """Keep the records, and name in the title of each chosen setting where it was chosen."""
-    study.tuning = records
+    reported = {names.method_key(group.method) for group in study.groups}
+    whole = not study.options.selection
+    study.tuning = [r for r in records if whole or names.method_key(r["method"]) in reported]
     study.groups = [
         replace(group, tuned_on=_tuned_on(study, group, records)) for group in study.groups
     ]

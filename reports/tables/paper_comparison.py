@@ -43,7 +43,7 @@ def environment(scores: Scores, version: str = "V1", *, intervals: bool = True) 
 
     `version` is their Meta-World's; `intervals`: whether they have any.
     """
-    records = scores.study.segments.values()
+    records = scores.study.used
     versions = versions_of(records)
     simulator = ", ".join(f"{k} {versions.get(k, '?')}" for k in ("metaworld", "mujoco"))
     tf32 = any((record.get("device") or {}).get("tf32") for record in records)
