@@ -134,15 +134,15 @@ def _left_out(setups: Setups, look: Look) -> str:
     groups = [group for members in setups.values() for group in members]
     found = []
     for where, points in (
-        ("average and per-task curves", look.points),
-        ("all other curves", look.others),
+        ("average success and success per task", look.points),
+        ("training success, losses and everything else", look.others),
     ):
         parts: dict[str, None] = {}
         for group in groups:
             count, each = len(group.evaluation_steps), group.protocol.evaluations
             if (drawn := len(thin(count, points, each))) < count:
                 parts[f"{drawn} of {count}"] = None
-        found += [f"{', '.join(parts)} evaluations drawn in {where}"] if parts else []
+        found += [f"{', '.join(parts)} evaluations drawn of {where}"] if parts else []
     among = "the first and the last of each task are among them"
     return f'<p class="note">{", ".join(found)}; {among}.</p>' if found else ""
 
