@@ -27,7 +27,7 @@ def actors(store: Store, segments: Sequence[Segment]) -> dict[str, Tensor]:
 
 
 def copy_tables(store: Store, segment: Segment) -> None:
-    """Begin evals.csv and train.csv with the expert's rows; its last evaluation is made anew."""
+    """Copy the expert's tables but its last evaluation, which this segment makes itself."""
     assert segment.expert is not None
     expert, folder = store.folder(segment.expert).path, store.folder(segment)
     learned = _rows(expert)

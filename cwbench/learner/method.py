@@ -191,7 +191,8 @@ class Method(Generic[C]):
 
 def ask(method: Method[Any], hook: str, position: int) -> Any:
     """What one of the hooks `OF_POSITIONS` returns. UserError if it draws global random numbers."""
-    own = type(method)
-    usual = all(getattr(own, name) is getattr(Method, name) for name in OF_POSITIONS)
+    # By default what is evaluated is what acts.
+    used = ("policy_weights", hook) if hook == "evaluated_weights" else (hook,)
+    usual = all(getattr(type(method), name) is getattr(Method, name) for name in used)
     with nullcontext() if usual else no_global_randomness(method, hook):  # a third of a millisecond
         return getattr(method, hook)(position)

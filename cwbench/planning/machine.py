@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def most_threads() -> int:
-    """Threads that the environment allows one process, beside the number of its cores."""
+    """Threads that OMP_NUM_THREADS allows one process; without it as many as a machine can have."""
     given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list where they nest
     count = int(given[:9]) if given.isascii() and given.isdecimal() else 0
     return count or MOST_CORES  # OpenMP ignores what is no number, too

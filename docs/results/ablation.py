@@ -105,7 +105,7 @@ def by_sequence(rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def print_eight(found: pd.DataFrame) -> None:
-    """The release's statistics beside RECALL and ClonEx; a sequence counts once."""
+    """The release's statistics, RECALL and ClonEx; a sequence counts once."""
     ends = at_the_end(found)
     for sequence, rows in ends.groupby("sequence"):
         cells = (", ".join(map(number, rows[label].dropna())) for label in EIGHT)

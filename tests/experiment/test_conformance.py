@@ -184,6 +184,22 @@ def test_what_the_next_start_sets_again_is_not_lost(tmp_path: Path, toy_pool: Po
     no_state_is_lost(Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
 
 
+def test_lanes_and_exploration_are_asked_for_the_current_task_only(
+    tmp_path: Path, toy_pool: Pool
+) -> None:
+    body = """
+    def lanes(self, position):
+        assert position == self.trainer.position
+        return super().lanes(position)
+    def exploration(self, position):
+        assert position == self.trainer.position
+        return super().exploration(position)
+"""
+    (tmp_path / "right.py").write_text(HEAD.replace("Wrong", "Right") + body)
+    title = "hooks return one value per run, no global random numbers"
+    CHECKS[title](Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
+
+
 def test_the_memory_written_out_in_the_docs_keeps_the_contract(
     tmp_path: Path, toy_pool: Pool
 ) -> None:

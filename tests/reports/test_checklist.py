@@ -6,6 +6,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Options
 from cwbench.reports.checklist import checklist
 
 
@@ -19,6 +20,14 @@ def test_it_counts_what_was_run(tmp_path: Path):
     assert "metaworld 3.1.1" in text
     assert "`cwbench run --method ewc --seq cw3-1 --seeds 1`" in text
     assert "failed or diverged and are in no mean: 0" in text
+
+
+def test_it_counts_what_was_chosen(tmp_path: Path):
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+    text = checklist(build.read(tmp_path, Options(methods=("ewc",))))
+    assert "6 segments, 60k training steps" in text and "Methods: EWC. " in text
+    assert "Only ewc." in text and "--method recall" not in text
 
 
 def test_an_empty_study_has_a_checklist_too(tmp_path: Path):

@@ -21,6 +21,7 @@ from countdown import (
 )
 
 from cwbench import envs, sequences
+from cwbench.envs.gymnasium import probe
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Score, Task
@@ -86,6 +87,24 @@ def test_chance_is_no_memory() -> None:
 def test_what_is_drawn_late_from_an_unknown_generator_is_not_resumed_exactly() -> None:
     config = configured(Task("x", Wandering, horizon=1000))
     assert config.record()["tasks"][0]["resume"] == "episode"
+
+
+def test_a_task_is_tried_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many methods and sequences of a command have it."""
+    tried: list[Task] = []
+
+    def resumes(task: Task) -> bool:
+        tried.append(task)
+        return False
+
+    monkeypatch.setattr(probe, "_TRIED", {})
+    monkeypatch.setattr(probe, "_resumes", resumes)
+    pendulum, shorter = (
+        Task("swing", "Pendulum-v1", score=Score(-1000, 0), horizon=steps) for steps in (200, 100)
+    )
+    found = [probe.inspected(task) for task in (pendulum, pendulum, shorter)]
+    assert [task.resume for task in found] == ["episode"] * 3
+    assert [task.horizon for task in tried] == [200, 100]
 
 
 def test_an_environment_may_lack_what_is_not_needed() -> None:
