@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cwbench.learner import Batch, Method, MethodConfig, Trainer, per_run_sum
 from cwbench.learner.hooks import no_global_randomness
+from cwbench.learner.method import ask
 from cwbench.spec.config import SACConfig
 from cwbench.spec.errors import UserError
 
@@ -201,6 +202,20 @@ def test_task_boundaries_are_checked(make_trainer: Callable[..., Trainer]) -> No
     method = Drawing(MethodConfig(), make_trainer([0]))
     with pytest.raises(UserError, match="on_task_end draws"):
         method.end_task(0)
+
+
+@pytest.mark.parametrize("hook", ["policy_weights", "evaluated_weights"])
+def test_weights_that_are_evaluated_are_checked(
+    hook: str, make_trainer: Callable[..., Trainer]
+) -> None:
+    """By default these are the weights that act."""
+
+    class Own(Method[MethodConfig]):
+        def policy_weights(self, position: int) -> Any:
+            return {name: x + torch.rand(()) for name, x in self.trainer.actor_params.items()}
+
+    with pytest.raises(UserError, match=f"{hook} draws from the global generator of torch"):
+        ask(Own(MethodConfig(), make_trainer([0])), hook, 0)
 
 
 def test_good_hooks_are_left_in_place_after_the_first_update(
