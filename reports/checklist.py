@@ -1,5 +1,6 @@
 """`checklist.md`: the NeurIPS checklist's items that the records of the runs can answer."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.study import Protocol, Study
 from cwbench.reports.tables import tuning
+from cwbench.reports.tables.formats import plain
 from cwbench.reports.tables.resources import count_text
 from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.text import counted
@@ -30,8 +32,9 @@ def checklist(study: Study) -> str:
         or ["Nothing: every run has ended and every file was read."],
     }
     only = f" Only {study.options.selection}." if study.options.selection else ""
-    lines = ["# Checklist", "", f"Filled in from the records of the runs.{only}"]
-    for title, items in parts.items():
+    lines = ["# Checklist", "", plain(f"Filled in from the records of the runs.{only}")]
+    for title, texts in parts.items():
+        items = [*map(plain, texts), *(_commands(study.used) if title == "Code" else ())]
         lines += ["", f"## {title}", "", *(f"* {item}" for item in items)]
     return "\n".join([*lines, ""])
 
@@ -85,10 +88,22 @@ def _device(record: Mapping[str, Any]) -> str:
 
 
 def _code(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    records = list(records)
-    versions = ", ".join(f"{name} {value}" for name, value in versions_of(records).items())
-    commands = dict.fromkeys(str(r["command"]) for r in records if r.get("command"))
-    shown = [f"`{command}`" for command in list(commands)[:20]]
+    versions = ", ".join(f"{name} {value}" for name, value in versions_of(list(records)).items())
+    return [
+        f"Trained with {versions or 'versions not recorded'}.",
+        f"Reported at {commit_and_changes()}.",
+    ]
+
+
+def _commands(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The first commands, as Markdown."""
+    commands = list(dict.fromkeys(str(r["command"]) for r in records if r.get("command")))
     more = [f"and {len(commands) - 20} more, on the page"] if len(commands) > 20 else []
-    return [f"Trained with {versions or 'versions not recorded'}.",
-            f"Reported at {commit_and_changes()}.", *shown, *more]  # fmt: skip
+    return [*map(_code_span, commands[:20]), *more]
+
+
+def _code_span(text: str) -> str:
+    """In one line, between more backticks than the text has in a row."""
+    text = " ".join(text.splitlines())
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{ticks}{text}{ticks}" if len(ticks) == 1 else f"{ticks} {text} {ticks}"

@@ -1,7 +1,7 @@
 """From the tables of a results folder to a study: runs grouped, success rates on their grid."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase as fnmatch
 from typing import Any
@@ -29,7 +29,9 @@ from cwbench.store.runs import Runs
 
 Rows = NDArray[np.intp]  # indices of rows in a table
 LOGGED = tuple(names.STATISTICS)  # statistics of training
-COUNTS = ("step", "episodes", *SUCCESS_COLUMNS.values(), "eval_position")
+# `position` and `segment_step` say which row of which segment it is.
+PLACES = ("step", "position", "segment_step", "eval_position")
+COUNTS = (*PLACES, "episodes", *SUCCESS_COLUMNS.values())
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _as_protocol_counts(group: Group) -> Group:
 def _chosen(study: Study, success: str) -> Study:
     """The study counted as the reader chose; setups without that count are problems."""
     lacking = [group for group in study.groups if not group.has_count(success)]
-    if lacking and len(lacking) == len(study.groups):
+    if lacking and not any(success in group.counts for group in study.groups):
         raise ValueError(
             f"--success {success}: evaluations of these runs were not counted that way; "
             f"--success {SHIPPED} is what every run has"
@@ -260,14 +262,16 @@ def _group(
     shape = (len(rows), count, protocol.evaluations, count)
     counts = {name: np.full(shape, np.nan) for name in SUCCESS_COLUMNS}
     training = np.full(shape[:3], np.nan)
+    lacking = set()
     for index, run in enumerate(runs):
+        folders = rows[index]["folders"]
         if run in columns.evals:
             evals = columns.evals[run]
-            _fill(counts[SHIPPED][index], evals, protocol, run, problems)
-            for name in counts.keys() - {SHIPPED}:
-                _fill_more(counts[name][index], evals, SUCCESS_COLUMNS[name], protocol)
+            for name, column in SUCCESS_COLUMNS.items():
+                if _fill(counts[name][index], evals, protocol, folders, problems, column):
+                    lacking.add(name)
         if run in columns.train:
-            _fill(training[index], columns.train[run], protocol, run, problems)
+            _fill(training[index], columns.train[run], protocol, folders, problems)
     plain: dict[str, Any] = {
         key: str(first[key]) for key in ("sequence", "method", "label", "setup")
     }
@@ -278,6 +282,7 @@ def _group(
         runs=tuple(map(_run, rows)),
         success=counts[SHIPPED],
         counts={name: rates for name, rates in counts.items() if not np.isnan(rates).all()},
+        lacking=frozenset(lacking),
         training=training,
         logged=_logged(runs, columns.logged, protocol, count),
     )
@@ -312,32 +317,61 @@ def _logged(
 
 
 def _fill(
-    target: Array, rows: Mapping[str, Count], protocol: Protocol, run: str, problems: list[str]
-) -> None:
-    """Write success rates into [N, E, N] or [N, E]; rows that cannot be right become problems."""
-    kind = "evals.csv" if target.ndim == 3 else "train.csv"
-    step, episodes, successes = rows["step"], rows["episodes"], rows["successes"]
+    target: Array,
+    rows: Mapping[str, Count],
+    protocol: Protocol,
+    folders: Sequence[str],
+    problems: list[str],
+    column: str = "successes",
+) -> bool:
+    """Write success rates into [N, E, N] or [N, E]; rows that cannot be right become problems.
+
+    Whether some evaluations were not counted in this way, which is no problem.
+    """
+    step, episodes, successes = rows["step"], rows["episodes"], rows[column]
     position, evaluation = protocol.evaluation(step)
     cells: tuple[Count, ...] = (position, evaluation)
-    wrong = (episodes < 0) | ~((successes >= 0) & (successes <= episodes))  # NaN is wrong, too
-    wrong |= (evaluation < 0) | (position >= len(target))
+    misplaced = (evaluation < 0) | (position >= len(target)) | (episodes < 0)
     if target.ndim == 3:
         tested = rows["eval_position"]
-        wrong |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
+        misplaced |= (tested >= len(target)) | (tested < 0) | (episodes == 0)
         cells = (position, evaluation, tested)
-    problems += [
-        f"{run} {kind}: {successes[bad]:g} successes in {episodes[bad]} episodes at step "
-        f"{step[bad]} cannot be right; not used"
-        for bad in np.flatnonzero(wrong)[:3]
-    ]
-    if (count := int(wrong.sum())) > 3:
-        problems.append(f"{run} {kind}: {count - 3} more rows like these; not used")
+    wrong = misplaced | ~((successes >= 0) & (successes <= episodes))  # NaN is wrong, too
     use = ~wrong & (episodes > 0)
     target[tuple(axis[use] for axis in cells)] = successes[use] / episodes[use]
+    listed, uncounted = wrong, np.zeros_like(wrong)
+    if column != "successes":  # whose misplaced rows are listed already
+        uncounted = _uncounted(rows, column) & ~misplaced
+        listed = wrong & ~misplaced & ~uncounted
+    file = "evals.csv" if target.ndim == 3 else "train.csv"
+    problems += _impossible(rows, listed, [f"{folder}/{file}" for folder in folders], column)
+    return bool(uncounted.any())
 
 
-def _fill_more(target: Array, rows: Mapping[str, Count], column: str, protocol: Protocol) -> None:
-    """The rates of another count into [N, E, N], where the file has it and it can be right."""
-    if column not in rows or np.isnan(rows[column]).all():
-        return
-    _fill(target, {**rows, "successes": rows[column]}, protocol, "", [])
+def _uncounted(rows: Mapping[str, Count], column: str) -> NDArray[np.bool_]:
+    """Where a segment has no such count of a task: its file is older, or the task has no such test.
+
+    All of that task's numbers in the file are NaN then; a single NaN is a wrong number.
+    """
+    missing = np.isnan(rows[column])
+    if missing.all() or not missing.any():
+        return missing
+    places = list(zip(rows["position"].tolist(), rows["eval_position"].tolist(), strict=True))
+    known = {place for place, nan in zip(places, missing, strict=True) if not nan}
+    return np.array([place not in known for place in places])
+
+
+def _impossible(
+    rows: Mapping[str, Count], wrong: NDArray[np.bool_], files: Sequence[str], column: str
+) -> Iterator[str]:
+    """The first wrong rows of each segment's file, and how many more it has."""
+    what = "successes" if column == "successes" else f"successes ({column})"
+    for position in np.unique(rows["position"][wrong]):
+        found = np.flatnonzero(wrong & (rows["position"] == position))
+        for bad in found[:3]:
+            yield (
+                f"{files[position]}: {rows[column][bad]:g} {what} in {rows['episodes'][bad]} "
+                f"episodes at step {rows['segment_step'][bad]} cannot be right; not used"
+            )
+        if len(found) > 3:
+            yield f"{files[position]}: {len(found) - 3} more rows like these; not used"

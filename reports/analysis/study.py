@@ -134,6 +134,7 @@ class Group:
     logged: Mapping[str, Array] = field(default_factory=dict)  # names.STATISTICS -> [R, N, E]
     # Ways to count success -> [R, N, E, N]; `success` is one of them.
     counts: Mapping[str, Array] = field(default_factory=dict)
+    lacking: frozenset[str] = frozenset()  # ways in which not every evaluation was counted
     tuned_on: tuple[str, ...] = ()  # sequences on which these options were chosen
     version: str = ""  # start of its code's name in `sources/`, of methods with several versions
     plasticity: Mapping[Measure, Array] = field(default_factory=dict)  # -> [R, N, E]
@@ -143,9 +144,8 @@ class Group:
         return replace(self, success=self.counts.get(success, np.full_like(self.success, np.nan)))
 
     def has_count(self, success: str) -> bool:
-        """Whether every evaluation was counted in this way."""
-        found = self.counts.get(success)
-        return found is not None and bool((np.isnan(found) == np.isnan(self.counts[SHIPPED])).all())
+        """Whether every evaluation was counted in this way, also where a number is damaged."""
+        return success not in self.lacking
 
     @property
     def family(self) -> str:

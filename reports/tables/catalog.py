@@ -1,5 +1,6 @@
 """Every table of a protocol, by name, with caption and footer."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cwbench.reports.analysis import comparison, names, stability
+from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
@@ -26,7 +28,7 @@ from cwbench.reports.tables import (
 )
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
-from cwbench.reports.tables.model import DASH, Block, Section, Table
+from cwbench.reports.tables.model import DASH, Block, Cell, Section, Table
 from cwbench.reports.tables.resources import resources
 from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.segment import digest
@@ -286,8 +288,10 @@ def make(scores: Scores, entry: Entry) -> Table:
     """Compute one table and sign it."""
     groups = [g for family in entry.families for g in scores.groups(family)]
     blocks = entry.blocks()
-    bold = any(cell.bold for block in blocks for _, row in block.rows for cell in row)
-    said = f"{entry.caption} {BOLD}" if bold and BOLD not in entry.caption else entry.caption
+    cells = [cell for block in blocks for _, row in block.rows for cell in row]
+    said = f"{entry.caption}{_without_interval(cells)}"
+    if any(cell.bold for cell in cells) and BOLD not in said:
+        said += f" {BOLD}"
     table = Table(
         entry.name,
         said,
@@ -297,6 +301,15 @@ def make(scores: Scores, entry: Entry) -> Table:
         brackets=entry.brackets,
     )
     return replace(table, footer=footer(scores, table, groups))
+
+
+def _without_interval(cells: Sequence[Cell]) -> str:
+    """Why some numbers have no brackets, in a table where others have them."""
+    scored = [cell for cell in cells if cell.score and not cell.empty]
+    bare = [cell for cell in scored if not cell.has_interval(INTERVALS[0])]
+    whys = {re.sub("(: )?no interval(: )?", "", cell.why) for cell in bare} - {""}
+    mixed = whys and len(bare) < len(scored)
+    return f" Without brackets: {', or '.join(sorted(whys))}." if mixed else ""
 
 
 def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, matrices, pair_ids, per_r
 from cwbench.reports.analysis.scores import Score, Scores, align, nothing
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import paper_numbers
+from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell
 from cwbench.reports.tables.paper_comparison import (
     Comparison,
@@ -139,10 +140,12 @@ def sharing(scores: Scores) -> tuple[Block, ...]:
     return (Block("", "Network setting", ("First task", "Second task"), rows),)
 
 
-PAIR_COUNTS = {  # of the paper's numbers -> of `PairMatrices.counts`
-    "second_task_success_eq_0_count": "second task at zero",
-    "second_task_success_gt_0_lt_0.5_count": "second task above 0, below 0.5",
-    "first_task_forgetting_gt_0.1_count": "forgetting above 0.1",
+ZERO, LOW = "second task at zero", "second task above 0, below 0.5"
+PAIR_COUNTS = {  # column -> of the paper's numbers, and the `PairMatrices.counts` that add up to it
+    "Second = 0": ("second_task_success_eq_0_count", (ZERO,)),
+    "Second in (0, 0.5)": ("second_task_success_gt_0_lt_0.5_count", (LOW,)),
+    "Second < 0.5": ("second_task_success_lt_0.5_count", (ZERO, LOW)),
+    "Forgetting > 0.1": ("first_task_forgetting_gt_0.1_count", ("forgetting above 0.1",)),
 }
 
 
@@ -160,8 +163,8 @@ def pair_averages(scores: Scores) -> tuple[Block, ...]:
         if same or not studied:
             title = same[0].title if same else names.METHODS[method]
             rows.append((title, tuple(_pair_cells(scores, method, same))))
-    columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")
-    return (Block("", "Method", (*columns, "Forgetting > 0.1"), tuple(rows)),)
+    columns = ("First task", "Second task", "Forgetting", *PAIR_COUNTS, "Largest forgetting")
+    return (Block("", "Method", columns, tuple(rows)),)
 
 
 def _pair_cells(scores: Scores, method: str, groups: list[Group]) -> Iterator[Cell]:
@@ -178,7 +181,11 @@ def _pair_cells(scores: Scores, method: str, groups: list[Group]) -> Iterator[Ce
         # The paper gives no interval here: assume that its error equals ours.
         error = paper_numbers.with_rounding(score.estimate.error)
         yield with_paper(scores, cell, groups, score, error)
-    for key, name in PAIR_COUNTS.items():
+    ended = found if found and found.pairs == 100 else None
+    for key, parts in PAIR_COUNTS.values():
         theirs = quoted.get((method, key))
-        ours = str(found.counts()[name]) if found and found.pairs == 100 else "–"
+        ours = str(sum(ended.counts()[part] for part in parts)) if ended else "–"
         yield Cell(text=f"{'–' if theirs is None else int(theirs)} / {ours}")
+    theirs = quoted.get((method, "first_task_forgetting_max"))
+    ours = number(float(ended.values["forgetting"].max())) if ended else "–"
+    yield Cell(text=f"{'–' if theirs is None else number(theirs)} / {ours}")

@@ -27,13 +27,21 @@ COLUMNS: dict[str, tuple[str, Callable[[Iterable[int]], int], str]] = {
 def count_text(value: float, unit: str) -> str:
     """1234567 -> `1.23M`, bytes as `116 MB`, seconds as `1.50 h` or `2.5 min`."""
     if unit == "seconds":
-        return f"{value / 3600:.2f} h" if value >= 360 else f"{value / 60:.1f} min"
+        return time_text(value, value)
     space = " " if unit == "bytes" else ""
     end = "B" if unit == "bytes" else ""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g}{space}{letter}{end}"
     return f"{value:.0f}{space}{end}"
+
+
+def time_text(seconds: float, longest: float) -> str:
+    """In the unit that fits the longest time of a column."""
+    if longest < 360:
+        return f"{seconds / 60:.1f} min"
+    hours = seconds / 3600
+    return f"{hours:.2f} h" if hours >= 0.1 else f"{hours:.1g} h"
 
 
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:
@@ -46,13 +54,13 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     recorded = {name for statuses in found for one in statuses for name in counters(one)}
     columns = {title: rule for title, rule in COLUMNS.items() if rule[0] in recorded}
     rows = []
-    for title, groups, statuses in zip(titles(setups), setups.values(), found, strict=True):
+    for title, groups, statuses, time in zip(
+        titles(setups), setups.values(), found, _times(found), strict=True
+    ):
         cells = [_total(statuses, *rule) for rule in columns.values()]
-        seconds = [float(status["seconds"]) for status in statuses if "seconds" in status]
-        cells.append(_amount(sum(seconds), "seconds") if seconds else Cell())
         runs = runs_of(groups)
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
-        rows.append((title, (Cell(text=ended), *cells)))
+        rows.append((title, (Cell(text=ended), *cells, time)))
     return (Block("", "Method", ("Runs ended", *columns, "Wall time"), tuple(rows)),)
 
 
@@ -72,11 +80,21 @@ def _total(
     unit: str,
 ) -> Cell:
     values = [int(counters(one)[counter]) for one in statuses if counter in counters(one)]
-    return _amount(combine(values), unit) if values else Cell()
+    if not values:
+        return Cell()
+    total = combine(values)
+    return Cell(text=count_text(total, unit), amount=total)
 
 
-def _amount(value: float, unit: str) -> Cell:
-    return Cell(text=count_text(value, unit), amount=value)
+def _times(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[Cell]:
+    """The wall time of each setting, all in one unit."""
+    known = [[float(one["seconds"]) for one in row if "seconds" in one] for row in found]
+    totals = [sum(row) for row in known]
+    longest = max(totals, default=0.0)
+    return [
+        Cell(text=time_text(total, longest), amount=total) if row else Cell()
+        for row, total in zip(known, totals, strict=True)
+    ]
 
 
 def used_segments(segments: Mapping[str, Record], runs: Iterable[Run]) -> list[Record]:

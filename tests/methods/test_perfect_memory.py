@@ -57,6 +57,23 @@ def test_every_transition_is_equally_likely() -> None:
     assert stats.chisquare(counts[:40].numpy()).pvalue > 0.001
 
 
+def test_the_method_draws_from_everything_that_is_stored(make_trainer: Callable[..., Any]) -> None:
+    """20 and 30 transitions of two old tasks and 10 of the new one: each as often as any other."""
+    trainer = make_trainer([0], position=2)
+    kept = {task: OldTask([torch.zeros(rows, 29)], [0]) for task, rows in enumerate((20, 30))}
+    trainer.replay = Replay(1, 40, Dims(12, 4), trainer.streams, live=[2], old=kept)
+    trainer.replay.set_added(2, 10)
+    method = PerfectMemory(PerfectMemoryConfig(), trainer)
+    drawn = []
+    for update in range(60):
+        trainer.streams.seek(update)
+        drawn.append(method.sample_batch(100))
+    counts = torch.bincount(torch.cat([batch.rows.flatten() for batch in drawn]), minlength=60)
+    assert len(counts) == 60 and stats.chisquare(counts.numpy()).pvalue > 0.001
+    tasks = torch.bincount(torch.cat([batch.tasks.index.flatten() for batch in drawn]))
+    assert tasks.tolist() == [counts[:20].sum(), counts[20:50].sum(), counts[50:].sum()]
+
+
 def test_old_temperatures_learn(make_trainer: Callable[..., Trainer]) -> None:
     trainer = make_trainer([0], position=1, sac=SACConfig(batch_size=32))
     kept = {0: OldTask([torch.randn(40, 29, generator=torch.Generator().manual_seed(0))], [0])}

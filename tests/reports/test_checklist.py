@@ -1,5 +1,6 @@
 """The checklist says what the records say."""
 
+import json
 from pathlib import Path
 
 from sample_results import small, write_results
@@ -28,6 +29,21 @@ def test_it_counts_what_was_chosen(tmp_path: Path):
     text = checklist(build.read(tmp_path, Options(methods=("ewc",))))
     assert "6 segments, 60k training steps" in text and "Methods: EWC. " in text
     assert "Only ewc." in text and "--method recall" not in text
+
+
+def test_names_are_no_html_and_commands_stay_as_they_are(tmp_path: Path):
+    settings = [small("ewc"), small("ewc<script>", coef=1.0)]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    for file in tmp_path.glob("segments/ewc<*-s0-*/segment.json"):
+        record = json.loads(file.read_text()) | {"command": "cwbench run --method '`a`|<b>'"}
+        file.write_text(json.dumps(record))
+    study = build.read(tmp_path, Options(methods=("ewc", "ewc<*")))
+    study.problems.append("something about <b>")
+    lines = checklist(study).splitlines()
+    assert [line for line in lines if "<" in line] == ["* `` cwbench run --method '`a`|<b>' ``"]
+    text = "\n".join(lines)
+    assert "Only ewc, ewc&lt;*." in text and "about &lt;b>" in text
+    assert "EWC, Ewc&lt;script>" in text and "* `cwbench run --method ewc --seq cw3-1" in text
 
 
 def test_an_empty_study_has_a_checklist_too(tmp_path: Path):

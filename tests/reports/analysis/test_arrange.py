@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sample_results import ABOUT, run_entry, singles, small, write_results
 
 from cwbench import load_runs, sequences
@@ -91,6 +93,61 @@ def test_runs_without_a_count_are_problems(counted: Path):
     assert study.problems[0].startswith("cw3-2-") and "v1-any are left out" in study.problems[0]
     known, unknown = study.groups
     assert np.isnan(unknown.success).all() and not np.isnan(known.success[:, -1]).any()
+
+
+def damage(folder: Path, segment: str, column: str, value: float) -> str:
+    """A wrong number in the middle of an evals.csv; returns its folder's name."""
+    [file] = folder.glob(f"segments/{segment}*/evals.csv")
+    table = pd.read_csv(file).astype({column: float})
+    table.loc[table.index[table["step"] == 3000][0], column] = value
+    table.to_csv(file, index=False, na_rep="nan")
+    return file.parent.name
+
+
+@pytest.mark.parametrize("value", [99, np.nan])
+@pytest.mark.parametrize("column", ["v3_last", "v1_any", "v1_last"])
+def test_a_damaged_number_is_a_problem_in_every_count(counted: Path, column: str, value: float):
+    whole, success = build.read(counted), column.replace("_", "-")
+    name = damage(counted, "ewc-2-window-close-s0", column, value)
+    study = build.read(counted)
+    assert study.problems == [
+        f"{name}/evals.csv: {value:g} successes ({column}) in 10 episodes at step 3000 "
+        "cannot be right; not used"
+    ]
+    assert_array_equal(study.groups[0].success, whole.groups[0].success)
+    chosen = build.read(counted, Options(success=success))
+    assert chosen.problems[0] == study.problems[0]
+    assert "1 evaluation is missing" in chosen.problems[1] and len(chosen.problems) == 2
+
+
+@pytest.mark.parametrize("column", ["v1_any", "successes"])
+def test_a_damaged_number_does_not_change_how_success_is_counted(counted: Path, column: str):
+    """Its setup was counted that way: only the one cell is lacking."""
+    damage(counted, "ewc-2-window-close-s0", column, 99)
+    study = build.read(counted)
+    published = study.as_published(study.protocols[0], "v1-any")
+    assert published.options.success == "v1-any"
+    assert np.isnan(published.groups[0].success[0, 1, 2, 0]) == (column == "v1_any")
+    chosen = build.read(counted, Options(success="v1-any"))
+    assert not any("left out" in problem for problem in chosen.problems)
+
+
+def test_a_task_without_a_test_and_a_run_without_evaluations_are_no_problem(counted: Path):
+    """Meta-World V1 has no test for most tasks: those evaluations were not counted that way."""
+    for file in counted.glob("segments/*/evals.csv"):
+        table = pd.read_csv(file)
+        table.loc[table["eval_position"] == 1, ["v1_any", "v1_last"]] = np.nan
+        table.to_csv(file, index=False, na_rep="nan")
+    write_results(
+        counted, sequence_names=["cw3-2"], settings=[small("ewc")], seeds=[0], name="b", upto=0
+    )
+    study = build.read(counted)
+    assert study.problems == []
+    some, none = study.groups
+    assert some.has_count("v3-last") and not some.has_count("v1-any")
+    assert none.has_count("v1-any")
+    chosen = build.read(counted, Options(success="v1-any")).problems
+    assert [one.split(":")[0] for one in chosen if "left out" in one] == [some.key]
 
 
 def test_a_count_that_no_run_has_is_refused(tmp_path: Path):

@@ -85,14 +85,17 @@ def test_repeated_rows(folder: Path):
 
 
 def test_nan(folder: Path):
-    evals = segment(folder, "ewc-3-hammer-s0") / "evals.csv"
+    evals = segment(folder, "ewc-2-window-close-s0") / "evals.csv"
     lines = evals.read_text().splitlines()
     evals.write_text("\n".join([*lines[:-1], lines[-1].rsplit(",", 1)[0] + ",nan"]) + "\n")
     only(build.read(folder).problems, "evals.csv", "mean_return is not a number in 1 row")
     lines[-1] = ",".join([*lines[-1].split(",")[:4], "nan", "0.0"])
     evals.write_text("\n".join(lines) + "\n")
     problems = build.read(folder).problems
-    assert "nan successes in 10 episodes at step 30000 cannot be right" in problems[0]
+    assert problems[0] == (
+        f"{evals.parent.name}/evals.csv: nan successes in 10 episodes at step 10000 "
+        "cannot be right; not used"
+    )
 
 
 def test_a_missing_seed(folder: Path):
@@ -150,15 +153,20 @@ def test_a_failed_run_enters_no_mean_even_with_all_its_evaluations(folder: Path)
     assert performance(study, "EWC") == pytest.approx(np.mean(first[-1, -2:]))
 
 
-def test_impossible_counts_are_not_used(folder: Path):
-    file = segment(folder, "ewc-3-hammer-s0") / "evals.csv"
-    lines = file.read_text().splitlines()
-    cells = lines[-1].split(",")
-    lines[-1] = ",".join([*cells[:4], "11", cells[5]])
-    file.write_text("\n".join(lines) + "\n")
+@pytest.mark.parametrize(("kind", "episodes"), [("evals", 10), ("train", 5)])
+def test_impossible_counts_are_not_used(folder: Path, kind: str, episodes: int):
+    """The problem names the file and its own step; the run's is 10,000 more."""
+    file = segment(folder, "ewc-2-window-close-s0") / f"{kind}.csv"
+    table = pd.read_csv(file)
+    table.loc[table.index[table["step"] == 3000][0], "successes"] = 11
+    table.to_csv(file, index=False)
     problems = build.read(folder).problems
-    assert "11 successes in 10 episodes at step 30000 cannot be right" in problems[0]
-    assert "1 evaluation is missing" in problems[1]
+    assert problems[0] == (
+        f"{file.parent.name}/{kind}.csv: 11 successes in {episodes} episodes at step 3000 "
+        "cannot be right; not used"
+    )
+    if kind == "evals":
+        assert "1 evaluation is missing" in problems[1]
 
 
 def test_evaluations_of_another_task(folder: Path):

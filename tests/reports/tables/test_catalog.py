@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
-from cwbench.reports.tables import catalog
+from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, verify
 
 
@@ -37,6 +38,19 @@ def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(triplets: 
     scores = Scores(study, study.protocols[0])
     entry = catalog.find(scores, "cw3-comparison-performance")
     assert entry is not None and "with 5 seeds it cannot go below 0.0625" in entry.caption
+
+
+@pytest.mark.parametrize("seeds", [[0], [0, 1]])
+def test_the_caption_says_why_a_number_has_no_brackets(tmp_path: Path, seeds: list[int]):
+    """Where others have them: RECALL has two seeds, EWC one or two."""
+    for name, method, own in (("a", "recall", [0, 1]), ("b", "ewc", seeds)):
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=own, name=name
+        )
+    for _, _, table in build.tables_of(build.read(tmp_path), "cw3"):
+        for write in (formats.latex, formats.markdown):
+            said = "have ended. Without brackets: one seed." in write(table)
+            assert said == (seeds == [0])
 
 
 def test_published_numbers_are_next_to_runs_counted_as_they_were(counted: Path):

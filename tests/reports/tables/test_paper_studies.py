@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sample_results import small, write_results, write_runs
 
@@ -107,3 +108,25 @@ def test_the_releases_command_for_pairs_has_a_row_where_it_was_run(tmp_path: Pat
     assert [row for row, _ in block.rows] == ["PM", "RECALL", "RECALL-pairs"]
     [pairs] = [one for one in paper_studies.comparisons(scores) if one.name == "paper-pairs"]
     assert pairs.caption.endswith("since their options are others: RECALL-none.")
+
+
+def test_the_papers_counts_of_pairs_stand_next_to_ours(tmp_path: Path):
+    """Of all hundred pairs; ours are counted here a second time."""
+    names = [f"pair-{first}-{second}" for first in range(10) for second in range(10)]
+    short = {"steps_per_task": 1000, "eval_every": 500}
+    settings = [small("perfect_memory", schedule=short)]
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=[0])
+    scores = scores_of(tmp_path)
+    [block] = paper_studies.pair_averages(scores)
+    rows = {name: dict(zip(block.columns, cells, strict=True)) for name, cells in block.rows}
+    ends = [group.success[0, :, -1] for group in scores.study.groups]  # [N, N] each
+    second, lost = np.array([(end[1, 1], end[0, 0] - end[1, 0]) for end in ends]).T
+    counts = [(second == 0).sum(), ((second > 0) & (second < 0.5)).sum(), (second < 0.5).sum()]
+    ours = [*counts, (lost > 0.1 + 1e-9).sum()]
+    published = {"PM": (31, 25, 56, 13), "RECALL": ("–", "–", 4, 0)}
+    for name, theirs in published.items():
+        shown = [rows[name][column].text for column in paper_studies.PAIR_COUNTS]
+        mine = ours if name == "PM" else ["–"] * 4
+        assert shown == [f"{a} / {b}" for a, b in zip(theirs, mine, strict=True)]
+    assert rows["PM"]["Largest forgetting"].text == f"0.32 / {lost.max():.2f}"
+    assert rows["RECALL"]["Largest forgetting"].text == "– / –"

@@ -8,6 +8,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables.resources import COLUMNS, count_text, resources
+from cwbench.store.results import SegmentFolder
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,23 @@ def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
     amounts = dict(zip(block.columns, (cell.amount for cell in cells), strict=True))
     assert amounts["Training steps"] == 30_000 and amounts["Wall time"] == 30
     assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum
+
+
+def test_wall_times_of_a_table_have_one_unit(tmp_path: Path) -> None:
+    """30 s of EWC are 0.5 min alone, and in hours next to two hours of RECALL."""
+
+    def shown(*methods: str) -> list[str]:
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=map(small, methods), seeds=[0], name="b"
+        )
+        for file in tmp_path.glob("segments/recall-*"):
+            SegmentFolder(file).set_status("done", seconds=2400.0)
+        study = build.read(tmp_path)
+        [block] = resources(Scores(study, study.protocols[0]), "cw3")
+        return [cells[-1].text for _, cells in block.rows]
+
+    assert shown("ewc") == ["0.5 min"]
+    assert shown("ewc", "recall") == ["0.008 h", "2.00 h"]
 
 
 def test_what_no_segment_counted_has_no_column(tmp_path: Path) -> None:
