@@ -15,6 +15,7 @@ from cwbench.fleet import claiming
 from cwbench.fleet.claiming import Display, Outcome, Shares
 from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
+from cwbench.fleet.old_replay import MissingReplay
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.records import Provenance
 from cwbench.fleet.snapshot import step_of
@@ -278,8 +279,8 @@ class SideBySide:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
             one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
-            if isinstance(error, WorkerError) and one_of_many:
-                self._abandon(trainings, partial(self.runner.put_back, reason="a worker failed"))
+            if isinstance(error, WorkerError | MissingReplay) and one_of_many:
+                self._abandon(trainings, partial(self.runner.put_back, reason="a run failed"))
                 self._halve(trainings[0])
             else:
                 self._fail(trainings, error)
@@ -321,7 +322,7 @@ class SideBySide:
                 warnings.warn(f"{reason}: a run waits until it can train alone", stacklevel=2)
 
     def _halve(self, training: Training) -> None:
-        """Train its halves instead: where an environment fails, it fails for one run only."""
+        """Train its halves instead, so that an environment or a file fails one run only."""
         self.untried.update(segment.id for segment in training.segments)
         self.waiting[:0] = split_evenly(training.segments, 2)
 
