@@ -137,10 +137,9 @@ def test_only_segments_that_lack_their_replay_and_that_nobody_trains_make_way(
     whole, claimed, cleaned = (store.folder(segment) for segment in plan.segments)
     for folder in (claimed, cleaned):
         shutil.rmtree(folder.replay)
-    with Claims() as claims:
-        assert claims._create(claimed.path / CLAIM)
-        claims.held.add(claimed.path / CLAIM)
-        cleanup.make_way(store, plan.segments)
+    owner = {"token": "x", "host": "elsewhere", "pid": 1}
+    (claimed.path / CLAIM).write_text(json.dumps(owner))
+    cleanup.make_way(store, plan.segments)
     assert whole.done and claimed.done and not cleaned.path.exists()
     moved = tmp_path / cleanup.REPLACED / cleaned.path.name
     assert SegmentFolder(moved).done and SegmentFolder(moved).end.exists()
