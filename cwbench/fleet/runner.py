@@ -239,6 +239,7 @@ class SideBySide:
             self.runner.mark([segment], "failed", str(error))
             self.outcome.failed[segment.folder] = str(error)
         self.shares.release(list(damaged))
+        self._leave(list(damaged))
         now, *others = steps.values() or [[]]
         return now, [segment for apart in others for segment in apart]
 
@@ -348,6 +349,7 @@ class SideBySide:
         # Those that have been put back begin again.
         self.shares.progress.end(training.groups, again=self.untried)
         training.free(self.runner.device)
+        failed = []
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
             # Perhaps finished by the process that took it.
@@ -355,5 +357,16 @@ class SideBySide:
             self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)
+            if state in ("failed", "diverged"):
+                failed.append(segment)
         self.shares.release(training.segments)
+        self._leave(failed)
         self._look_again = 0.0
+
+    def _leave(self, failed: Segments) -> None:
+        """Progress counts neither on segments that failed nor on what would have followed them."""
+        lost = {segment.id for segment in failed}
+        for segment in (one for fleet in (failed, *self.waiting) for one in fleet):  # parents first
+            if segment.id in lost or any(parent.id in lost for parent in segment.parents):
+                lost.add(segment.id)
+                self.shares.progress.leave(segment)
