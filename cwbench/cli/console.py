@@ -15,7 +15,7 @@ WIDE = 1_000  # in a file a row is a line
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) -> None:
+def show(rows: Sequence[tuple[str | int, ...]], *columns: str, as_json: bool = False) -> None:
     """A table that is plain text when it goes to a file; or JSON, an object per row.
 
     Cells of a narrow terminal are wrapped, not cut off: names can still be copied. Where even the
@@ -24,18 +24,19 @@ def show(rows: Sequence[tuple[str, ...]], *columns: str, as_json: bool = False) 
     if as_json:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
         return
+    texts = [tuple(map(str, row)) for row in rows]
     width = None if Console().is_terminal or "COLUMNS" in os.environ else WIDE
     console = Console(width=width)
-    widths = _widths(rows, columns, console.width)
+    widths = _widths(texts, columns, console.width)
     if widths is not None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column, cells in zip(columns, widths, strict=True):
             table.add_column(column, overflow="fold", width=cells)
-        for row in rows:
+        for row in texts:
             table.add_row(*map(escape, row))
         console.print(table)
         return
-    for row in rows:
+    for row in texts:
         if row[0]:
             click.echo(row[0])
         for column, cell in zip(columns[1:], row[1:], strict=True):

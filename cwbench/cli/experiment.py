@@ -86,11 +86,11 @@ def list_experiments(*, as_json: bool = False) -> None:
          "seeds", "what for", as_json=as_json)  # fmt: skip
 
 
-def _row(one: Experiment) -> tuple[str, ...]:
+def _row(one: Experiment) -> tuple[str | int, ...]:
     settings = Counter(member.method for member in one.members)
     methods = [f"{name} x {n}" if n > 1 else name for name, n in settings.items()]
     written = one.written if len(one.written) < 20 else f"{len(one.sequences)} sequences"
     seeds = one.seeds
     whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
     numbers = f"{seeds[0]}-{seeds[-1]}" if whole else ",".join(map(str, seeds))
-    return one.name, str(len(one)), ", ".join(methods), written, numbers, one.description
+    return one.name, len(one), ", ".join(methods), written, numbers, one.description

@@ -8,11 +8,18 @@ import click
 from cwbench import sequences
 from cwbench.cli.completers import complete_sequence
 from cwbench.cli.experiment import train
-from cwbench.cli.options import GroupedCommand, methods_option, seeds_and_protocol
+from cwbench.cli.options import (
+    GroupedCommand,
+    click_options,
+    flags_of,
+    methods_option,
+    seeds_and_protocol,
+)
 from cwbench.cli.training_options import TrainingOptions, training_options
 from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
-from cwbench.spec.errors import located
+from cwbench.spec.config import option_groups
+from cwbench.spec.errors import UserError, located
 
 
 def parse_tasks(text: str | None, count: int) -> list[int]:
@@ -23,8 +30,23 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
         return parse_numbers(text, "task id", count - 1)
 
 
+class PairsCommand(GroupedCommand):
+    """Names the command that has the options of `cwbench run`, where one of those is given."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except click.NoSuchOption as error:
+            groups = option_groups().values()
+            shared = flags_of([one for group in groups for one in click_options(group, group="")])
+            if error.option_name not in shared:
+                raise
+            what = f"{error.option_name} is an option of `cwbench run`, not of `cwbench pairwise`"
+            raise UserError(what, "`cwbench run --seq 'pair-*-*'` trains the same pairs") from None
+
+
 @training_options
-@click.command(cls=GroupedCommand)
+@click.command(cls=PairsCommand)
 @methods_option(
     default=("perfect-memory", "recall"),
     show_default=True,
@@ -49,7 +71,8 @@ def pairwise(
 ) -> None:
     """Train all ordered pairs of tasks, the diagonal included, and draw the matrices.
 
-    Pairs with the same first task share it: ten tasks are 110 segments per method and seed.
+    Pairs with the same first task share it: ten tasks are 110 segments per method and seed. Other
+    options than these are those of `cwbench run --seq 'pair-*-*'`, which trains the same pairs.
     """
     training = TrainingOptions.take(given)
     base = sequences.get(of)
@@ -66,8 +89,8 @@ def pairwise(
     if not train([pairs], training):
         ctx.exit(1)
     if training.finishes:
-        from cwbench.cli.report import write_report_into
+        from cwbench.cli.report import show_table, write_report_into
 
-        write_report_into(
-            training.results, quiet=training.quiet
-        )  # the matrices and their counts are part of it
+        study = write_report_into(training.results, quiet=training.quiet)  # with the matrices
+        if study and not training.quiet:
+            show_table(study, "pairs")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cwbench.cli.console import json_option, show_problems
+from cwbench.cli.console import json_option, show, show_problems
 from cwbench.cli.doctor import list_damages
 from cwbench.cli.folders import PATH, PathName
 from cwbench.cli.options import Number
@@ -18,7 +18,7 @@ from cwbench.reports.analysis.bands import BANDS
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables.catalog import SOURCES, published_names
-from cwbench.reports.tables.formats import FORMATS
+from cwbench.reports.tables.formats import FORMATS, markdown_cell
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, tables_in
 from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import UserError, located, unknown
@@ -210,16 +210,29 @@ def _format_of(out: str | None) -> str:
     return formats.get(Path(out or "").suffix, "latex")
 
 
-def write_report_into(results: Path, *, quiet: bool) -> None:
-    """The whole report in the results folder, where an experiment ends with it."""
+def write_report_into(results: Path, *, quiet: bool) -> Study | None:
+    """The whole report in the results folder, where an experiment ends with it; what it shows."""
     try:
         target = check_output(results, build.report_folder(results))
     except UserError as error:
         hint = f"`cwbench report {results} OUT` writes one elsewhere"
         click.echo(f"no report: {error.message}; {hint}", err=True)
-        return
+        return None
     study = read_study(results, Options())
     announce(build.write_report(study, results, target), quiet=quiet)
+    return study
+
+
+def show_table(study: Study, name: str) -> None:
+    """A table's rows on the screen, for each protocol of the results."""
+    for _, scores, table in build.tables_of(study, name):
+        click.echo(f"\n{table.name}, protocol {study.slug(scores.protocol)}:")
+        for block in table.blocks:
+            rows = [
+                (label, *(markdown_cell(cell, INTERVALS[0]).replace("**", "") for cell in cells))
+                for label, cells in block.rows
+            ]
+            show(rows, block.corner, *block.full_columns)
 
 
 def announce(made: build.Made, *, quiet: bool = False) -> None:

@@ -47,7 +47,8 @@ SESSION = (
     click.Option(["--live/--no-live"], default=True, help="Keep RESULTS/report/index.html up to "
                  "date.  [default: live]"),
     click.Option(["--dry-run"], is_flag=True, help="Show the plan and stop."),
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation (asked on a terminal, "
+                 "if it takes more than a day)."),
     click.Option(["--json", "as_json"], is_flag=True, help="With --dry-run: the plan as JSON."),
 )  # fmt: skip
 EXECUTION = click_options(Execution, group="Execution")
@@ -156,8 +157,9 @@ def execute(
         click.echo(json.dumps(plan_record(session, plan), indent=1))
         return True
     needs = None
-    if not training.quiet or training.dry_run:
-        needs = present(session, plan, ask=not (training.dry_run or training.yes))
+    asks = sys.stdin.isatty() and not (training.dry_run or training.yes)
+    if asks or not training.quiet or training.dry_run:
+        needs = present(session, plan, ask=asks)
     if training.dry_run:
         return True
     session.check(plan)
@@ -207,6 +209,7 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
         "runs": [run.record() for run in plan.runs],
         "segments": len(plan.segments),
         "done": len(plan.done),
+        "again": sorted(plan.again),
         "fleets": [[segment.id for segment in fleet] for fleet in plan.fleets],
         "device": session.device.type,
         "workers": session.resources.workers(plan),
@@ -215,11 +218,11 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
 
 
 def present(session: Session, plan: Plan, *, ask: bool) -> Estimate:
-    """Say what will be done, and ask if it takes days and there is someone to ask."""
+    """Say what will be done, and ask if it takes days."""
     needs = session.estimate(plan)
     for line in session.describe(plan, needs):
         session.listener.say(line)
     seconds = needs.seconds or 0.0
-    if ask and seconds > LONG_SECONDS and sys.stdin.isatty():
+    if ask and seconds > LONG_SECONDS:
         click.confirm(f"this takes about {duration(seconds)}; continue?", abort=True)
     return needs

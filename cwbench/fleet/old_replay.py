@@ -5,9 +5,20 @@ from collections.abc import Sequence
 import torch
 
 from cwbench.learner.replay import OldTask, Replay
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.store import files
 from cwbench.store.results import SegmentFolder, Store
+
+
+class MissingReplay(UserError):
+    """Transitions of an earlier task are gone, though a segment is to be trained with them."""
+
+    def __init__(self, folder: SegmentFolder) -> None:
+        super().__init__(
+            f"{folder.replay} is missing, perhaps removed by `cwbench clean`",
+            f"to continue from there, remove {folder.path.name} and run the command again",
+        )
 
 
 def keep(
@@ -36,16 +47,13 @@ def load(
     slots = list(distinct)
     shards, annotations = [], []
     for segment in distinct.values():
-        folder = store.folder(segment).replay
+        folder = store.folder(segment)
         arrays = {
             file.stem: torch.from_numpy(files.read_array(file))[:limit]
-            for file in sorted(folder.glob("*.npy"))
+            for file in sorted(folder.replay.glob("*.npy"))
         }
         if "transitions" not in arrays:
-            raise FileNotFoundError(
-                f"{folder} is missing, perhaps removed by `cwbench clean`; to continue from there, "
-                f"remove {folder.parent.name} and run the command again"
-            )
+            raise MissingReplay(folder)
         shards.append(arrays.pop("transitions"))
         annotations.append(arrays)
     return OldTask(shards, [slots.index(segment.id) for segment in ancestors], annotations)

@@ -15,6 +15,7 @@ from cwbench.fleet import claiming
 from cwbench.fleet.claiming import Display, Outcome, Shares
 from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
+from cwbench.fleet.old_replay import MissingReplay
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.records import Provenance
 from cwbench.fleet.snapshot import step_of
@@ -238,6 +239,7 @@ class SideBySide:
             self.runner.mark([segment], "failed", str(error))
             self.outcome.failed[segment.folder] = str(error)
         self.shares.release(list(damaged))
+        self._leave(list(damaged))
         now, *others = steps.values() or [[]]
         return now, [segment for apart in others for segment in apart]
 
@@ -278,8 +280,8 @@ class SideBySide:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
             one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
-            if isinstance(error, WorkerError) and one_of_many:
-                self._abandon(trainings, partial(self.runner.put_back, reason="a worker failed"))
+            if isinstance(error, WorkerError | MissingReplay) and one_of_many:
+                self._abandon(trainings, partial(self.runner.put_back, reason="a run failed"))
                 self._halve(trainings[0])
             else:
                 self._fail(trainings, error)
@@ -321,7 +323,7 @@ class SideBySide:
                 warnings.warn(f"{reason}: a run waits until it can train alone", stacklevel=2)
 
     def _halve(self, training: Training) -> None:
-        """Train its halves instead: where an environment fails, it fails for one run only."""
+        """Train its halves instead, so that an environment or a file fails one run only."""
         self.untried.update(segment.id for segment in training.segments)
         self.waiting[:0] = split_evenly(training.segments, 2)
 
@@ -347,6 +349,7 @@ class SideBySide:
         # Those that have been put back begin again.
         self.shares.progress.end(training.groups, again=self.untried)
         training.free(self.runner.device)
+        failed = []
         for segment in training.segments:
             state = self.runner.store.folder(segment).state
             # Perhaps finished by the process that took it.
@@ -354,5 +357,16 @@ class SideBySide:
             self.outcome.trained += state == "done" and not lost
             if state == "diverged":
                 self.outcome.diverged.append(segment.folder)
+            if state in ("failed", "diverged"):
+                failed.append(segment)
         self.shares.release(training.segments)
+        self._leave(failed)
         self._look_again = 0.0
+
+    def _leave(self, failed: Segments) -> None:
+        """Progress counts neither on segments that failed nor on what would have followed them."""
+        lost = {segment.id for segment in failed}
+        for segment in (one for fleet in (failed, *self.waiting) for one in fleet):  # parents first
+            if segment.id in lost or any(parent.id in lost for parent in segment.parents):
+                lost.add(segment.id)
+                self.shares.progress.leave(segment)

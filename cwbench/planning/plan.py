@@ -7,6 +7,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, digest
+from cwbench.store.integrity import needed_segments
 from cwbench.store.results import Store
 
 Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
@@ -58,6 +59,7 @@ class Plan:
     segments: tuple[Segment, ...]
     done: frozenset[str]
     fleets: tuple[tuple[Segment, ...], ...]
+    again: frozenset[str] = frozenset()  # of those in fleets: finished once, see `make_plan`
 
     @property
     def missing(self) -> int:
@@ -78,32 +80,44 @@ def make_plan(
 
     `segments` are trained besides those of the runs. The number of fleets is a multiple of
     `devices`, which train at the same time. TooLarge where not even one run fits.
+    Finished segments without the transitions that a missing one needs are missing as well.
     """
     wanted = [*(segment for run in runs for segment in run.segments), *segments]
     distinct = {segment.id: segment for segment in wanted}
     done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
+    needed = [distinct[key] for key in _needed(runs, done)]
+    _check_weights(needed, [one for key, one in distinct.items() if key not in done], done, store)
+    again = frozenset(one.id for one in needed if store.folder(one).cleaned)
+    done -= again
     alike: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
             depth = len(segment.tasks) + (segment.expert is not None)
             shape = (depth, digest(segment.setup.fleet_key()), segment.length)
             alike.setdefault((*shape, snapshot_step(segment)), []).append(segment)
-    _check_parents([distinct[key] for key in distinct if key not in done], done, store)
     # Parents come before children because shorter prefixes sort first, after their experts.
     ordered = sorted(alike.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, same in ordered for fleet in _split(same, fleet_size, fits, devices)]
-    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
+    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets), again)
 
 
-def _check_parents(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:
+def _needed(runs: Sequence[Run], done: frozenset[str]) -> list[str]:
+    """Ids of finished segments from which a run still has to continue."""
+    paths = [{"segments": [segment.id for segment in run.segments]} for run in runs]
+    return [key for key in dict.fromkeys(needed_segments([{"runs": paths}], done)) if key in done]
+
+
+def _check_weights(
+    needed: Sequence[Segment], missing: Sequence[Segment], done: frozenset[str], store: Store
+) -> None:
     """A results folder merged without weights serves reports, not training."""
-    for segment in missing:
-        for parent in segment.parents:
-            if parent.id in done and not store.folder(parent).end.exists():
-                raise UserError(
-                    f"{parent.folder} is done, but its weights are not in {store.root}",
-                    "use another results folder, or merge with --weights",
-                )
+    parents = [parent for segment in missing for parent in segment.parents if parent.id in done]
+    without = [one for one in parents if not store.folder(one).end.exists()]
+    for segment in [*without, *(one for one in needed if store.folder(one).records_only)]:
+        raise UserError(
+            f"{segment.folder} is done, but its weights are not in {store.root}",
+            "use another results folder, or merge with --weights",
+        )
 
 
 def with_experts(runs: Sequence[Run]) -> list[Run]:

@@ -27,7 +27,8 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
         for frame in (theirs or frames)[-1:]
     ]
     text = "".join(traceback.format_exception(error))
-    kind, message = type(error).__name__, last_line(error)
+    by_user = isinstance(error, UserError)  # or of a class derived from it
+    kind, message = (UserError if by_user else type(error)).__name__, last_line(error)
     if message.startswith(BY_USER):  # in another process, whose traceback the error holds
         kind, message = UserError.__name__, message.removeprefix(BY_USER)
     return {

@@ -4,7 +4,8 @@
                                 end.safetensors  probe.safetensors  snapshot/  replay/
     <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
 
-Counts are stored, not rates. A finished segment is never rewritten.
+Counts are stored, not rates. A finished segment is never rewritten; before it is trained
+again, its folder is moved away.
 """
 
 import contextlib
@@ -120,6 +121,13 @@ class SegmentFolder:
         return bool(self.status().get("records_only"))
 
     @property
+    def cleaned(self) -> bool:
+        """Whether it kept transitions for later tasks, and `cwbench clean` has removed them."""
+        checksums = self.status().get("checksums", {})
+        replay = [name for name in checksums if REPLAY_FILE.fullmatch(name)]
+        return bool(replay) and not any((self.path / name).exists() for name in replay)
+
+    @property
     def state(self) -> str:
         """One of STATES, or `damaged`."""
         return str(self.status()["state"])
@@ -203,10 +211,9 @@ class SegmentFolder:
         Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
         """
         checksums = self.checksums()
-        replay = {name for name in checksums if REPLAY_FILE.fullmatch(name)}
-        cleaned = not any((self.path / name).exists() for name in replay)
+        cleaned = self.cleaned
         for name, checksum in checksums.items():
-            if (weights or not is_weights(name)) and not (cleaned and name in replay):
+            if (weights or not is_weights(name)) and not (cleaned and REPLAY_FILE.fullmatch(name)):
                 files.check(self.path / name, checksum)
 
     def create(self, segment: Segment, provenance: Mapping[str, Any]) -> None:

@@ -48,11 +48,32 @@ def test_clean_keeps_everything_a_report_needs(
     capsys.readouterr()
     main(["clean", str(tmp_path)])
     assert "nothing to remove" in capsys.readouterr().out
-    # A longer sequence cannot go on without the data, and says so before it trains.
-    _, longer, outcome = toy_run(tmp_path, "perfect-memory", tasks=(*TASKS, "reach-1-1"))
-    assert longer.missing == 1 and outcome.trained == 0
-    [message] = outcome.failed.values()
-    assert "`cwbench clean`" in message
+
+
+def test_a_longer_sequence_trains_cleaned_tasks_again_to_the_same_numbers(
+    toy_run: Any, tmp_path: Path
+) -> None:
+    """And no others: not those of a seed, or of a method, that the longer one does not have."""
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", "finetuning", seeds=(0, 1))
+    before = load_runs(tmp_path).evals
+    folders = [store.folder(segment) for segment in plan.segments]
+    ends = [folder.end.read_bytes() for folder in folders]
+    main(["clean", str(tmp_path), "--yes"])
+    _, same, _ = toy_run(tmp_path, "perfect-memory", "finetuning", seeds=(0, 1))
+    assert same.missing == 0 and not same.again and not (tmp_path / "replaced").exists()
+
+    longer = {"tasks": (*TASKS, "reach-1-1")}
+    _, plan, outcome = toy_run(tmp_path, "perfect-memory", "finetuning", **longer)
+    assert outcome.good and outcome.trained == plan.missing == 3 + 1 + 1
+    again = [segment for segment in plan.segments if segment.id in plan.again]
+    assert {segment.setup.method for segment in again} == {"perfect-memory"} and len(again) == 3
+    aside = sorted(path.name for path in (tmp_path / "replaced").iterdir())
+    assert aside == sorted(segment.folder for segment in again)
+    assert all(store.folder(segment).replay.is_dir() for segment in again)
+    assert [folder.end.read_bytes() for folder in folders] == ends
+    now = load_runs(tmp_path)
+    old = now.evals[now.evals["run"].isin(before["run"])].reset_index(drop=True)
+    assert not now.problems and old.equals(before)
 
 
 def old(file: Path, content: str = "x") -> Path:

@@ -33,4 +33,5 @@ def test_tables_fit_80_columns(
 
 def test_experiments_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     main(["experiment", "list", "--json"])
-    assert {"cw3", "cw10"} < {row["experiment"] for row in json.loads(capsys.readouterr().out)}
+    runs = {row["experiment"]: row["runs"] for row in json.loads(capsys.readouterr().out)}
+    assert {"cw3", "cw10"} < runs.keys() and runs["pairs"] == 2 * 100 * 5  # methods, pairs, seeds

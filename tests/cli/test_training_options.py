@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from cwbench.cli import main
@@ -44,6 +45,29 @@ def test_a_plan_for_a_gpu_of_another_machine(
     args += ["--launcher", "print", "--device", "cuda", "--dry-run"]
     main([*args, "--results", str(tmp_path / "results")])
     assert "3 to train in 3 fleets on cuda" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--quiet"], []])
+def test_a_terminal_is_asked_about_days_also_if_quiet(
+    more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def confirm(text: str, abort: bool) -> None:
+        asked.append(text)
+        raise click.Abort
+
+    args = ["run", "--method", "finetuning", "--seq", "reach-0-1", "--protocol", "demo", *more]
+    args += ["--threads", "1", "--results", str(tmp_path / "results")]
+    monkeypatch.setattr("cwbench.cli.training_options.LONG_SECONDS", 0)
+    monkeypatch.setattr("click.confirm", confirm)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    with pytest.raises(SystemExit) as ended:
+        main(args)
+    assert ended.value.code == 130 and not list(tmp_path.iterdir())
+    assert len(asked) == 1 and "continue?" in asked[0]
+    main([*args, "--dry-run"])
+    assert len(asked) == 1
 
 
 @pytest.mark.commands

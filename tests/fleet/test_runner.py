@@ -5,6 +5,7 @@ import errno
 import gc
 import json
 import os
+import shutil
 import weakref
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
+from cwbench.cli import main
 from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Quiet
@@ -26,6 +28,7 @@ from cwbench.rollout.pool import Pool
 from cwbench.spec.actor_layout import ActorLayout
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.schedule import count_updates
+from cwbench.spec.segment import Segment
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.files import write_json
 from cwbench.store.runs import load_runs
@@ -108,6 +111,50 @@ def test_failed_segments_are_reported_and_their_children_wait(
     assert outcome.trained == 1 and len(outcome.failed) == 1
     status = json.loads((store.folder(plan.segments[1]).path / "status.json").read_text())
     assert status["state"] == "failed" and "could not convert" in status["message"]
+
+
+@pytest.mark.parametrize("hook", ["after_update", "begin_task"])  # with a group, or without one
+def test_what_follows_a_failed_segment_leaves_the_time_left_at_once(
+    hook: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Before the next fleet begins, not when its own turn comes."""
+    told: list[str] = []
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    def begin(display: Quiet, groups: Sequence[Group]) -> None:
+        told.extend(f"begin {group.setup.method} {group.position + 1}" for group in groups)
+
+    def leave(display: Quiet, segment: Segment) -> None:
+        told.append(f"leave {segment.setup.method} {segment.position + 1}")
+
+    monkeypatch.setattr(FineTuning, hook, fail)
+    monkeypatch.setattr(Quiet, "begin", begin)
+    monkeypatch.setattr(Quiet, "leave", leave)
+    outcome = toy_run(tmp_path, "finetuning", "l2", tasks=("reach-0-1", "reach-2-1"))[2]
+    assert len(outcome.failed) == outcome.skipped == 1 and outcome.trained == 2
+    expected = ["leave finetuning 1", "leave finetuning 2", "begin l2 1"]
+    assert told[told.index("leave finetuning 1") :][:3] == expected
+
+
+def test_a_missing_replay_fails_only_the_run_that_needs_it(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a folder of version 0.2: without checksums a plan cannot tell that there was one."""
+    store, plan, _ = toy_run(tmp_path, "pm", seeds=(0, 1, 2), tasks=("reach-0-1",))
+    folder = store.folder(plan.segments[1])
+    shutil.rmtree(folder.replay)
+    write_json(folder.path / "status.json", {"state": "done", "step": 60})
+    tasks = ("reach-0-1", "reach-2-1")
+    store, plan, outcome = toy_run(tmp_path, "pm", seeds=(0, 1, 2), tasks=tasks)
+    states = {s.seed: store.folder(s).state for s in plan.segments if s.position}
+    assert states == {0: "done", 1: "failed", 2: "done"} and outcome.trained == 2
+    [message] = outcome.failed.values()
+    assert "replay is missing, perhaps removed by `cwbench clean`" in message
+    assert not capsys.readouterr().err  # no traceback: the message says what to do
+    main(["status", str(tmp_path)])
+    assert ".py line" not in capsys.readouterr().out
 
 
 def test_a_failed_segment_says_what_it_took_until_then(
