@@ -4,6 +4,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from torch import Tensor
 
 from cwbench.experiment.toy import ToyResult, train_toy
+from cwbench.learner.compiler import missing_compiler
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.trainer import Trainer
@@ -104,6 +106,20 @@ def make_trainer() -> Callable[..., Trainer]:
         return trainer
 
     return make
+
+
+@pytest.fixture
+def without_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine with none, for Python that has not looked for them."""
+    from torch._inductor import cpp_builder
+
+    looked = (cpp_builder.cpp_compiler_search, missing_compiler)
+    monkeypatch.setenv("PATH", str(tmp_path / "no programs"))
+    for search in looked:
+        search.cache_clear()
+    yield
+    for search in looked:
+        search.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,19 @@ COMMANDS = {
 NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-class Lazy(click.Group):
+class Commands(click.Group):
+    """Answers an unknown command like other unknown names: with the closest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known:
+            raise unknown("command", args[0], known, f"`{ctx.command_path} --help` lists all")
+        return super().resolve_command(ctx, args)
+
+
+class Lazy(Commands):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -58,13 +70,6 @@ class Lazy(click.Group):
             importlib.import_module(COMMANDS[name][0]), name.replace("-", "_")
         )
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS:
-            raise unknown("command", args[0], COMMANDS, "`cwbench --help` lists all")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cwbench.cli import Commands
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import Number, help_of, methods_option
@@ -32,7 +33,7 @@ length_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def bench() -> None:
     """Measure speed, against other projects."""
 
@@ -55,7 +56,7 @@ def bench_envs(against: str, tasks: str | None, seconds: float, as_json: bool) -
     from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS
 
     known = CW_TASKS if against == "stock" else METAWORLD_TASKS
-    names = list(dict.fromkeys(tasks.split(","))) if tasks else list(known)
+    names = list(known) if tasks is None else list(dict.fromkeys(tasks.split(",")))
     for name in names:
         if name not in known:
             raise UserError(f"no fast environment {name!r}; there are: {', '.join(known)}")
@@ -152,7 +153,8 @@ def bench_update(
 
     set_up_torch(Execution(tf32=tf32))
     torch_device, sizes = pick_device(device), _numbers(runs)
-    counts = _numbers(threads) if threads else sorted({1, cores()})
+    _check_compiler(compiled, torch_device.type)
+    counts = sorted({1, cores()}) if threads is None else _numbers(threads)
     budget: dict[str, Any] = {"compiled": compiled, "seconds": seconds, "rounds": rounds}
     rows = []
     if torch_device.type == "cpu" and not names and length == 1:
@@ -197,7 +199,10 @@ def _show_updates(rows: list[dict[str, Any]], as_json: bool) -> None:
     heads = ("runs", "threads", "updates/s", "run-updates/s", *([f"x {base}"] if base else []))
     show(lines, "what", *heads)
     if base == "cwbench":
-        click.echo("stable-baselines3 is not installed: ratios are to the first row")
+        click.echo(
+            "stable-baselines3 is not installed (pip install 'cwbench[bench]'): "
+            "ratios are to the first row"
+        )
 
 
 FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
@@ -292,6 +297,7 @@ def bench_fleet(
     _check_picture(timeline)
     set_up_torch(Execution(tf32=tf32))
     torch_device = pick_device(device)
+    _check_compiler(compiled, torch_device.type)
     steps = steps or (WARM_STEPS + 4 * eval_every if torch_device.type == "cuda" else 800)
     schedule = {"steps_per_task": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     setups = list(_methods(names, FLEET_SCHEDULE | schedule | {"lag": lag}).values())
@@ -310,6 +316,14 @@ def bench_fleet(
     if timeline:
         draw(spans, timeline)
     _show_fleets(rows, as_json)
+
+
+def _check_compiler(compiled: bool, device: str) -> None:
+    """Plain updates must not be shown as compiled ones."""
+    from cwbench.learner.compiler import missing_compiler
+
+    if compiled and (missing := missing_compiler(device)):
+        raise UserError(f"--compile: {missing}")
 
 
 def _check_picture(file: Path | None) -> None:

@@ -116,6 +116,7 @@ def plan(
         [segment for run in runs for segment in run.segments],
         execution=execution,
         launching=launching if _importable(entry.method) else None,
+        listener=Terminal(),
         command="the same call of cwbench.train",
     )
     title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"

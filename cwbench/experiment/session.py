@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -347,8 +347,10 @@ def open_session(
     execution = execution or Execution()
     check_launching(launching or Launching())
     device = planned_device(execution, launching or Launching())
+    listener = listener or Silent()
     if launching is None or launching.here:
         execution = execution.settled(device, max(segment.steps for segment in segments))
+        execution = _as_possible(execution, device, listener)
         set_up_torch(execution)
     return Session(
         open_store(results),
@@ -356,9 +358,19 @@ def open_session(
         execution,
         device,
         launching,
-        listener or Silent(),
+        listener,
         command,
     )
+
+
+def _as_possible(execution: Execution, device: torch.device, listener: Listener) -> Execution:
+    """Without compilation where this machine cannot: plan, training and record must agree."""
+    from cwbench.learner.compiler import missing_compiler
+
+    if not execution.compile or not (missing := missing_compiler(device.type)):
+        return execution
+    listener.warn(f"updates are not compiled: {missing}")
+    return replace(execution, compile=False)
 
 
 def _check_names(segments: Sequence[Segment]) -> None:

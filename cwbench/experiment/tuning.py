@@ -15,6 +15,7 @@ from cwbench.experiment import api
 from cwbench.experiment.build import find_option, load_method, parse_protocol, parse_seeds
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.listener import Silent, Terminal
 from cwbench.experiment.objects import find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.session import open_session
@@ -305,7 +306,8 @@ def tune(
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
     how = {"execution": execution, "launching": launching, "command": call}
-    session = open_session(folder, methods, segments, **how)
+    listener = Silent() if quiet else Terminal()
+    session = open_session(folder, methods, segments, listener=listener, **how)
     api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
     return tuning.finish(folder, runs, call)
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,8 +10,30 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@cache
+def missing_compiler(device: str) -> str:
+    """What compiling for a type of device lacks here and how to get it; empty if nothing.
+
+    Whoever decides to compile asks this first: what could not be compiled fails when it is called.
+    """
+    if device == "cpu":
+        from torch._inductor import cpp_builder, exc
+
+        try:
+            cpp_builder.get_cpp_compiler()
+        except exc.InvalidCxxCompiler:
+            return "no C++ compiler; install one, e.g. the package g++"
+        return ""
+    from torch.utils import _triton
+
+    # Triton compiles what starts its kernels with a C compiler.
+    if not any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang"))):
+        return "no C compiler; install one, e.g. the package gcc"
+    return "" if _triton.has_triton() else "no Triton for this GPU; pip install triton"
+
+
 def compiled(function: F, device: str) -> F:
-    """The function, compiled for a type of device; as it is where that is not possible."""
+    """The function, compiled for a type of device."""
     result: F = _compiled(function, device)
     return result
 
@@ -20,8 +41,6 @@ def compiled(function: F, device: str) -> F:
 @cache
 def _compiled(function: Any, device: str) -> Any:
     settings: dict[str, Any] = {"dynamic": False, "fullgraph": True}
-    if not _has_compiler(device):
-        return function
     if device == "cpu":
         # Without it Python calls every kernel, which takes 3 % of the time.
         settings["options"] = {"cpp_wrapper": True}
@@ -33,25 +52,6 @@ def _compiled(function: Any, device: str) -> Any:
     # One version per shape of fleet and number of tasks; the default of 8 would be too few.
     torch._dynamo.config.cache_size_limit = 256
     return torch.compile(function, **settings)
-
-
-@cache
-def _has_compiler(device: str) -> bool:
-    from torch._inductor import cpp_builder, exc
-    from torch.utils import _triton
-
-    if device != "cpu":
-        # Triton compiles what starts its kernels with a C compiler.
-        found = any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))
-        if not (found and _triton.has_triton()):
-            warnings.warn("no Triton or no C compiler: updates are not compiled", stacklevel=2)
-            return False
-        return True
-    try:
-        return bool(cpp_builder.get_cpp_compiler())
-    except exc.InvalidCxxCompiler:
-        warnings.warn("no C++ compiler: updates are not compiled", stacklevel=2)
-        return False
 
 
 @contextmanager

@@ -28,9 +28,9 @@ from cwbench.spec.segment import Segment, Setup
 PROCESS_BYTES = 450 << 20  # a process with torch loaded
 WORKER_BYTES = 120 << 20  # a process with numpy and the simulator loaded
 CUDA_BYTES = 1 << 30  # what libraries take on an NVIDIA H200 (docs/performance.md)
-# The way to the first compiled update there, which would take too long to rehearse; and to the
-# first of each further shape of fleet, which another process has compiled by then.
-COMPILING_SECONDS, LOADING_SECONDS = 25.0, 7.0
+# The way to the first compiled update, which would take too long to rehearse; and to the first of
+# each further shape of fleet, which on CUDA another process has compiled by then.
+COMPILING_SECONDS, LOADING_SECONDS = {"cuda": 25.0, "cpu": 40.0}, {"cuda": 7.0, "cpu": 40.0}
 STARTING_SECONDS = 5.0  # of a process that a launcher starts, before it trains
 
 
@@ -61,7 +61,7 @@ def estimate(
     `workers` are those of each process. `resumed`: steps that segments with a snapshot have left.
     """
     parallel = parallel or Parallelism(cores=workers)
-    compiling = COMPILING_SECONDS if costs.compiled else 0.0
+    compiling = COMPILING_SECONDS[costs.device.type] if costs.compiled else 0.0
     stepping = min(workers, parallel.cores)
     needs = [
         replace(
@@ -85,7 +85,7 @@ def estimate(
     )
     if total.seconds and compiling and not parallel.processes:
         shapes = {shape_key(group) for fleet in plan.fleets for group in grouping(fleet)}
-        loading = LOADING_SECONDS * (len(shapes) - 1)
+        loading = LOADING_SECONDS[costs.device.type] * (len(shapes) - 1)
         total = replace(total, seconds=total.seconds + compiling + loading)
     segments = [segment for fleet in plan.fleets for segment in fleet]
     processes = max(1, parallel.processes) * process_bytes(

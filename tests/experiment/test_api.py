@@ -34,6 +34,14 @@ def test_segments_are_those_of_the_command_line() -> None:
     assert not set(other.segments) & set(pinned["compact"])
 
 
+@pytest.mark.usefixtures("without_compilers")
+def test_a_plan_that_cannot_compile_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cwbench.plan("finetuning", "point3", results=tmp_path, device="cpu", compile=True, **SMALL)
+    assert capsys.readouterr().out.startswith("updates are not compiled: no C++ compiler")
+
+
 def test_python_and_the_command_line_share_results(tmp_path: Path) -> None:
     """What one has trained, the other finds done; trained by either, the numbers are equal."""
     by_command, by_call = tmp_path / "command", tmp_path / "call"

@@ -9,6 +9,8 @@ import torch
 
 from cwbench.experiment import build, session
 from cwbench.experiment.execution import Execution, Launching
+from cwbench.experiment.listener import Silent
+from cwbench.experiment.resources import Resources
 from cwbench.experiment.session import Session
 from cwbench.fleet import snapshot
 from cwbench.fleet.claiming import Outcome
@@ -118,6 +120,43 @@ def test_a_session_sets_nothing_up_for_another_machine(
         launching=Launching(launcher="slurm"),
     )
     assert made.device.type == "cuda" and not made.resources.here
+
+
+class Warned(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.mark.usefixtures("without_compilers")
+def test_without_a_compiler_updates_are_not_compiled_and_the_record_says_so(
+    tmp_path: Path, toy_pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Resources, "set_threads", lambda self, plan: None)
+    first, warned = make_runs(1, steps_per_task=60, update_after=20)[0].segments[0], Warned()
+    methods = {"finetuning": build.load_method("finetuning")[1].method}
+    execution = Execution(device="cpu", compile=True)
+    one = session.open_session(tmp_path, methods, [first], execution=execution, listener=warned)
+    assert warned.lines == [
+        "updates are not compiled: no C++ compiler; install one, e.g. the package g++"
+    ]
+    assert one.train(one.plan((), [first]), "demo", toy_pool).good
+    record = read_json(one.store.folder(first).path / "segment.json")
+    assert record["device"]["compiled"] is False
+    assert not one.resources.costs.compiled
+    assert "--no-compile" in one.execution.arguments()  # for processes on this machine
+
+
+@pytest.mark.usefixtures("without_compilers")
+def test_another_machine_looks_for_its_own_compiler(tmp_path: Path) -> None:
+    segments, warned = make_runs(1)[0].segments, Warned()
+    slurm, execution = Launching(launcher="slurm"), Execution(device="cpu", compile=True)
+    one = session.open_session(
+        tmp_path, {}, segments, execution=execution, launching=slurm, listener=warned
+    )
+    assert "--compile" in one.execution.arguments() and not warned.lines
 
 
 def test_a_resumed_segment_takes_what_is_left_of_it(

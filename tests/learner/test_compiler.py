@@ -1,55 +1,37 @@
 """What is compiled, and where that is not possible."""
 
-from collections.abc import Iterator
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from cwbench.learner import compiler
-from cwbench.learner.gradients import sac_gradients
-from cwbench.learner.losses import q_values
 
 
-@pytest.fixture
-def forget_compiler() -> Iterator[None]:
-    """Whether a compiler is there is looked for once."""
-    for known in (compiler._compiled, compiler._has_compiler):
-        known.cache_clear()
-    yield
-    for known in (compiler._compiled, compiler._has_compiler):
-        known.cache_clear()
+@pytest.mark.usefixtures("without_compilers")
+def test_what_is_missing_is_named_with_what_to_install() -> None:
+    assert compiler.missing_compiler("cpu") == "no C++ compiler; install one, e.g. the package g++"
+    assert compiler.missing_compiler("cuda") == "no C compiler; install one, e.g. the package gcc"
 
 
-@pytest.mark.usefixtures("forget_compiler")
-def test_without_a_compiler_updates_are_plain_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch._inductor import cpp_builder, exc
-
-    def missing() -> str:
-        raise exc.InvalidCxxCompiler()
-
-    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", missing)
-    with pytest.warns(UserWarning, match="no C\\+\\+ compiler") as said:
-        for function in (sac_gradients, q_values):
-            assert compiler.compiled(function, "cpu") is function
-    assert len(said) == 1
-
-
-@pytest.mark.usefixtures("forget_compiler")
-@pytest.mark.filterwarnings("default::DeprecationWarning")  # the compiler's own
-@pytest.mark.parametrize(("triton", "cc"), [(False, "gcc"), (True, None), (True, "gcc")])
-def test_on_a_gpu_triton_and_a_c_compiler_are_needed(
-    triton: bool, cc: str | None, monkeypatch: pytest.MonkeyPatch
+def test_a_compiler_that_is_there_is_enough_for_a_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_compilers: None
 ) -> None:
-    import_module("torch._inductor.compile_fx")  # or it would import, and keep, what comes next
+    program = tmp_path / "g++"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert compiler.missing_compiler("cpu") == ""
+
+
+@pytest.mark.parametrize(("triton", "lacks"), [(True, ""), (False, "no Triton for this GPU")])
+def test_on_a_gpu_a_c_compiler_and_triton_are_enough(
+    triton: bool, lacks: str, monkeypatch: pytest.MonkeyPatch, without_compilers: None
+) -> None:
     monkeypatch.setattr("torch.utils._triton.has_triton", lambda: triton)
-    monkeypatch.setattr("shutil.which", lambda name: name == cc or None)
-    if triton and cc:
-        assert compiler.compiled(sac_gradients, "cuda") is not sac_gradients
-        return
-    with pytest.warns(UserWarning, match="no Triton or no C compiler"):
-        assert compiler.compiled(sac_gradients, "cuda") is sac_gradients
+    monkeypatch.setattr("shutil.which", lambda name: name == "gcc" or None)
+    assert compiler.missing_compiler("cuda").partition(";")[0] == lacks
 
 
 def test_what_is_compiled_is_announced() -> None:

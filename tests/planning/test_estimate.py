@@ -54,7 +54,10 @@ def test_tasks_with_horizons_of_their_own_are_evaluated_for_as_long() -> None:
 
 
 def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fleets of three, three and two runs: two shapes. An update takes a millisecond."""
+    """Fleets of three, three and two runs: two shapes. An update takes a millisecond.
+
+    On a CPU nothing is compiled ahead: either shape takes as long.
+    """
     fleet, kind = fleet_of("finetuning")
     seeds = [replace(segment, seed=6) for segment in fleet[:2]]
     fleets = (tuple(fleet[:3]), tuple(fleet[3:]), tuple(seeds))
@@ -65,9 +68,8 @@ def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.Monk
         costs = Costs({"finetuning": kind}, torch.device(device), compiled=compiled)
         return estimate.estimate(plan, costs, 1).seconds or 0.0
 
-    added = seconds("cuda", True) - seconds("cuda", False)
-    assert added == pytest.approx(estimate.COMPILING_SECONDS + estimate.LOADING_SECONDS)
-    assert seconds("cpu", True) == seconds("cpu", False)
+    for device, added in (("cuda", 25 + 7), ("cpu", 2 * 40)):
+        assert seconds(device, True) - seconds(device, False) == pytest.approx(added)
 
 
 def test_workers_keep_an_environment_for_each_episode_of_each_task() -> None:
