@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -46,9 +47,7 @@ def examine_machine(as_json: bool) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         rows.append(("memory", f"{memory / 2**30:.0f} GiB", ""))
     rows.append(("GPU", *_gpu()))
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    hint = "" if compiler else "optional: compiled updates need one, e.g. the package g++"
-    rows.append(("C++ compiler", "found" if compiler else "none", hint))
+    rows.append(("C++ compiler", *_compiler()))
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     rows.append(
         ("browser", "found" if browser else "none", "" if browser else "optional: for tests")
@@ -86,6 +85,14 @@ def _package(name: str, *, exact: bool, wanted: dict[str, str]) -> tuple[str, st
     if exact and version != wanted[name]:
         return version, f"results need {wanted[name]}: pip install {name}=={wanted[name]}"
     return version, ""
+
+
+def _compiler() -> tuple[str, str]:
+    """Where torch looks for one, without two seconds of importing torch's compiler."""
+    program = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(program):
+        return "found", ""
+    return "none", "optional: compiled updates need one, e.g. the package g++"
 
 
 def _gpu() -> tuple[str, str]:

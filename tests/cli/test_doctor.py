@@ -1,10 +1,12 @@
-"""What `cwbench doctor` says about packages."""
+"""What `cwbench doctor` says about packages and compilers."""
 
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
-from cwbench.cli.doctor import _package
+from cwbench.cli.doctor import _compiler, _package
+from cwbench.learner.compiler import missing_compiler
 
 
 def test_a_missing_package_comes_with_its_remedy() -> None:
@@ -18,3 +20,15 @@ def test_only_exact_versions_give_the_same_results(monkeypatch: pytest.MonkeyPat
     version, note = _package("mujoco", exact=True, wanted=wanted)
     assert version == "3.3.1" and note == "results need 3.3.0: pip install mujoco==3.3.0"
     assert _package("numpy", exact=False, wanted=wanted) == ("3.3.1", "")
+
+
+@pytest.mark.parametrize(("program", "state"), [("g++", "found"), ("c++", "none")])
+@pytest.mark.usefixtures("without_compilers")
+def test_the_compiler_is_the_one_that_torch_takes(
+    program: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / program).write_text("#!/bin/sh\n")
+    (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _compiler()[0] == state
+    assert bool(missing_compiler("cpu")) == (state == "none")
