@@ -18,8 +18,8 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
     """Remove snapshots, replay memories and claims that no recorded run needs any more.
 
     Evaluations, weights at the end of a task and all records stay, so reports do not change and
-    unfinished experiments continue. A longer sequence that begins like a finished one trains the
-    beginning again, where its method replays stored data.
+    unfinished experiments continue. A longer sequence that begins like a finished one needs another
+    results folder, where its method replays stored data: the beginning is trained again there.
     """
     from cwbench.planning.machine import size
     from cwbench.store.cleanup import leftovers, remove

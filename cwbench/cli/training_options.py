@@ -209,7 +209,6 @@ def plan_record(session: Session, plan: Plan) -> dict[str, Any]:
         "runs": [run.record() for run in plan.runs],
         "segments": len(plan.segments),
         "done": len(plan.done),
-        "again": sorted(plan.again),
         "fleets": [[segment.id for segment in fleet] for fleet in plan.fleets],
         "device": session.device.type,
         "workers": session.resources.workers(plan),

@@ -225,7 +225,6 @@ class Session:
         """In this process, with worker processes of its own or those of a pool."""
         from cwbench.rollout.pool import Pool
 
-        self._make_way(plan)
         if estimate is None:  # else they are set
             with blamed_on(self.methods.values()):
                 self.resources.set_threads(plan)
@@ -245,11 +244,6 @@ class Session:
         seconds = time.monotonic() - start
         tell_outcome(outcome, self.listener, self.store, self.command, seconds)
         return outcome
-
-    def _make_way(self, plan: Plan) -> None:
-        from cwbench.store.cleanup import make_way
-
-        make_way(self.store, [one for one in plan.segments if one.id in plan.again])
 
     def _forecast(self, plan: Plan, estimate: Estimate | None = None) -> Forecast:
         """Of a plan's end, from what has been measured before and what training will show."""
@@ -296,7 +290,6 @@ class Session:
         from cwbench.launch import Command
         from cwbench.launch.jobs import write_jobs
 
-        self._make_way(plan)
         asked = {"protocol": protocol, "command": self.command}
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = [*self.execution.arguments(), *self._trust(plan)]

@@ -32,7 +32,7 @@ def describe(
         f"{counted(len(plan.fleets), 'fleet')} on {device}, {workers}"
     ]
     if missing:
-        lines += [*_trained_again(plan), *_odd_schedules(plan), *_resumed(plan, resumed)]
+        lines += [*_odd_schedules(plan), *_resumed(plan, resumed)]
         on_device = f", device {size(needs.device_bytes)}" if needs.device_bytes else ""
         lines += [
             f"steps: {needs.steps:,} training + {needs.eval_steps:,} evaluation; "
@@ -53,18 +53,6 @@ def disk_shortage(results: Path, needed: int) -> list[str]:
     folder = next(p for p in [results, *results.resolve().parents] if p.exists())
     free = shutil.disk_usage(folder).free
     return [f"not enough disk space: {size(free)} free for {results}"] if free < needed else []
-
-
-def _trained_again(plan: Plan) -> list[str]:
-    from cwbench.store.cleanup import REPLACED
-
-    if not plan.again:
-        return []
-    segments = counted(len(plan.again), "finished segment is", "finished segments are")
-    return [
-        f"{segments} trained again: `cwbench clean` removed transitions that new runs need; "
-        f"the old folders go to RESULTS/{REPLACED}"
-    ]
 
 
 def _odd_schedules(plan: Plan) -> list[str]:

@@ -17,7 +17,7 @@ class MissingReplay(UserError):
     def __init__(self, folder: SegmentFolder) -> None:
         super().__init__(
             f"{folder.replay} is missing, perhaps removed by `cwbench clean`",
-            f"to continue from there, remove {folder.path.name} and run the command again",
+            "use another results folder, where it is trained again",
         )
 
 

@@ -365,6 +365,8 @@ class SideBySide:
 
     def _leave(self, failed: Segments) -> None:
         """Progress counts neither on segments that failed nor on what would have followed them."""
+        if not failed:
+            return
         lost = {segment.id for segment in failed}
         for segment in (one for fleet in (failed, *self.waiting) for one in fleet):  # parents first
             if segment.id in lost or any(parent.id in lost for parent in segment.parents):

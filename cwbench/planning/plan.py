@@ -59,7 +59,6 @@ class Plan:
     segments: tuple[Segment, ...]
     done: frozenset[str]
     fleets: tuple[tuple[Segment, ...], ...]
-    again: frozenset[str] = frozenset()  # of those in fleets: finished once, see `make_plan`
 
     @property
     def missing(self) -> int:
@@ -80,15 +79,13 @@ def make_plan(
 
     `segments` are trained besides those of the runs. The number of fleets is a multiple of
     `devices`, which train at the same time. TooLarge where not even one run fits.
-    Finished segments without the transitions that a missing one needs are missing as well.
+    UserError where what a missing segment starts from is gone.
     """
     wanted = [*(segment for run in runs for segment in run.segments), *segments]
     distinct = {segment.id: segment for segment in wanted}
     done = frozenset(key for key, segment in distinct.items() if store.folder(segment).done)
-    needed = [distinct[key] for key in _needed(runs, done)]
-    _check_weights(needed, [one for key, one in distinct.items() if key not in done], done, store)
-    again = frozenset(one.id for one in needed if store.folder(one).cleaned)
-    done -= again
+    _check_weights([one for key, one in distinct.items() if key not in done], done, store)
+    _check_replay([distinct[key] for key in _needed(runs, done)], store)
     alike: dict[tuple[Any, ...], list[Segment]] = {}
     for key, segment in distinct.items():
         if key not in done:
@@ -98,7 +95,7 @@ def make_plan(
     # Parents come before children because shorter prefixes sort first, after their experts.
     ordered = sorted(alike.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, same in ordered for fleet in _split(same, fleet_size, fits, devices)]
-    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets), again)
+    return Plan(tuple(runs), tuple(distinct.values()), done, tuple(fleets))
 
 
 def _needed(runs: Sequence[Run], done: frozenset[str]) -> list[str]:
@@ -107,16 +104,29 @@ def _needed(runs: Sequence[Run], done: frozenset[str]) -> list[str]:
     return [key for key in dict.fromkeys(needed_segments([{"runs": paths}], done)) if key in done]
 
 
-def _check_weights(
-    needed: Sequence[Segment], missing: Sequence[Segment], done: frozenset[str], store: Store
-) -> None:
+def _check_weights(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:
     """A results folder merged without weights serves reports, not training."""
-    parents = [parent for segment in missing for parent in segment.parents if parent.id in done]
-    without = [one for one in parents if not store.folder(one).end.exists()]
-    for segment in [*without, *(one for one in needed if store.folder(one).records_only)]:
+    for segment in missing:
+        for parent in segment.parents:
+            if parent.id in done and not store.folder(parent).end.exists():
+                raise UserError(
+                    f"{parent.folder} is done, but its weights are not in {store.root}",
+                    "use another results folder, or merge with --weights",
+                )
+
+
+def _check_replay(needed: Sequence[Segment], store: Store) -> None:
+    """`cwbench clean` may have removed it.
+
+    Trained again in this folder, these segments could differ from those that finished runs started
+    from.
+    """
+    cleaned = [segment.folder for segment in needed if store.folder(segment).cleaned]
+    if cleaned:
+        others = f" and {len(cleaned) - 1:,} more" if len(cleaned) > 1 else ""
         raise UserError(
-            f"{segment.folder} is done, but its weights are not in {store.root}",
-            "use another results folder, or merge with --weights",
+            f"`cwbench clean` removed transitions that new runs need: of {cleaned[0]}{others}",
+            "use another results folder, where they are trained again",
         )
 
 

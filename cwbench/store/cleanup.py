@@ -2,7 +2,7 @@
 
 A replay memory is needed while a run that holds its segment still has a task to train. Weights at a
 segment's end, evaluations and records are never touched: reports, and sequences that begin alike,
-use them. A longer run may need a removed memory after all: then its segment is trained again.
+use them.
 """
 
 import contextlib
@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cwbench.spec.segment import Segment
 from cwbench.store import checkpoint, claims, files
 from cwbench.store.claims import Claims
 from cwbench.store.files import check_inside
-from cwbench.store.integrity import move_aside, needed_segments, snapshot_parts
+from cwbench.store.integrity import needed_segments, snapshot_parts
 from cwbench.store.results import CLAIM, SegmentFolder, Store, read_experiments, read_segments
 
-REPLACED = "replaced"  # the folder of finished segments that are trained again
 OLD_SECONDS = 3600.0  # a temporary file this old is nobody's: one is written in a moment
 
 
@@ -64,17 +62,6 @@ def remove(root: Path, listed: Iterable[Leftover]) -> list[Leftover]:
         else:
             path.unlink(missing_ok=True)
     return gone
-
-
-def make_way(store: Store, segments: Iterable[Segment]) -> None:
-    """Move finished segments without their replay memory away, so that they are trained again.
-
-    Those only that still lack it, and that no process has come to.
-    """
-    for folder in map(store.folder, segments):
-        if folder.done and folder.cleaned and not claims.owner(folder):
-            with contextlib.suppress(FileNotFoundError):  # another process has just moved it
-                move_aside(store.root, folder.path, REPLACED)
 
 
 def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:

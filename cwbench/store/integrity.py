@@ -198,15 +198,11 @@ def _location(root: Path, damage: Damage) -> Path:
 
 def set_aside(root: Path, damage: Damage) -> Path:
     """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
-    return move_aside(root, _location(root, damage), "damaged")
-
-
-def move_aside(root: Path, path: Path, folder: str) -> Path:
-    """Move something of a results folder to another folder in it; returns where it is now."""
-    check_inside(root, path.parent)
-    aside = check_inside(root, root / folder)
+    damaged = _location(root, damage)
+    check_inside(root, damaged.parent)
+    aside = check_inside(root, root / "damaged")
     aside.mkdir(exist_ok=True)
-    names = (f"{path.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
+    names = (f"{damaged.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
     target = next(aside / name for name in names if not os.path.lexists(aside / name))
-    path.rename(target)
+    damaged.rename(target)
     return target

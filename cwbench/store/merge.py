@@ -260,11 +260,12 @@ def _put(half: Path, target: Path, replaces: bool) -> None:
 
 
 def _lacks(target: Path, source: Path, weights: bool) -> bool:
-    """Whether a segment of the target is unfinished, or lacks weights that are to be copied."""
+    """Whether a segment of the target is unfinished, or lacks files that are to be copied."""
     there, here = SegmentFolder(target), SegmentFolder(source)
     if there.state not in ("done", "diverged"):
         return True
-    return weights and there.records_only and not here.records_only
+    lost = (there.records_only and not here.records_only) or (there.cleaned and not here.cleaned)
+    return weights and lost
 
 
 def _mark(segment: Path) -> None:

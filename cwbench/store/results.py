@@ -4,8 +4,7 @@
                                 end.safetensors  probe.safetensors  snapshot/  replay/
     <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
 
-Counts are stored, not rates. A finished segment is never rewritten; before it is trained
-again, its folder is moved away.
+Counts are stored, not rates. A finished segment is never rewritten.
 """
 
 import contextlib

@@ -41,7 +41,7 @@ def time_text(seconds: float, longest: float) -> str:
     if longest < 360:
         return f"{seconds / 60:.1f} min"
     hours = seconds / 3600
-    return f"{hours:.2f} h" if hours >= 0.1 else f"{hours:.1g} h"
+    return f"{hours:.2f} h" if hours >= 0.005 else "< 0.01 h"
 
 
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from cwbench.cli import main
 from cwbench.reports import build
 from cwbench.reports.tables.verify import sign
+from cwbench.spec.errors import UserError
 from cwbench.store.cleanup import leftovers
 from cwbench.store.runs import load_runs
 
@@ -50,30 +52,24 @@ def test_clean_keeps_everything_a_report_needs(
     assert "nothing to remove" in capsys.readouterr().out
 
 
-def test_a_longer_sequence_trains_cleaned_tasks_again_to_the_same_numbers(
+def test_a_longer_sequence_is_refused_until_the_replay_is_back(
     toy_run: Any, tmp_path: Path
 ) -> None:
-    """And no others: not those of a seed, or of a method, that the longer one does not have."""
-    store, plan, _ = toy_run(tmp_path, "perfect-memory", "finetuning", seeds=(0, 1))
-    before = load_runs(tmp_path).evals
-    folders = [store.folder(segment) for segment in plan.segments]
-    ends = [folder.end.read_bytes() for folder in folders]
-    main(["clean", str(tmp_path), "--yes"])
-    _, same, _ = toy_run(tmp_path, "perfect-memory", "finetuning", seeds=(0, 1))
-    assert same.missing == 0 and not same.again and not (tmp_path / "replaced").exists()
-
+    """Only where its method replays what was removed; the finished one stays finished."""
+    here, copy = tmp_path / "here", tmp_path / "copy"
+    store, plan, _ = toy_run(here, "perfect-memory")
+    toy_run(here, "finetuning")
+    shutil.copytree(here, copy)
+    main(["clean", str(here), "--yes"])
+    assert toy_run(here, "perfect-memory")[1].missing == 0
     longer = {"tasks": (*TASKS, "reach-1-1")}
-    _, plan, outcome = toy_run(tmp_path, "perfect-memory", "finetuning", **longer)
-    assert outcome.good and outcome.trained == plan.missing == 3 + 1 + 1
-    again = [segment for segment in plan.segments if segment.id in plan.again]
-    assert {segment.setup.method for segment in again} == {"perfect-memory"} and len(again) == 3
-    aside = sorted(path.name for path in (tmp_path / "replaced").iterdir())
-    assert aside == sorted(segment.folder for segment in again)
-    assert all(store.folder(segment).replay.is_dir() for segment in again)
-    assert [folder.end.read_bytes() for folder in folders] == ends
-    now = load_runs(tmp_path)
-    old = now.evals[now.evals["run"].isin(before["run"])].reset_index(drop=True)
-    assert not now.problems and old.equals(before)
+    first = plan.segments[0].folder
+    with pytest.raises(UserError, match=rf"`cwbench clean` removed .*: of {first} and 2 more;"):
+        toy_run(here, "perfect-memory", **longer)
+    assert all(store.folder(segment).done for segment in plan.segments)
+    assert toy_run(here, "finetuning", **longer)[2].trained == 1
+    main(["merge", str(copy), "--into", str(here), "--weights"])
+    assert toy_run(here, "perfect-memory", **longer)[2].trained == 1
 
 
 def old(file: Path, content: str = "x") -> Path:

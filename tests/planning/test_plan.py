@@ -1,7 +1,5 @@
 """Plans: parents first, as few fleets as fit, groups of large ones."""
 
-from pathlib import Path
-
 import pytest
 
 from cwbench import sequences
@@ -13,7 +11,6 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
-from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.store.results import Store
 
@@ -41,28 +38,6 @@ def test_plan_puts_parents_first_and_splits_evenly(tmp_path: object) -> None:
     for fleet in plan.fleets:
         assert all(s.parent is None or s.parent.id in seen for s in fleet)
         seen |= {segment.id for segment in fleet}
-
-
-def test_ancestors_without_weights_are_named_before_anything_starts(tmp_path: Path) -> None:
-    """Of the parent, and of its parent: both were merged as records."""
-    store, tasks = Store(tmp_path), sequences.get("cw3-1").tasks
-    segments = segments_of_run(SETUP, 0, tasks, needs_length=False, joint=False)
-    for segment in segments[:2]:
-        folder = store.folder(segment)
-        folder.create(segment, {})
-        folder.end.touch()
-        folder.set_status("done")
-    run = Run("cw3-1", tasks, "x", "p", tuple(segments))
-    plan = make_plan([run], store, 4, lambda segment: 0)
-    assert plan.missing == 1 and not plan.again
-    first, second = map(store.folder, segments[:2])
-    first.set_status("done", records_only=True)
-    with pytest.raises(UserError, match=f"{first.path.name} is done, but its weights are not in"):
-        make_plan([run], store, 4, lambda segment: 0)
-    first.set_status("done", records_only=False)
-    second.end.unlink()
-    with pytest.raises(UserError, match=f"{second.path.name} is done, but its weights are not in"):
-        make_plan([run], store, 4, lambda segment: 0)
 
 
 def test_fleets_are_as_few_as_fit_and_fill_all_devices() -> None:

@@ -127,19 +127,3 @@ def test_a_killed_clean_leaves_no_half_of_a_replay(
     assert rest.path.parent == folder.path and rest.bytes > 0
     main(["clean", str(tmp_path), "--yes"])
     assert leftovers(tmp_path) == ([], []) and not rest.path.exists()
-
-
-def test_only_segments_that_lack_their_replay_and_that_nobody_trains_make_way(
-    toy_run: Any, tmp_path: Path
-) -> None:
-    """Another process may have trained one again, or be about to, since the plan was made."""
-    store, plan, _ = toy_run(tmp_path, "perfect-memory", seeds=(0, 1, 2), tasks=TASKS[:1])
-    whole, claimed, cleaned = (store.folder(segment) for segment in plan.segments)
-    for folder in (claimed, cleaned):
-        shutil.rmtree(folder.replay)
-    owner = {"token": "x", "host": "elsewhere", "pid": 1}
-    (claimed.path / CLAIM).write_text(json.dumps(owner))
-    cleanup.make_way(store, plan.segments)
-    assert whole.done and claimed.done and not cleaned.path.exists()
-    moved = tmp_path / cleanup.REPLACED / cleaned.path.name
-    assert SegmentFolder(moved).done and SegmentFolder(moved).end.exists()

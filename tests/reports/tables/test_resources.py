@@ -54,7 +54,7 @@ def test_wall_times_of_a_table_have_one_unit(tmp_path: Path) -> None:
         return [cells[-1].text for _, cells in block.rows]
 
     assert shown("ewc") == ["0.5 min"]
-    assert shown("ewc", "recall") == ["0.008 h", "2.00 h"]
+    assert shown("ewc", "recall") == ["0.01 h", "2.00 h"]
 
 
 def test_what_no_segment_counted_has_no_column(tmp_path: Path) -> None:
