@@ -42,7 +42,7 @@ class PairsCommand(GroupedCommand):
             if error.option_name not in shared:
                 raise
             what = f"{error.option_name} is an option of `cwbench run`, not of `cwbench pairwise`"
-            raise UserError(what, "`cwbench run --seq 'pair-*-*'` trains the same pairs") from None
+            raise UserError(what, "`cwbench run --seq 'pair-*-*'` trains all 100 pairs") from None
 
 
 @training_options
@@ -71,8 +71,8 @@ def pairwise(
 ) -> None:
     """Train all ordered pairs of tasks, the diagonal included, and draw the matrices.
 
-    Pairs with the same first task share it: ten tasks are 110 segments per method and seed. Other
-    options than these are those of `cwbench run --seq 'pair-*-*'`, which trains the same pairs.
+    Pairs with the same first task share it: ten tasks are 110 segments per method and seed.
+    `cwbench run --seq 'pair-*-*'` trains all 100 pairs and has more options.
     """
     training = TrainingOptions.take(given)
     base = sequences.get(of)
