@@ -24,7 +24,7 @@ HISTORY = ("versions", "device", "command")
 def write_reference(results: Path, name: str, folder: Path) -> Path:
     """NAME.json and NAME.csv.gz in the folder: every evaluation of every finished run.
 
-    A set that exists already gets the seeds it does not have.
+    A set that exists already gets the runs it does not have.
     """
     loaded = load_runs(results)
     runs = loaded.runs
@@ -36,7 +36,7 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
     rows = loaded.evals.rename(columns={"eval_task": "task"})
     rows = rows.merge(chosen[["run", "seed"]], on="run")
     counted = [name for name in MORE_SUCCESSES if rows[name].notna().all()]
-    rows = rows[[*COLUMNS, *counted]]
+    rows = rows[[*COLUMNS, *counted]].astype(dict.fromkeys(counted, int))
     record = _record(loaded, rows)
     file, record_file = folder / f"{name}.csv.gz", folder / f"{name}.json"
     if record_file.exists():
@@ -65,6 +65,7 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
         raise ValueError("single-task runs of different settings: a reference set has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
     history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
+    history["tasks"] = sorted(tasks)
     history["seeds"] = sorted(int(seed) for seed in rows["seed"].unique())
     return settings[0] | {"tasks": sorted(tasks), "history": [history]}
 
@@ -72,13 +73,18 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
 def _extended(
     rows: pd.DataFrame, record: dict[str, Any], more: pd.DataFrame, new: dict[str, Any]
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A set with further seeds: rows and record."""
-    [made] = new["history"]
-    if {**record, "history": []} != {**new, "history": []}:
-        raise ValueError("these runs differ from the set's in settings or tasks: a set has one")
-    if known := sorted(set(rows["seed"]) & set(made["seeds"])):
-        raise ValueError(f"the set has seeds {known} already; remove it to make it again")
-    return pd.concat([rows, more]), record | {"history": [*record["history"], made]}
+    """A set with further runs: rows and record."""
+    if any(record.get(key) != new.get(key) for key in KEPT):
+        raise ValueError("these runs differ from the set's in settings: a set has one")
+    runs = ["task", "seed"]
+    known = more[runs].drop_duplicates().merge(rows[runs].drop_duplicates())
+    if len(known):
+        task, seed = known.iloc[0]
+        raise ValueError(f"the set has {task}, seed {seed}, already; remove it to make it again")
+    return pd.concat([rows, more]), record | {
+        "tasks": sorted({*record["tasks"], *new["tasks"]}),
+        "history": [*record["history"], *new["history"]],
+    }
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,24 +38,29 @@ def test_a_set_made_of_runs_gives_what_the_runs_give(tmp_path: Path, shipped: Pa
     assert file.stat().st_size < 20_000
 
 
-def test_a_set_takes_further_seeds_and_nothing_else(tmp_path: Path):
-    def results(name: str, seeds: list[int], setting: Setting) -> Path:
+def test_a_set_takes_further_seeds_and_tasks_and_nothing_else(tmp_path: Path):
+    def results(name: str, tasks: Sequence[str], seeds: list[int], setting: Setting) -> Path:
         folder = tmp_path / name
-        write_results(folder, sequence_names=singles(TASKS), settings=[setting], seeds=seeds)
+        write_results(folder, sequence_names=singles(tasks), settings=[setting], seeds=seeds)
         return folder
 
     plain = small("finetuning")
-    whole = write_reference(results("all", [0, 1, 2], plain), "set", tmp_path / "whole")
-    first = write_reference(results("first", [0, 1], plain), "set", tmp_path / "grown")
+    whole = write_reference(results("all", TASKS, [0, 1, 2], plain), "set", tmp_path / "whole")
+    begun = results("begun", TASKS[:2], [0, 1], plain)
+    first = write_reference(begun, "set", tmp_path / "grown")
     before = first.read_bytes()
     for name, seeds, setting, message in (
-        ("again", [1, 2], plain, r"seeds \[1\] already"),
+        ("again", [1, 2], plain, f"the set has {min(TASKS[:2])}, seed 1, already"),
         ("other", [2], small("finetuning", env=MetaWorldConfig(reward="v2")), "differ"),
     ):
         with pytest.raises(ValueError, match=message):
-            write_reference(results(name, seeds, setting), "set", tmp_path / "grown")
+            write_reference(results(name, TASKS, seeds, setting), "set", tmp_path / "grown")
         assert first.read_bytes() == before
-    grown = write_reference(results("more", [2], plain), "set", tmp_path / "grown")
+    write_reference(results("more", TASKS, [2], plain), "set", tmp_path / "grown")
+    rest = results("rest", TASKS[2:], [0, 1], plain)
+    grown = write_reference(rest, "set", tmp_path / "grown")
     assert grown.read_bytes() == whole.read_bytes()
     record = json.loads((tmp_path / "grown" / "set.json").read_text())
-    assert [part["seeds"] for part in record["history"]] == [[0, 1], [2]]
+    assert record["tasks"] == sorted(TASKS)
+    parts = [(part["tasks"], part["seeds"]) for part in record["history"]]
+    assert parts == [(sorted(TASKS[:2]), [0, 1]), (sorted(TASKS), [2]), ([TASKS[2]], [0, 1])]
