@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from cwbench.reports import build  # noqa: E402
 from cwbench.reports.analysis.scores import Scores  # noqa: E402
+from cwbench.reports.analysis.study import Options, Study  # noqa: E402
 from cwbench.reports.figures import figures  # noqa: E402
 from cwbench.store.merge import opened  # noqa: E402
 
@@ -77,6 +78,13 @@ def table(folder: Path, name: str) -> None:
     small(folder / "table.png", "table", 900)
 
 
+def draw(study: Study, name: str, folder: Path) -> None:
+    """A figure of the first protocol that has it."""
+    scores = (Scores(study, protocol) for protocol in study.protocols)
+    figures.draw(next(s for s in scores if name in figures.plan(s)), name, folder / name, [".png"])
+    small(folder / f"{name}.png", name, 1300)
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
@@ -92,8 +100,9 @@ def main() -> None:
         build.write_tables(tables, folder)
         table(folder, tables[0][0])
         for figure in FIGURES:
-            figures.draw(Scores(study, study.protocols[0]), figure, folder / figure, [".png"])
-            small(folder / f"{figure}.png", figure, 1300)
+            draw(study, figure, folder)
+        every_run = build.read(results, Options(band="runs"), more=shipped)
+        draw(every_run, "single-success", folder)
 
 
 if __name__ == "__main__":

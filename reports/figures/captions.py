@@ -27,6 +27,7 @@ WHOLE = {  # figures with a panel per family of sequences
 }
 SMOOTH = f"trailing means of at most {counted(MOST, 'evaluation')} within a task"
 OF_FAMILY = {  # `FAMILY-NAME`
+    "success": f"Success while a task is learned alone, {SMOOTH}. {{bands}}",
     "average": f"Average success over all tasks of a sequence, {SMOOTH}. {{bands}}",
     "current": f"Success in training on the current task, {SMOOTH}. {{bands}}",
     "tasks": f"Success on each task while the sequence is learned, {SMOOTH}; means over seeds.",

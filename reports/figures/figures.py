@@ -254,6 +254,8 @@ Plan = Iterator[tuple[str, Callable[[], Figure]]]
 def _figures(scores: Scores) -> Plan:
     """As above; two settings of one label have figures of one name."""
     present, options = scores.families, scores.study.options
+    if alone := main_setups(scores.groups("single")):
+        yield "single-success", partial(curves, alone, average_runs, "success", options)
     yield from _pair_figures(scores)
     for family in present:
         groups = scores.groups(family)

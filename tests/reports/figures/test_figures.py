@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from numpy.testing import assert_allclose
-from sample_results import small, write_results
+from sample_results import singles, small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
@@ -60,6 +60,20 @@ def test_a_few_pairs_have_curves_and_many_have_matrices_only(pairs: Scores, tmp_
     write_results(tmp_path, sequence_names=many, settings=[small("recall")], seeds=[0])
     study = build.read(tmp_path)
     assert list(figures.plan(Scores(study, study.protocols[0]))) == ["pairs-recall"]
+
+
+def test_tasks_trained_alone_have_a_curve_each(tmp_path: Path):
+    tasks = ["push", "hammer"]
+    write_results(tmp_path, sequence_names=singles(tasks), settings=[small("finetuning")])
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0])
+    made = figures.plan(scores)["single-success"]().axes
+    groups = {group.sequence: group for group in scores.groups("single")}
+    assert [axis.get_title() for axis in made] == list(groups) == ["single-hammer", "single-push"]
+    for axis, group in zip(made, groups.values(), strict=True):
+        [line] = axis.lines
+        want = metrics.smoothed(group.success[:, 0, :, 0].mean(0), 10, 2)
+        assert_allclose(np.asarray(line.get_ydata(), float), want)
 
 
 def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path, triplets: Path):
