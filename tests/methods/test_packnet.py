@@ -1,6 +1,6 @@
 """PackNet: shares of the layers, known thresholds, and functions that never change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods.packnet import PackNet, PackNetConfig, prune
 from cwbench.spec.config import SACConfig, ScheduleConfig
 from cwbench.store import checkpoint
-from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS
+from cwbench.store.results import RETRAINING, RETRAINING_COLUMNS, SegmentFolder
 
 Make = Callable[..., Trainer]
 RETRAIN = 5
@@ -164,3 +164,44 @@ def test_success_during_retraining_is_logged_and_changes_nothing(
     assert rows["updates"].tolist() == [0, 5, 10]
     assert tuple(rows.columns) == RETRAINING_COLUMNS
     assert all(torch.equal(x, ends[5][name]) for name, x in ends[0].items())
+
+
+def learned(folder: SegmentFolder) -> dict[str, Tensor]:
+    """Networks, targets and temperature at a task's end."""
+    end = checkpoint.load(folder.end)[0]
+    return {name: x for name, x in end.items() if name.startswith("trainer/")}
+
+
+def measured(folder: SegmentFolder) -> list[dict[Hashable, Any]]:
+    """Evaluations of the first task before its end, and its training, but for the clock."""
+    evals, train = (pd.read_csv(folder.path / f"{name}.csv") for name in ("evals", "train"))
+    before = (evals["eval_position"] == 0) & (evals["step"] < evals["step"].max())
+    return [evals[before].to_dict("list"), train.drop(columns="seconds").to_dict("list")]
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(x, other[k]) for k, x in one.items())
+
+
+def test_only_clipping_tells_the_first_task_from_plain_sac(toy_run: Any, tmp_path: Path) -> None:
+    """Bit for bit, as masks are ones until the first pruning; an only task is never pruned."""
+
+    def first(name: str, *tasks: str, **sac: float) -> SegmentFolder:
+        options = {"retrain_updates": 0} if name == "packnet" else {}
+        root = tmp_path / "-".join([name, *tasks, *map(str, sac.values())])
+        store, plan, _ = toy_run(root, name, tasks=tasks, sac=sac, options=options)
+        folder: SegmentFolder = store.folder(plan.segments[0])
+        return folder
+
+    task, later = "reach-0-1", ("reach-2-1000", "reach-4-1")
+    free, clipped = first("finetuning", task), first("finetuning", task, clip_norm=2e-5)
+    pairs = [(free, {"clip_norm": 0.0}), (clipped, {})]
+    for plain, sac in pairs:
+        alone = first("packnet", task, **sac)
+        assert same(learned(plain), learned(alone))
+        assert (plain.path / "evals.csv").read_text() == (alone.path / "evals.csv").read_text()
+        assert measured(plain) == measured(alone) == measured(first("packnet", task, *later, **sac))
+    assert len(measured(free)[0]["step"]) == 2
+    networks = [learned(folder) for folder in (free, clipped)]
+    for name in ("actor.1.weight", "critic.1.weight", "log_alpha"):
+        assert not torch.equal(*(found[f"trainer/{name}"] for found in networks))
