@@ -1,4 +1,4 @@
-"""Tables of packnet-first-task.md, from the runs in packnet-first-task.tar.gz."""
+"""Tables of packnet-first-task.md: runs in packnet-first-task.tar.gz, and the reference bank."""
 
 import re
 from pathlib import Path
@@ -8,9 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+import cwbench
 from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("packnet-first-task.tar.gz")
+REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
 # Updates after pruning, first and last.
 PHASES = {"after pruning": (0, 0), "early": (5_000, 25_000), "late": (50_000, 95_000)}
 
@@ -39,6 +41,23 @@ def interval(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.2f} [{values.mean() - half:.2f}, {values.mean() + half:.2f}]"
 
 
+def plain(task: str) -> NDArray[np.float64]:
+    """Success of plain SAC without clipping, as `before`: a value per seed of the reference."""
+    bank = pd.read_csv(REFERENCE)
+    steps = sorted(bank["step"].unique())[-6:-1]
+    rows = bank[(bank["task"] == task) & bank["step"].isin(steps)].groupby("seed").sum()
+    return (rows["successes"] / rows["episodes"]).to_numpy()
+
+
+def compared(clipped: NDArray[np.float64], plain: NDArray[np.float64]) -> str:
+    """Means, difference with its 90 % t interval (Welch), p of the permutation test."""
+    low, high = stats.ttest_ind(clipped, plain, equal_var=False).confidence_interval(0.9)
+    gap = clipped.mean() - plain.mean()
+    test = stats.permutation_test((clipped, plain), lambda a, b, axis: a.mean(axis) - b.mean(axis))
+    means = f"{clipped.mean():.2f} | {plain.mean():.2f}"
+    return f"{means} | {gap:+.2f} [{low:+.2f}, {high:+.2f}] | {test.pvalue:.2f}"
+
+
 def main() -> None:
     with opened(ARCHIVE) as unpacked:
         table = read(unpacked)
@@ -46,6 +65,8 @@ def main() -> None:
         cells = [interval(group[name].to_numpy()) for name in ("before", *PHASES)]
         change = interval((group["late"] - group["early"]).to_numpy())
         print(f"| {task} | {TITLES[str(method)]} | {' | '.join(cells)} | {change} |")
+    for task, group in table[table["method"] == "Control"].groupby("task"):
+        print(f"| {task} | {compared(group['before'].to_numpy(), plain(str(task)))} |")
 
 
 if __name__ == "__main__":

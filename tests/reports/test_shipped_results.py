@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
+from cwbench.reports.analysis import reference
+from cwbench.reports.analysis.make_reference import write_reference
+from cwbench.store.merge import opened
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
@@ -53,8 +56,9 @@ def test_the_page_shows_the_tables() -> None:
         ("pairs.py", "pairs.md", 29),
         ("cw3.py", "cw3.md", 75),
         ("ablation.py", "ablation.md", 71),
+        ("single_tasks.py", "single-tasks.md", 14),
         ("lag.py", "lag.md", 13),
-        ("packnet_first_task.py", "packnet-first-task.md", 4),
+        ("packnet_first_task.py", "packnet-first-task.md", 6),
         ("budget.py", "README.md", 16),
         ("point3.py", "point3.md", 34),
     ],
@@ -87,3 +91,11 @@ def test_forward_transfer_is_measured_against_the_shipped_reference() -> None:
     transfer = table[table["block"] == "Forward Transfer"].set_index("column")["value"]
     assert transfer["RECALL"] == pytest.approx(0.248, abs=5e-4)
     assert transfer["Fine-tuning"] == pytest.approx(-0.353, abs=5e-4)
+
+
+def test_the_reference_of_a_million_steps_follows_from_the_runs(tmp_path: Path) -> None:
+    with opened(RESULTS / "single-tasks.tar.gz") as results:
+        made = write_reference(results, "paper", tmp_path)
+    shipped = reference.shipped_folder()
+    assert made.read_bytes() == (shipped / "paper.csv.gz").read_bytes()
+    assert (tmp_path / "paper.json").read_text() == (shipped / "paper.json").read_text()
