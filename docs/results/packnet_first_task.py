@@ -13,6 +13,13 @@ from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("packnet-first-task.tar.gz")
 REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
+# Runs of plain SAC with clipping: method, Adam's epsilon, task, steps.
+CLIPPED = (
+    ("Control", "1e-7", "push", 190_000, 240_000),
+    ("Control", "1e-7", "window-close", 190_000, 240_000),
+    ("Control", "1e-7", "push", 90_000, 180_000),
+    ("finetuning", "1e-12", "push", 90_000, 180_000),
+)
 # Updates after pruning, first and last.
 PHASES = {"after pruning": (0, 0), "early": (5_000, 25_000), "late": (50_000, 95_000)}
 
@@ -24,7 +31,8 @@ def read(results: Path) -> pd.DataFrame:
     rows = []
     for folder in sorted(results.glob("segments/*")):
         found = re.match(r"(packnet|Control)-1-(.*)-s(\d+)-", folder.name)
-        assert found
+        if not found:
+            continue
         evals, log = (pd.read_csv(folder / f"{name}.csv") for name in ("evals", "retraining"))
         before = evals["successes"].iloc[-6:-1].sum() / evals["episodes"].iloc[-6:-1].sum()
         row = {"task": found[2], "method": found[1], "seed": int(found[3]), "before": before}
@@ -41,12 +49,26 @@ def interval(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.2f} [{values.mean() - half:.2f}, {values.mean() + half:.2f}]"
 
 
-def plain(task: str) -> NDArray[np.float64]:
-    """Success of plain SAC without clipping, as `before`: a value per seed of the reference."""
+def rates(evals: pd.DataFrame, after: int, until: int) -> NDArray[np.float64]:
+    """Success of each seed in some steps."""
+    inside = evals[(evals["step"] > after) & (evals["step"] <= until)].groupby("seed").sum()
+    return (inside["successes"] / inside["episodes"]).to_numpy()
+
+
+def clipping(results: Path) -> None:
+    """Plain SAC on one task: with clipping, with clipping and a small epsilon, without."""
     bank = pd.read_csv(REFERENCE)
-    steps = sorted(bank["step"].unique())[-6:-1]
-    rows = bank[(bank["task"] == task) & bank["step"].isin(steps)].groupby("seed").sum()
-    return (rows["successes"] / rows["episodes"]).to_numpy()
+    for runs, epsilon, task, after, until in CLIPPED:
+        clipped = rates(evaluations(results, f"{runs}-1-{task}"), after, until)
+        plain = rates(bank[bank["task"] == task], after, until)
+        steps = f"{after:,} to {until:,}"
+        print(f"| {task} | {epsilon} | {steps} | {compared(clipped, plain)} |")
+
+
+def evaluations(results: Path, name: str) -> pd.DataFrame:
+    folders = sorted(results.glob(f"segments/{name}-*"))
+    tables = [pd.read_csv(folder / "evals.csv") for folder in folders]
+    return pd.concat(table.assign(seed=seed) for seed, table in enumerate(tables))
 
 
 def compared(clipped: NDArray[np.float64], plain: NDArray[np.float64]) -> str:
@@ -60,13 +82,15 @@ def compared(clipped: NDArray[np.float64], plain: NDArray[np.float64]) -> str:
 
 def main() -> None:
     with opened(ARCHIVE) as unpacked:
-        table = read(unpacked)
+        show_phases(read(unpacked))
+        clipping(unpacked)
+
+
+def show_phases(table: pd.DataFrame) -> None:
     for (task, method), group in table.groupby(["task", "method"]):
         cells = [interval(group[name].to_numpy()) for name in ("before", *PHASES)]
         change = interval((group["late"] - group["early"]).to_numpy())
         print(f"| {task} | {TITLES[str(method)]} | {' | '.join(cells)} | {change} |")
-    for task, group in table[table["method"] == "Control"].groupby("task"):
-        print(f"| {task} | {compared(group['before'].to_numpy(), plain(str(task)))} |")
 
 
 if __name__ == "__main__":

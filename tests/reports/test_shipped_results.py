@@ -58,7 +58,7 @@ def test_the_page_shows_the_tables() -> None:
         ("ablation.py", "ablation.md", 71),
         ("single_tasks.py", "single-tasks.md", 14),
         ("lag.py", "lag.md", 13),
-        ("packnet_first_task.py", "packnet-first-task.md", 6),
+        ("packnet_first_task.py", "packnet-first-task.md", 8),
         ("budget.py", "README.md", 16),
         ("point3.py", "point3.md", 34),
     ],
