@@ -1,16 +1,34 @@
 """The tables in docs/results follow from the runs shipped with them."""
 
 import runpy
-import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import cwbench
 from cwbench.cli import cli
+from cwbench.store import merge
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+
+
+Unpack = Callable[[Path], Path]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unpack() -> Iterator[Unpack]:
+    """The folder of an archive. Unpacked and read once: several scripts use the same runs."""
+    opened = merge.opened
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        unpacked = cache(lambda archive: stack.enter_context(opened(archive)))
+        patch.setattr(merge, "opened", lambda archive: nullcontext(unpacked(archive)))
+        patch.setattr(cwbench, "load_runs", cache(cwbench.load_runs))
+        yield unpacked
 
 
 @pytest.mark.parametrize(
@@ -18,11 +36,10 @@ RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
     [("cw3", [], "cw3-1.csv"), ("paper-cw3", ["--compare", "paper"], "cw3-1-paper.csv")],
 )
 def test_tables_follow_from_the_runs(
-    table: str, options: list[str], file: str, tmp_path: Path
+    table: str, options: list[str], file: str, unpack: Unpack
 ) -> None:
-    with tarfile.open(RESULTS / "cw3-1.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    asked = ["report", str(tmp_path / "cw3-1"), "--table", table, "--format", "csv", *options]
+    folder = unpack(RESULTS / "cw3-1.tar.gz")
+    asked = ["report", str(folder), "--table", table, "--format", "csv", *options]
     made = CliRunner().invoke(cli, asked)
     assert made.exit_code == 0, made.output
     rows = [line for line in made.output.splitlines() if not line.startswith("#")]
