@@ -14,6 +14,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.scores import Score, Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures
 from cwbench.reports.tables.formats import latex
 from cwbench.reports.tables.model import Block, Cell, Table
@@ -78,9 +79,8 @@ def typeset(folder: Path, name: str) -> str:
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
-def test_latex_compiles_as_it_is(triplets: Path, tmp_path: Path):
+def test_latex_compiles_as_it_is(study: Study, tmp_path: Path):
     """The report, and its tables in a page of two columns: nothing is wider than the text."""
-    study = build.read(triplets)
     build.write_tables(list(build.tables_of(study)), tmp_path)
     inputs = re.findall(r"\\input\{.*?\}", (tmp_path / "report.tex").read_text())
     body = "\n".join([*inputs, r"\end{document}"])
@@ -115,8 +115,7 @@ def test_every_row_of_a_large_table_is_printed_and_legible(tmp_path: Path):
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
-def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
-    study = build.read(triplets)
+def test_a_figure_is_printed_in_its_own_size(study: Study, tmp_path: Path):
     (tmp_path / "figures").mkdir()
     figures.draw(Scores(study, study.protocols[0]), "aggregates", tmp_path / "figures/aggregates")
     body = build.latex_figure("aggregates", "Aggregates.") + "\n\\end{document}"
@@ -125,8 +124,7 @@ def test_a_figure_is_printed_in_its_own_size(triplets: Path, tmp_path: Path):
     assert "Overfull" not in said and "aggregates.pdf" in said
 
 
-def test_after_ctrl_c_no_more_figures_are_drawn(triplets: Path):
-    study = build.read(triplets)
+def test_after_ctrl_c_no_more_figures_are_drawn(study: Study):
     with pytest.raises(KeyboardInterrupt), build._drawer(study) as pool:
         assert pool is not None
         jobs = [pool.submit(time.sleep, 0.05) for _ in range(5000)]  # minutes
