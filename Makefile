@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Where it is set, each of many processes would compile cwbench, and pytest all tests, again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-commands test-slow test-gpu test-cluster test-sharing wheel-test faults results-check results-page newcomer smoke-methods docs lint install clean
 

@@ -7,6 +7,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def module(file: Path) -> str:
 MODULES = {module(file): file for file in sources()}
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Every module that a file imports, at its top, in functions and for type checking alike."""
     names: set[str] = set()

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from commands import cwbench
 
 from cwbench.cli import cli
 from cwbench.spec.errors import UserError
@@ -12,8 +11,9 @@ from cwbench.spec.errors import UserError
 
 def test_bench_update_compares_with_stable_baselines() -> None:
     few = ("--runs", "1,2", "--threads", "1", "--seconds", "0.01", "--rounds", "1")
-    made = cwbench("bench", "update", "--device", "cpu", *few, "--json")
-    rows = json.loads(made.stdout)
+    made = CliRunner().invoke(cli, ["bench", "update", "--device", "cpu", *few, "--json"])
+    assert made.exit_code == 0, made.output
+    rows = json.loads(made.output)
     base = rows[0]["ratio_to"]  # the first row where Stable-Baselines3 is not installed
     assert [(row["what"], row["runs"]) for row in rows[:2]] == [("cwbench", 1), ("cwbench", 2)]
     assert [row["ratio"] for row in rows if (row["what"], row["runs"]) == (base, 1)] == [1.0]

@@ -51,9 +51,16 @@ def test_a_policy_is_the_one_that_its_method_has_evaluated(toy_run: Any, tmp_pat
     assert found.mean_return == row["mean_return"]
 
 
-def test_a_policy_can_be_taken_from_the_middle_of_a_run(toy_run: Any, tmp_path: Path) -> None:
-    toy_run(tmp_path)
-    runs = cwbench.load_runs(tmp_path)
+@pytest.fixture(scope="module")
+def trained(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> cwbench.Runs:
+    """Fine-tuning on three tasks; only to be read."""
+    root = tmp_path_factory.mktemp("trained")
+    toy_run(root)
+    return cwbench.load_runs(root)
+
+
+def test_a_policy_can_be_taken_from_the_middle_of_a_run(trained: cwbench.Runs) -> None:
+    runs = trained
     table = runs.evaluations
     [row] = table[(table["step"] == 120) & (table["position"] == 0)].to_dict("records")
     policy = cwbench.load_policy(runs[0], FIRST, after=SECOND)
@@ -64,9 +71,8 @@ def test_a_policy_can_be_taken_from_the_middle_of_a_run(toy_run: Any, tmp_path: 
     assert cwbench.evaluate(policy, episodes=2, seed=7).returns.tolist() == others.returns.tolist()
 
 
-def test_actions_are_drawn_unless_asked_for_the_mean(toy_run: Any, tmp_path: Path) -> None:
-    toy_run(tmp_path)
-    policy = cwbench.load_policy(cwbench.load_runs(tmp_path)[0])
+def test_actions_are_drawn_unless_asked_for_the_mean(trained: cwbench.Runs) -> None:
+    policy = cwbench.load_policy(trained[0])
     assert policy.task == THIRD and (policy.obs_dim, policy.action_dim) == (12, 4)
     obs = np.zeros((5, 12))
     mean = policy.act(obs, deterministic=True)
@@ -77,9 +83,8 @@ def test_actions_are_drawn_unless_asked_for_the_mean(toy_run: Any, tmp_path: Pat
     np.testing.assert_allclose(policy.act(obs[0], deterministic=True), mean[0], rtol=1e-5)
 
 
-def test_bad_input_is_one_line(toy_run: Any, tmp_path: Path) -> None:
-    toy_run(tmp_path)
-    [run] = cwbench.load_runs(tmp_path)
+def test_bad_input_is_one_line(trained: cwbench.Runs) -> None:
+    [run] = trained
     policy = cwbench.load_policy(run)
     wrong: Any = [run]
     for call, message in (

@@ -19,6 +19,7 @@ from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.store import tuning
 
 TRIPLETS = ("cw3-1", "cw3-2")
@@ -33,6 +34,12 @@ def triplets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_results(
         root, sequence_names=singles(tasks), settings=[small("finetuning")], name="reference"
     )
+
+
+@pytest.fixture(scope="session")
+def study(triplets: Path) -> Study:
+    """The same, read once; only to be looked at."""
+    return build.read(triplets)
 
 
 def diagnosed(method: str, seed: int, position: int) -> Diagnosed:

@@ -1,19 +1,36 @@
 """The tables in docs/results follow from the runs shipped with them."""
 
 import runpy
-import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import cwbench
 from cwbench.cli import cli
 from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.make_reference import write_reference
-from cwbench.store.merge import opened
+from cwbench.store import merge
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+
+
+Unpack = Callable[[Path], Path]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unpack() -> Iterator[Unpack]:
+    """The folder of an archive. Unpacked and read once: several scripts use the same runs."""
+    opened = merge.opened
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        unpacked = cache(lambda archive: stack.enter_context(opened(archive)))
+        patch.setattr(merge, "opened", lambda archive: nullcontext(unpacked(archive)))
+        patch.setattr(cwbench, "load_runs", cache(cwbench.load_runs))
+        yield unpacked
 
 
 @pytest.mark.parametrize(
@@ -21,11 +38,10 @@ RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
     [("cw3", [], "cw3-1.csv"), ("paper-cw3", ["--compare", "paper"], "cw3-1-paper.csv")],
 )
 def test_tables_follow_from_the_runs(
-    table: str, options: list[str], file: str, tmp_path: Path
+    table: str, options: list[str], file: str, unpack: Unpack
 ) -> None:
-    with tarfile.open(RESULTS / "cw3-1.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    asked = ["report", str(tmp_path / "cw3-1"), "--table", table, "--format", "csv", *options]
+    folder = unpack(RESULTS / "cw3-1.tar.gz")
+    asked = ["report", str(folder), "--table", table, "--format", "csv", *options]
     made = CliRunner().invoke(cli, asked)
     assert made.exit_code == 0, made.output
     rows = [line for line in made.output.splitlines() if not line.startswith("#")]
@@ -94,7 +110,7 @@ def test_forward_transfer_is_measured_against_the_shipped_reference() -> None:
 
 
 def test_the_reference_of_a_million_steps_follows_from_the_runs(tmp_path: Path) -> None:
-    with opened(RESULTS / "single-tasks.tar.gz") as results:
+    with merge.opened(RESULTS / "single-tasks.tar.gz") as results:
         made = write_reference(results, "paper", tmp_path)
     shipped = reference.shipped_folder()
     assert made.read_bytes() == (shipped / "paper.csv.gz").read_bytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lost_workers import Fault, hang, kill, lose
+from lost_workers import Deadly, Fault, hang, kill, lose
 from point_lanes import finish_evaluations
 
 from cwbench.learner.policy import make_policy
@@ -93,13 +93,6 @@ def job(weights: SharedArray) -> EvalJob:
         weights=weights.ref,
         row=0,
     )
-
-
-class Deadly:
-    """In place of an environment."""
-
-    def __init__(self, task: str, config: Any) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_worker_that_dies_three_times_in_a_row_fails_the_run() -> None:

@@ -64,13 +64,16 @@ def test_equals_meta_world(task, version, layout):
     env = lean.make(task, MetaWorldConfig(obs=layout, reward=version))
     select = CW12 if layout == "cw12" else np.arange(39)
     solved = 0
-    policies = (random_policy(rng), noisy_expert(task, rng))
-    for index, (obs, reward, success, ours) in enumerate(episodes(stock, env, policies, rng)):
+    # A random policy soon has nothing new to show; the expert's episode is a whole one.
+    short = itertools.islice(episodes(stock, env, [random_policy(rng)], rng), 61)
+    whole = episodes(stock, env, [noisy_expert(task, rng)], rng)
+    steps = itertools.chain(enumerate(short), enumerate(whole))
+    for index, (obs, reward, success, ours) in steps:
         expected = obs.astype(np.float32)[select]
-        if task == "window-close" and index % 201 < 2:
+        if task == "window-close" and index < 2:
             # Deliberately not Meta-World's: its reset shows positions from before the window was
             # opened (next test), and one step later they are still the previous frame.
-            stale = (select < 36) & (select >= 18 * (index % 201))
+            stale = (select < 36) & (select >= 18 * index)
             expected, ours = expected[~stale], (ours[0][~stale], *ours[1:])
         assert (ours[0] == expected).all()
         assert ours[1] == reward and ours[2] == success

@@ -1,21 +1,19 @@
 """The matrix of differences shows the numbers of the comparison table."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures.differences import differences
 from cwbench.reports.page import matrices
 from cwbench.reports.tables import comparisons
 
 
-def test_figure_and_page_round_as_tables_do(triplets: Path, monkeypatch: pytest.MonkeyPatch):
+def test_figure_and_page_round_as_tables_do(study: Study, monkeypatch: pytest.MonkeyPatch):
     """A difference of 0.695 is 0.70 everywhere, and one of -0.001 is 0."""
-    study = build.read(triplets)
     scores = Scores(study, study.protocols[0])
     zero = np.zeros((1, 1))
     others = {"B": zero + 0.695, "C": zero - 0.001}
@@ -27,8 +25,7 @@ def test_figure_and_page_round_as_tables_do(triplets: Path, monkeypatch: pytest.
     assert sorted(drawn) == sorted(shown) == ["+0.70", "-0.70", "0.00", "0.00"]
 
 
-def test_row_minus_column_of_every_pair(triplets: Path):
-    study = build.read(triplets)
+def test_row_minus_column_of_every_pair(study: Study):
     scores = Scores(study, study.protocols[0], resamples=50)
     [axis] = differences(scores, ["cw3"]).axes
     titles = [label.get_text() for label in axis.get_yticklabels()]

@@ -14,12 +14,12 @@ from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import PALETTE, main_setups, slots
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures, style
 from cwbench.reports.page.plots import classes
 
 
-def test_an_average_curve_is_the_mean_over_seeds(triplets: Path):
-    study = build.read(triplets)
+def test_an_average_curve_is_the_mean_over_seeds(study: Study):
     setups = main_setups(study.of(study.protocols[0], "cw3"))
     figure = figures.curves(setups, average_runs, "average success")
     axis = figure.axes[0]
@@ -88,8 +88,7 @@ def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path,
     assert "cw3-dormant-actor" not in dict(figures.plan(Scores(plain, plain.protocols[0])))
 
 
-def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
-    study = build.read(triplets)
+def test_the_legend_of_profiles_lies_below_the_axis_title(study: Study):
     with matplotlib.rc_context(style.STYLE):
         figure = figures.profiles(Scores(study, study.protocols[0]), ["cw3"])
         renderer = FigureCanvasAgg(figure).get_renderer()
@@ -99,8 +98,7 @@ def test_the_legend_of_profiles_lies_below_the_axis_title(triplets: Path):
         assert legend.get_window_extent(renderer).y1 <= title.y0
 
 
-def test_a_method_keeps_its_colour(triplets: Path):
-    study = build.read(triplets)
+def test_a_method_keeps_its_colour(study: Study):
     setups = main_setups(study.of(study.protocols[0], "cw3"))
     alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
     assert slots(alone) == [slots(setups)[-1]]

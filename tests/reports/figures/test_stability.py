@@ -1,18 +1,15 @@
 """The figure of switches shows the mean over seeds and sequences."""
 
-from pathlib import Path
-
 import numpy as np
 from numpy.testing import assert_allclose
 
-from cwbench.reports import build
 from cwbench.reports.analysis import stability
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures.stability import after_switch
 
 
-def test_a_line_is_the_mean_change_of_old_tasks(triplets: Path):
-    study = build.read(triplets)
+def test_a_line_is_the_mean_change_of_old_tasks(study: Study):
     scores = Scores(study, study.protocols[0])
     [axis] = after_switch(scores, ["cw3"]).axes
     lines = axis.lines[1:]  # the first is at zero

@@ -1,22 +1,19 @@
 """Figures of standings show the numbers of their tables."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.lines import Line2D
 
-from cwbench.reports import build
 from cwbench.reports.analysis.names import METRICS
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures, standings, style
 from cwbench.reports.tables.headline import stacked
 from cwbench.reports.tables.standings import aggregate_table
 
 
 @pytest.fixture(scope="module")
-def scores(triplets: Path) -> Scores:
-    study = build.read(triplets)
+def scores(study: Study) -> Scores:
     return Scores(study, study.protocols[0])
 
 

@@ -9,6 +9,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures
 from cwbench.reports.page import charts
 from cwbench.reports.page.charts import curves_section
@@ -32,9 +33,8 @@ def test_matrices_of_pairs_take_no_points_from_curves(tmp_path: Path):
     assert charts.points_of_a_line(build.read(tmp_path)) == alone == (30, charts.MOST)
 
 
-def test_average_and_tasks_get_their_points_first(triplets: Path, monkeypatch: pytest.MonkeyPatch):
+def test_average_and_tasks_get_their_points_first(study: Study, monkeypatch: pytest.MonkeyPatch):
     """Room for 12 groups' four such lines of 30 evaluations, and little more."""
-    study = build.read(triplets)
     assert "evaluations drawn" not in curves_section(study, study.protocols[0])
     monkeypatch.setattr(charts, "POINTS", 2_000)
     monkeypatch.setattr(charts, "FEWEST", 6)
@@ -49,8 +49,7 @@ def test_average_and_tasks_get_their_points_first(triplets: Path, monkeypatch: p
         assert len(steps) == count and {1000, 10_000, 11_000, 20_000, 30_000} <= {*steps}
 
 
-def test_losses_on_another_scale_have_a_plot_of_their_own(triplets: Path):
-    study = build.read(triplets)
+def test_losses_on_another_scale_have_a_plot_of_their_own(study: Study):
     for group in study.groups:
         if group.method == "recall":
             group.logged["q"][:] = 1e-3

@@ -8,6 +8,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.page import overview
 from cwbench.reports.page import page as page_module
 from cwbench.reports.tables import comparisons, standings
@@ -15,8 +16,7 @@ from cwbench.reports.tables.formats import number
 
 
 @pytest.fixture(scope="module")
-def scores(triplets: Path) -> Scores:
-    study = build.read(triplets)
+def scores(study: Study) -> Scores:
     return Scores(study, study.protocols[0], resamples=100)
 
 

@@ -8,7 +8,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, verify
 
@@ -33,8 +33,7 @@ def test_the_footer_counts_runs_that_have_their_end_values(tmp_path: Path):
     assert table.footer["seeds"] == "n = 2 seeds"
 
 
-def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(triplets: Path):
-    study = build.read(triplets)
+def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(study: Study):
     scores = Scores(study, study.protocols[0])
     entry = catalog.find(scores, "cw3-comparison-performance")
     assert entry is not None and "with 5 seeds it cannot go below 0.0625" in entry.caption

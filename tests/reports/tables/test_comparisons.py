@@ -8,7 +8,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import comparisons
 
 
@@ -35,8 +35,7 @@ def test_two_versions_of_the_one_compared_against_are_one_pair(tmp_path: Path):
     assert sorted(rows) == sorted([f"EWC - {old}", f"EWC - {new}", f"{new} - {old}"])
 
 
-def test_a_pair_holds_the_difference_of_means_and_p_values_are_adjusted(triplets: Path):
-    study = build.read(triplets)
+def test_a_pair_holds_the_difference_of_means_and_p_values_are_adjusted(study: Study):
     scores = Scores(study, study.protocols[0], resamples=50)
     pairs = comparisons.pairs(scores, "cw3", "average_performance")
     assert len(pairs) == 15

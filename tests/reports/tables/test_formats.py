@@ -11,6 +11,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.intervals import INTERVALS, Estimate
 from cwbench.reports.analysis.scores import Score, nothing
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.page.tables import table_cell
 from cwbench.reports.tables import formats
 from cwbench.reports.tables.model import Block, Cell, Table
@@ -70,10 +71,9 @@ def test_side_by_side_layout_byte_for_byte():
     )
 
 
-def test_every_table_has_the_same_cells_in_every_format(triplets: Path):
+def test_every_table_has_the_same_cells_in_every_format(study: Study):
     from cwbench.reports.tables.verify import READERS, sign
 
-    study = build.read(triplets)
     for name, scores, table in build.tables_of(study):
         cells = sum(len(row) for block in table.blocks for _, row in block.rows)
         for format in formats.FORMATS:

@@ -6,14 +6,13 @@ from sample_results import Setting, small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import paper_comparison, paper_numbers
 from cwbench.reports.tables.model import Block, Cell
 from cwbench.spec.config import MetaWorldConfig
 
 
-def test_a_protocol_difference_is_named(triplets: Path):
-    study = build.read(triplets)
+def test_a_protocol_difference_is_named(study: Study):
     scores = Scores(study, study.protocols[0])
     assert paper_numbers.protocol_differences(scores.protocol, scores.window) == [
         "steps_per_task 10000 instead of 1000000",
@@ -119,8 +118,7 @@ def test_the_summary_counts_verdicts():
     )
 
 
-def test_captions_name_the_environment(triplets: Path):
-    study = build.read(triplets)
+def test_captions_name_the_environment(study: Study):
     [one] = paper_comparison.comparisons(Scores(study, study.protocols[0]))
     text = one.caption
     assert "metaworld 3.1.1, mujoco 3.3.0 with its physics" in text

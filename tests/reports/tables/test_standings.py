@@ -9,12 +9,12 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.tables.standings import published_points, rank_standings, verdict
 
 
 @pytest.fixture(scope="module")
-def scores(triplets: Path) -> Scores:
-    study = build.read(triplets)
+def scores(study: Study) -> Scores:
     return Scores(study, study.protocols[0])
 
 

@@ -8,6 +8,7 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import (
     READERS,
@@ -20,31 +21,31 @@ from cwbench.reports.tables.verify import (
 from cwbench.spec.config import MetaWorldConfig
 
 
-def exported(root: Path, format: str, interval: str = "bootstrap") -> str:
-    [(_, scores, table)] = build.tables_of(build.read(root), "cw3")
+def exported(study: Study, format: str, interval: str = "bootstrap") -> str:
+    [(_, scores, table)] = build.tables_of(study, "cw3")
     return sign(scores, table, format, interval)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_untouched_table_is_equal(triplets: Path, format: str):
-    verdict = verify(exported(triplets, format), build.read(triplets))
+def test_an_untouched_table_is_equal(triplets: Path, study: Study, format: str):
+    verdict = verify(exported(study, format), build.read(triplets))
     assert verdict.cells == 3 * 3 * 6  # metrics, two sequences and their mean, methods
     assert verdict.differences == []
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_edited_cell_is_named(triplets: Path, format: str):
-    text = exported(triplets, format)
+def test_an_edited_cell_is_named(study: Study, format: str):
+    text = exported(study, format)
     lines = text.splitlines(keepends=True)
     row = next(i for i, line in enumerate(lines) if "0.9" in line and "RECALL" not in line[:9])
     lines[row] = lines[row].replace("0.9", "0.8", 1)
-    [difference] = verify("".join(lines), build.read(triplets)).differences
+    [difference] = verify("".join(lines), study).differences
     assert difference.startswith("Average Performance, row ")
     assert "the file has" in difference and "the results give" in difference
 
 
-def test_changed_results_are_noticed(triplets: Path, tmp_path: Path):
-    text = exported(triplets, "latex")
+def test_changed_results_are_noticed(triplets: Path, study: Study, tmp_path: Path):
+    text = exported(study, "latex")
     copy = tmp_path / "results"
     shutil.copytree(triplets, copy)
     file = next(copy.glob("segments/ewc-3-hammer-s0-*/evals.csv"))
@@ -58,9 +59,9 @@ def test_changed_results_are_noticed(triplets: Path, tmp_path: Path):
     assert not any("row 2" in place for place in places)  # cw3-2 does not use that segment
 
 
-def test_a_table_of_other_settings_is_not_compared(triplets: Path):
-    text = exported(triplets, "latex").replace('"protocol": "', '"protocol": "0')
-    [difference] = verify(text, build.read(triplets)).differences
+def test_a_table_of_other_settings_is_not_compared(study: Study):
+    text = exported(study, "latex").replace('"protocol": "', '"protocol": "0')
+    [difference] = verify(text, study).differences
     assert "no run under protocol" in difference
 
 
@@ -102,7 +103,7 @@ def test_a_protocol_that_counts_the_last_step_is_verified_so(tmp_path: Path):
     for file in tmp_path.glob("segments/*/evals.csv"):
         evals = pd.read_csv(file)
         evals.assign(v3_last=evals["successes"] // 2).to_csv(file, index=False)
-    text = exported(tmp_path, "csv")
+    text = exported(build.read(tmp_path), "csv")
     study = build.read(tmp_path, recipe_options(recipe_of(text)))
     assert verify(text, study).differences == []
 
