@@ -99,7 +99,7 @@ def _suite(task: str) -> str:
     if task in METAWORLD_TASKS:
         return "metaworld"
     if task in NAMED or re.fullmatch(FAMILIES, task):
-        raise UserError(f"{task!r} is a sequence, not a task", "give `--seq` once for each sequence")
+        raise UserError(f"{task!r} is a sequence, not a task", "give `--seq` once for each")
     if task not in OTHER_TASKS:
         known = [*METAWORLD_TASKS, *OTHER_TASKS]
         raise unknown("task", task, known, f"`cwbench tasks` lists all {len(known)}")
