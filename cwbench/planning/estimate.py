@@ -67,7 +67,7 @@ def estimate(
         replace(
             _fleet_needs(fleet, costs, stepping, grouping, measure),
             start_seconds=STARTING_SECONDS + compiling if parallel.processes else 0.0,
-            occupancy=parallel.occupancy(costs.device.type, len(fleet)),
+            occupancy=parallel.occupancy(costs.device.type, max(map(len, grouping(fleet)))),
         )
         for fleet in plan.fleets
     ]
@@ -158,8 +158,10 @@ def _fleet_needs(
     evals = count_evaluations(schedule, *when) * _evaluation_steps(first)
     groups = grouping(fleet)
     collect_seconds = pool_seconds = 0.0
-    times = costs.times(fleet) if measure else Times(0.0, 0.0, costs.retraining(fleet), 0.0)
-    if measure:
+    if not measure:
+        times = Times(0.0, 0.0, costs.retraining(fleet), 0.0)
+    else:
+        times = _one_after_another([costs.times(group) for group in groups])
         lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
         crowding = costs.crowding(first, workers, times.step)
@@ -184,6 +186,12 @@ def _fleet_needs(
         end_seconds=times.end,
         groups=len(groups),
     )
+
+
+def _one_after_another(groups: Sequence[Times]) -> Times:
+    """Of a fleet whose groups update in turn, which takes longer than all runs at once."""
+    update, end = sum(one.update for one in groups), sum(one.end for one in groups)
+    return replace(groups[0], update=update, end=end)
 
 
 def free_bytes(device: torch.device, processes: int) -> int:

@@ -72,6 +72,26 @@ def test_each_shape_of_fleet_is_compiled_or_loaded_once(monkeypatch: pytest.Monk
         assert seconds(device, True) - seconds(device, False) == pytest.approx(added)
 
 
+def test_groups_of_a_fleet_update_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of any number of runs takes 2 ms and 1 ms for each: 18 runs as two groups of 9.
+
+    The device has room for others while a group of 9 updates.
+    """
+    fleet, kind = fleet_of("finetuning")
+    runs = tuple(replace(fleet[0], seed=seed) for seed in range(18))
+    plan = Plan((), runs, frozenset(), (runs,))
+
+    def times(costs: Costs, fleet: tuple[Segment, ...]) -> Times:
+        return Times(0.002 + 0.001 * len(fleet), 0.0, 0.0, 0.0, end=len(fleet))
+
+    monkeypatch.setattr(Costs, "times", times)
+    costs = Costs({"finetuning": kind}, torch.device("cuda"))
+    found = estimate.estimate(plan, costs, 1, grouping=groups_on_cuda)
+    [needs] = found.fleets
+    assert needs.update_seconds == pytest.approx(found.updates / 18 * 2 * 0.011)
+    assert (needs.groups, needs.end_seconds, needs.occupancy) == (2, 18, 9 / 50)
+
+
 def test_workers_keep_an_environment_for_each_episode_of_each_task() -> None:
     """Of 10 episodes of two tasks and one more that trains, 3 MiB each; or of point masses.
 
