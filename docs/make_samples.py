@@ -25,6 +25,7 @@ from cwbench.reports.analysis.scores import Scores  # noqa: E402
 from cwbench.reports.analysis.study import Options, Study  # noqa: E402
 from cwbench.reports.figures import figures  # noqa: E402
 from cwbench.store.merge import opened  # noqa: E402
+from scripts import results_page  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
 FIGURES = ("cw3-average", "pairs-recall", "pairs-perfect-memory")
@@ -78,16 +79,16 @@ def table(folder: Path, name: str) -> None:
     small(folder / "table.png", "table", 900)
 
 
-def draw(study: Study, name: str, folder: Path) -> None:
-    """A figure of the first protocol that has it."""
-    scores = (Scores(study, protocol) for protocol in study.protocols)
-    figures.draw(next(s for s in scores if name in figures.plan(s)), name, folder / name, [".png"])
+def draw(study: Study, protocol: str, name: str, folder: Path) -> None:
+    """A figure of the first protocol of a name."""
+    found = next(one for one in study.protocols if one.name == protocol)
+    figures.draw(Scores(study, found), name, folder / name, [".png"])
     small(folder / f"{name}.png", name, 1300)
 
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    archives = sorted((Path(__file__).parent / "results").glob("*.tar.gz"))
+    archives = results_page.archives()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder, results = Path(name), Path(name) / "shipped results"
         results.mkdir()
@@ -100,9 +101,9 @@ def main() -> None:
         build.write_tables(tables, folder)
         table(folder, tables[0][0])
         for figure in FIGURES:
-            draw(study, figure, folder)
+            draw(study, "compact", figure, folder)
         every_run = build.read(results, Options(band="runs"), more=shipped)
-        draw(every_run, "single-success", folder)
+        draw(every_run, "paper", "single-success", folder)
 
 
 if __name__ == "__main__":

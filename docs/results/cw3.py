@@ -34,6 +34,7 @@ AVERAGES += [("recall", other) for other in ("packnet", "ewc", "perfect_memory",
 AVERAGES += [("packnet", "ewc"), ("ewc", "finetuning"), ("perfect_memory", "finetuning")]
 LATER = [(method, "scratch") for method in METHODS]
 LATER += [("clonex", "recall"), ("recall", "perfect_memory"), ("ewc", "finetuning")]
+FIRST = [("packnet", "scratch"), ("packnet", "finetuning"), ("finetuning", "scratch")]
 BUDGETS = range(50_000, 250_001, 50_000)  # steps of a task
 METRICS = {
     "average_performance": "Average Performance",
@@ -69,6 +70,16 @@ def learned(own: pd.DataFrame) -> pd.DataFrame:
     return table[list(METHODS)].join(rates(from_scratch()).rename("scratch"), on="task")
 
 
+def first_tasks(own: pd.DataFrame) -> pd.DataFrame:
+    """Success on first tasks before the last evaluation, which comes after PackNet's pruning."""
+    end = own["segment_step"].max()
+    before = own[(own["position"] == 0) & own["segment_step"].between(AFTER, end, "neither")]
+    table = before.groupby(["task", "label"])["success_rate"].mean().unstack()
+    scratch = from_scratch()
+    inside = scratch[scratch["step"].between(AFTER, end, "neither")]
+    return table.join(inside.groupby("task")["rate"].mean().rename("scratch"))
+
+
 def on_the_way(own: pd.DataFrame) -> pd.DataFrame:
     """Success on each sequence's second and third tasks in each fifth of their training."""
     later = own[own["position"] > 0]
@@ -101,6 +112,9 @@ def main() -> None:
     later = table[table.index.get_level_values("position") > 0].groupby("sequence").mean()
     for first, second in LATER:
         print(f"| {NAMES[first]}, {NAMES[second]} | {compared(later[first], later[second])} |")
+    start = first_tasks(own)
+    for first, second in FIRST:
+        print(f"| {NAMES[first]}, {NAMES[second]} | {compared(start[first], start[second])} |")
     way = on_the_way(own)
     for steps in BUDGETS:
         found = way.loc[steps]

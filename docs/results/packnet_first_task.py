@@ -13,12 +13,15 @@ from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("packnet-first-task.tar.gz")
 REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
-# Runs of plain SAC with clipping: method, Adam's epsilon, task, steps.
-CLIPPED = (
-    ("Control", "1e-7", "push", 190_000, 240_000),
-    ("Control", "1e-7", "window-close", 190_000, 240_000),
-    ("Control", "1e-7", "push", 90_000, 180_000),
-    ("finetuning", "1e-12", "push", 90_000, 180_000),
+CLIPPED, SMALL, PLAIN = "clipped", "clipped, 1e-12", "plain SAC"
+RUNS = {CLIPPED: "Control-1", SMALL: "finetuning-1"}  # of plain SAC with clipping
+COMPARED = (
+    ("push", 190_000, 240_000, CLIPPED, PLAIN),
+    ("window-close", 190_000, 240_000, CLIPPED, PLAIN),
+    ("push", 90_000, 180_000, CLIPPED, PLAIN),
+    ("push", 90_000, 180_000, SMALL, PLAIN),
+    ("push", 90_000, 180_000, SMALL, CLIPPED),
+    ("push", 0, 90_000, SMALL, CLIPPED),
 )
 # Updates after pruning, first and last.
 PHASES = {"after pruning": (0, 0), "early": (5_000, 25_000), "late": (50_000, 95_000)}
@@ -58,11 +61,17 @@ def rates(evals: pd.DataFrame, after: int, until: int) -> NDArray[np.float64]:
 def clipping(results: Path) -> None:
     """Plain SAC on one task: with clipping, with clipping and a small epsilon, without."""
     bank = pd.read_csv(REFERENCE)
-    for runs, epsilon, task, after, until in CLIPPED:
-        clipped = rates(evaluations(results, f"{runs}-1-{task}"), after, until)
-        plain = rates(bank[bank["task"] == task], after, until)
-        steps = f"{after:,} to {until:,}"
-        print(f"| {task} | {epsilon} | {steps} | {compared(clipped, plain)} |")
+    for task, after, until, *settings in COMPARED:
+        pair = (
+            evaluations(results, f"{RUNS[name]}-{task}") if name in RUNS else of_task(bank, task)
+            for name in settings
+        )
+        numbers = compared(*(rates(evals, after, until) for evals in pair))
+        print(f"| {task} | {after:,} to {until:,} | {'; '.join(settings)} | {numbers} |")
+
+
+def of_task(bank: pd.DataFrame, task: str) -> pd.DataFrame:
+    return bank[bank["task"] == task]
 
 
 def evaluations(results: Path, name: str) -> pd.DataFrame:
@@ -71,12 +80,12 @@ def evaluations(results: Path, name: str) -> pd.DataFrame:
     return pd.concat(table.assign(seed=seed) for seed, table in enumerate(tables))
 
 
-def compared(clipped: NDArray[np.float64], plain: NDArray[np.float64]) -> str:
+def compared(first: NDArray[np.float64], second: NDArray[np.float64]) -> str:
     """Means, difference with its 90 % t interval (Welch), p of the permutation test."""
-    low, high = stats.ttest_ind(clipped, plain, equal_var=False).confidence_interval(0.9)
-    gap = clipped.mean() - plain.mean()
-    test = stats.permutation_test((clipped, plain), lambda a, b, axis: a.mean(axis) - b.mean(axis))
-    means = f"{clipped.mean():.2f} | {plain.mean():.2f}"
+    low, high = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.9)
+    gap = first.mean() - second.mean()
+    test = stats.permutation_test((first, second), lambda a, b, axis: a.mean(axis) - b.mean(axis))
+    means = f"{first.mean():.2f} | {second.mean():.2f}"
     return f"{means} | {gap:+.2f} [{low:+.2f}, {high:+.2f}] | {test.pvalue:.2f}"
 
 
