@@ -153,11 +153,18 @@ def test_a_set_of_another_environment_is_not_used(tmp_path: Path, shipped: Path)
     assert sources(read(results)) == {}
 
 
-def test_the_package_has_no_unreadable_set():
+def test_a_set_of_the_package_serves_the_protocol_it_is_named_after():
     reference.shipped_sets.cache_clear()
-    for found in reference.shipped_sets():
-        assert {"width", "lr"} <= found.options.keys()
-        assert list(found.rows.columns) == ["task", "seed", "step", "episodes", "successes"]
+    sets = {found.name: found for found in reference.shipped_sets()}
+    assert list(sets) == ["compact", "paper"]
+    for name, found in sets.items():
+        record = Segment(Setting("finetuning", protocol=name).setup, 0, ("push",)).record()
+        protocol = Protocol(name, record["env"], record["schedule"])
+        assert protocol.settings == found.settings
+        options = {**record["network"], **record["sac"]}
+        assert reference.difference(found.options, options, frozenset()) == ""
+        curves = found.curves(protocol)
+        assert set(curves) >= {*TASKS, "shelf-place"} and min(map(len, curves.values())) >= 3
 
 
 def gymnasium_group(*tasks: str, obs_size: int = 3, gravity: float = 9.8) -> Group:
