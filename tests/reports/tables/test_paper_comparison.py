@@ -75,12 +75,12 @@ def test_only_default_options_stand_next_to_published_numbers(tmp_path: Path):
     assert "Not compared, since their options are others: RECALL with width=64." in one.caption
 
 
-def test_only_cells_with_a_counterpart_are_shown_unless_asked(tmp_path: Path):
-    settings = [Setting("recall"), Setting("ewc")]
-    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
+def test_only_cells_with_a_counterpart_are_shown_unless_asked(tmp_path: Path, shipped: Path):
+    results, settings = tmp_path / "results", [Setting("recall"), Setting("ewc")]
+    write_results(results, sequence_names=["cw3-1"], settings=settings, seeds=range(2))
 
     def cells(options: Options) -> list[str]:
-        [(_, _, table)] = build.tables_of(build.read(tmp_path, options), "paper-cw3")
+        [(_, _, table)] = build.tables_of(build.read(results, options), "paper-cw3")
         return [cell.text for block in table.blocks for _, row in block.rows for cell in row]
 
     few, every = cells(Options()), cells(Options(all_cells=True))
