@@ -47,7 +47,7 @@ from cwbench.spec.text import file_name
 
 Array = NDArray[np.float64]
 SUFFIXES = (".pdf", ".png")
-MOST_PAIRS = 13  # that have curves: as many as the paper studies closely
+MOST_PANELS = 13  # of pairs or single tasks: as many pairs as the paper studies closely
 TICKS = 4  # steps of an axis at most: ticks take a third of the drawing
 
 
@@ -254,8 +254,10 @@ Plan = Iterator[tuple[str, Callable[[], Figure]]]
 def _figures(scores: Scores) -> Plan:
     """As above; two settings of one label have figures of one name."""
     present, options = scores.families, scores.study.options
-    if alone := main_setups(scores.groups("single")):
-        yield "single-success", partial(curves, alone, average_runs, "success", options)
+    alone = scores.groups("single")
+    if 0 < len({group.sequence for group in alone}) <= MOST_PANELS:
+        setups = main_setups(alone)
+        yield "single-success", partial(curves, setups, average_runs, "success", options)
     yield from _pair_figures(scores)
     for family in present:
         groups = scores.groups(family)
@@ -287,7 +289,7 @@ def _pair_figures(scores: Scores) -> Plan:
     for groups in by_matrix(pairs).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
         yield f"pairs-{file_name(label)}", partial(figure, groups)
-    if 0 < len({group.sequence for group in pairs}) <= MOST_PAIRS:
+    if 0 < len({group.sequence for group in pairs}) <= MOST_PANELS:
         for name, curve in _curve_figures(pairs, options):
             yield f"{PAIR_CURVES}{name}", curve
         yield f"{PAIR_CURVES}tasks", partial(task_curves, main_setups(pairs))

@@ -9,6 +9,7 @@ from matplotlib.collections import LineCollection
 from numpy.testing import assert_allclose
 from sample_results import singles, small, write_results
 
+from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.bands import average_runs
@@ -62,11 +63,15 @@ def test_a_few_pairs_have_curves_and_many_have_matrices_only(pairs: Scores, tmp_
     assert list(figures.plan(Scores(study, study.protocols[0]))) == ["pairs-recall"]
 
 
+def read(results: Path) -> Scores:
+    study = build.read(results)
+    return Scores(study, study.protocols[0])
+
+
 def test_tasks_trained_alone_have_a_curve_each(tmp_path: Path):
     tasks = ["push", "hammer"]
     write_results(tmp_path, sequence_names=singles(tasks), settings=[small("finetuning")])
-    study = build.read(tmp_path)
-    scores = Scores(study, study.protocols[0])
+    scores = read(tmp_path)
     made = figures.plan(scores)["single-success"]().axes
     groups = {group.sequence: group for group in scores.groups("single")}
     assert [axis.get_title() for axis in made] == list(groups) == ["single-hammer", "single-push"]
@@ -74,6 +79,9 @@ def test_tasks_trained_alone_have_a_curve_each(tmp_path: Path):
         [line] = axis.lines
         want = metrics.smoothed(group.success[:, 0, :, 0].mean(0), 10, 2)
         assert_allclose(np.asarray(line.get_ydata(), float), want)
+    more = list(sequences.get("mt50").tasks[:14])
+    write_results(tmp_path, sequence_names=singles(more), settings=[small("ewc")], seeds=[0])
+    assert "single-success" not in figures.plan(read(tmp_path))
 
 
 def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path, triplets: Path):
