@@ -10,6 +10,7 @@ from sample_results import small, write_results
 
 from cwbench.cli import main
 from cwbench.reports import build
+from cwbench.reports.analysis.scores import Scores
 
 
 @pytest.fixture
@@ -47,6 +48,22 @@ def test_without_arguments_it_reads_results_and_writes_report(
     assert {"figures/cw3-average.pdf", "figures/cw3-average.png"} <= files
     page = (out / "index.html").read_text()
     assert "Impossible among all published numbers" in page and "protocol differs" in page
+
+
+@pytest.mark.commands
+def test_every_figure_is_drawn_by_further_processes(folder: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "cwbench", "report", "--png"],
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "results/report/index.html"
+    study, out = build.read(folder / "results"), folder / "results" / "report"
+    planned = build.figure_plan([Scores(study, study.protocols[0])], out)
+    files = [file.with_name(file.name + end) for *_, file in planned for end in (".pdf", ".png")]
+    assert len(planned) > 5 and all(file.stat().st_size for file in files)
 
 
 def test_a_source_without_numbers_for_these_runs_is_named(
