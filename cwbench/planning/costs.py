@@ -27,7 +27,7 @@ from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 # What a compiled update needs of the tensors and of the time of a plain one: on an NVIDIA H200
-# (docs/performance.md); on a CPU, where the time is 0.65 to 0.7 on x86 and 0.87 to 1 on ARM.
+# (docs/performance.md); on a CPU, where the time is 0.62 to 0.74 on x86 and 0.8 to 1 on ARM.
 COMPILED_SHARE, COMPILED_TIME = {"cuda": 0.44, "cpu": 1.0}, {"cuda": 0.6, "cpu": 0.8}
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each group, which has its own stream
 CHUNK = 50  # steps between two readings of the clock

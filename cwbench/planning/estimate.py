@@ -158,9 +158,7 @@ def _fleet_needs(
     evals = count_evaluations(schedule, *when) * _evaluation_steps(first)
     groups = grouping(fleet)
     collect_seconds = pool_seconds = 0.0
-    if not measure:
-        times = Times(0.0, 0.0, costs.retraining(fleet), 0.0)
-    else:
+    if measure:
         times = _one_after_another([costs.times(group) for group in groups])
         lanes, steps = len(method.lanes(first.position)), own_steps + times.selection * horizon
         costs_of_steps = [envs.step_cost(s.tasks[-1], first.setup.env) for s in fleet]
@@ -172,6 +170,8 @@ def _fleet_needs(
         pool_seconds = shared * (lanes * steps + evals)
         if costs.device.type == "cpu":  # the trainer takes the cores that others could evaluate on
             collect_seconds += shared * evals
+    else:
+        times = Times(0.0, 0.0, costs.retraining(fleet), 0.0)
     actor, critic = count_parameters(trainer.policy.network, trainer.critic, len(first.tasks))
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return FleetNeeds(
