@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pairs import from_scratch
 from scipy import stats
 
-import cwbench
 from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("packnet-first-task.tar.gz")
-REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
 CLIPPED, SMALL, PLAIN = "clipped", "clipped, 1e-12", "plain SAC"
 RUNS = {CLIPPED: "Control-1", SMALL: "finetuning-1"}  # of plain SAC with clipping
 COMPARED = (
@@ -60,22 +59,17 @@ def rates(evals: pd.DataFrame, after: int, until: int) -> NDArray[np.float64]:
 
 def clipping(results: Path) -> None:
     """Plain SAC on one task: with clipping, with clipping and a small epsilon, without."""
-    bank = pd.read_csv(REFERENCE)
     for task, after, until, *settings in COMPARED:
-        pair = (
-            evaluations(results, f"{RUNS[name]}-{task}") if name in RUNS else of_task(bank, task)
-            for name in settings
-        )
+        pair = (evaluations(results, setting, task) for setting in settings)
         numbers = compared(*(rates(evals, after, until) for evals in pair))
         print(f"| {task} | {after:,} to {until:,} | {'; '.join(settings)} | {numbers} |")
 
 
-def of_task(bank: pd.DataFrame, task: str) -> pd.DataFrame:
-    return bank[bank["task"] == task]
-
-
-def evaluations(results: Path, name: str) -> pd.DataFrame:
-    folders = sorted(results.glob(f"segments/{name}-*"))
+def evaluations(results: Path, setting: str, task: str) -> pd.DataFrame:
+    if setting == PLAIN:
+        scratch = from_scratch()
+        return scratch[scratch["task"] == task]
+    folders = sorted(results.glob(f"segments/{RUNS[setting]}-{task}-*"))
     tables = [pd.read_csv(folder / "evals.csv") for folder in folders]
     return pd.concat(table.assign(seed=seed) for seed, table in enumerate(tables))
 

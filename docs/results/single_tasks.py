@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pairs import from_scratch
 from scipy import stats
 
 import cwbench
 from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("single-tasks.tar.gz")
-REFERENCE = Path(cwbench.__file__).parent / "reports" / "data" / "reference" / "compact.csv.gz"
 ENDS = (100_000, 250_000, 500_000, 750_000, 1_000_000)
 SHARE = 0.2  # of a budget: its last evaluations, which are averaged
 LEARNED = 0.5
@@ -43,11 +43,6 @@ def reached(found: pd.DataFrame, column: str = "rate") -> str:
     return f"{steps[0]:,}" if len(steps) else "never"
 
 
-def bank() -> pd.DataFrame:
-    found = pd.read_csv(REFERENCE)
-    return found.assign(rate=found["successes"] / found["episodes"])
-
-
 def by_task(found: pd.DataFrame, budget: int, column: str = "rate") -> pd.Series:
     return ends(found, budget, column).groupby("task").mean()
 
@@ -63,7 +58,7 @@ def agreement(early: pd.Series, late: pd.Series) -> str:
 
 
 def main() -> None:
-    found, compact = read(), bank()
+    found, compact = read(), from_scratch()
     last, final = ends(found, ENDS[-1]), by_task(found, ENDS[-1])
     for task in final.sort_values(ascending=False).index:
         own = found[found["task"] == task]
