@@ -240,5 +240,5 @@ def _methods_of(module: ModuleType) -> "dict[str, type[Method[Any]]]":
 
 
 def _outside(method: "type[Method[Any]]") -> Entry:
-    """A method of someone else's: its file's content is part of what its results mean."""
+    """A user's method: its file's content is part of what its results mean."""
     return Entry(method, source=short_hash(file_source(method)))

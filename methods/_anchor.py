@@ -1,4 +1,4 @@
-"""A quadratic pull of shared weights towards their values at the end of the task before.
+"""A quadratic pull of shared weights towards their values at the end of the previous task.
 
     penalty = coef * sum_p importance_p * (p - anchor_p)^2
 
@@ -58,7 +58,7 @@ C = TypeVar("C", bound=AnchorConfig)
 
 
 class Anchored(Method[C]):
-    """Base of the methods that pull; in the first task there is nothing to pull towards."""
+    """Base of methods that pull; in the first task there is nothing to pull towards."""
 
     state_names: ClassVar[tuple[str, ...]] = ("importance", "anchor")
 
@@ -114,7 +114,7 @@ def mean_over_examples(
     entry per example. Runs take turns, which bounds the memory and keeps a run's sums its own.
     """
     names = trainer.trunk_names(network)
-    if not names:  # each task has a network of its own
+    if not names:  # each task has its own network
         return {}
     batch = trainer.replay.sample_once(samples, "importance")
     everything = trainer.params if params is None else params

@@ -23,7 +23,7 @@ class DistillationConfig(MethodConfig):
 def distill(
     trainer: Trainer, student: Params, loss: Loss, updates: int | None
 ) -> dict[str, Tensor]:
-    """The student's weights after updates that minimise a loss, with an Adam of their own."""
+    """The student's weights after updates that minimise a loss, with a separate Adam."""
     weights = {name: x.detach().clone().requires_grad_() for name, x in student.items()}
     optimizer = Adam(weights, lr=trainer.sac.lr, eps=trainer.sac.adam_eps)
 

@@ -13,6 +13,6 @@ def inherit_best_head(trainer: Trainer, networks: Sequence[str], episodes: int) 
     """
     new = trainer.position
     returns = trainer.try_heads(new, range(new), episodes)  # [R, heads]
-    best = returns.argmax(1)  # of equals the first
+    best = returns.argmax(1)  # the first if tied
     for network in networks:
         trainer.copy_head(network, best, new)

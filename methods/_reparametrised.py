@@ -1,6 +1,6 @@
 """Weights that are a function of a method's own parameters: W = f(phi, xi).
 
-The trainer goes on computing gradients of plain weights W, and workers act with plain weights. In
+The trainer keeps computing gradients of plain weights W, and workers act with plain weights. In
 each update the method writes W for a draw xi, pulls W's gradient back to phi, and takes a step of
 its own Adam on phi; what the trainer then does to W has no effect.
 """
@@ -28,7 +28,7 @@ Weights = Mapping[str, Tensor]
 
 
 class Reparametrised(Method[C]):
-    """Base of the methods with parameters of their own. A head counts as the current task's only.
+    """Base of methods with their own parameters. A head counts as the current task's only.
 
     `phi` may be empty: then the trainer trains the weights as they are. An entry of phi under a
     weight's name is added to that weight, so that fresh weights can be taken over by it.

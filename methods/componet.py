@@ -117,6 +117,6 @@ class CompoNet(Method[CompoNetConfig]):
     architecture = Modules
 
     def on_task_start(self, position: int) -> None:
-        """The critics start again."""
+        """Reset the critics."""
         if position:
             self.trainer.reset(("critic",))

@@ -16,7 +16,7 @@ class ContinualBackpropConfig(PlasticityConfig):
         1e-4, "Share of mature units replaced per update.", minimum=0, maximum=1
     )
     maturity: int = option(10_000, "Updates that a new unit is protected for.", minimum=0)
-    # Below 1, also in 32 bits: the utility is divided by 1 - decay^age.
+    # Below 1, even in 32 bits: the utility is divided by 1 - decay^age.
     decay: float = option(
         0.99, "Decay of the running utility per update.", minimum=0, maximum=0.99999
     )
@@ -118,9 +118,9 @@ def least_useful(utility: Tensor, mature: Tensor, count: Tensor) -> Tensor:
 
 
 def check_rate(config: ContinualBackpropConfig, width: int) -> None:
-    """UserError if more units of a layer can be due at a look than are replaced."""
+    """UserError if more units of a layer can be due at a time than are replaced."""
     rate, every, at_once = config.replacement_rate, config.every, config.at_once
-    share = round(rate * every, 9)  # of a layer, at a look
+    share = round(rate * every, 9)  # of a layer, at a time
     asked = f"--replacement-rate {rate:g} --every {every}"
     if share > 1:
         raise UserError(

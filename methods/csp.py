@@ -104,7 +104,7 @@ class CSP(Reparametrised[CSPConfig]):
         before = {BIAS: self.current(self.trainer.params, BIAS).clone()}
         values = torch.cat([self._value(mix, batch) for mix in mixes], 1)
         self.write(self.trainer.params, before)
-        best = values.argmax(1)[:, None, None]  # of equals the first
+        best = values.argmax(1)[:, None, None]  # the first if tied
         return torch.stack(mixes, 1).take_along_dim(best, 1).squeeze(1)
 
     def _value(self, mix: Tensor, batch: Batch) -> Tensor:

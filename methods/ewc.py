@@ -49,7 +49,7 @@ class EWC(Anchored[EWCConfig]):
         action: Tensor,
         tasks: TaskIndex,
     ) -> list[Tensor]:
-        """Of a Gaussian around Q with unit variance; each twin has weights of its own."""
+        """Of a Gaussian around Q with unit variance; each twin has its own weights."""
         q = self.trainer.q(params, obs, action, tasks)
         return [grad**2 for grad in torch.autograd.grad(q.sum(), weights)]
 

@@ -48,5 +48,5 @@ class MAS(Anchored[MASConfig]):
 
 
 def _absolute_gradients(squares: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
-    # Examples and twins have weights of their own, so the sum over them keeps them apart.
+    # Examples and twins have their own weights, so the sum over them keeps them apart.
     return [grad.abs() for grad in torch.autograd.grad(squares.sum(), weights)]

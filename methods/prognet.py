@@ -38,7 +38,7 @@ class Columns(Architecture):
         return super().init_module(seeds, position) | fresh_network(plain, seeds, position)
 
     def limit(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> float:
-        """By torch's rule a lateral's fan-in is one column's: each would be a layer of its own."""
+        """By torch's rule a lateral's fan-in is one column's: each would be a separate layer."""
         if name.startswith("lateral.") and self.config.init == "torch":
             return 1 / math.sqrt(self.config.units[int(name.split(".")[1]) - 1])
         return super().limit(name, shapes)
@@ -109,7 +109,7 @@ class ProgNet(Method[ProgNetConfig]):
         return AdaptorColumns if config.laterals == "adaptor" else Columns
 
     def on_task_start(self, position: int) -> None:
-        """The critics start again."""
+        """Reset the critics."""
         if not position:
             return
         self.trainer.reset(("critic",))

@@ -36,7 +36,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \begin{document}
 """
 
-WRITTEN = INTERVALS[:2]  # the kinds of interval that get files of their own
+WRITTEN = INTERVALS[:2]  # the kinds of interval with their own files
 NO_CAPTIONS: Mapping[str, str] = {}
 Tables = Sequence[tuple[str, Scores, Table]]
 

@@ -19,7 +19,7 @@ NAMED: dict[str, Sequence] = {
     for sequence in module.SEQUENCES
 }
 WHOLE_SUITES = tuple(Sequence("", one.task_names, name) for name, one in ENV_CONFIGS.items())
-# Where the tasks of other suites than Meta-World are found.
+# Where tasks of suites other than Meta-World are found.
 OTHER_TASKS: dict[str, Sequence] = {
     task: sequence
     for sequence in (*WHOLE_SUITES, *NAMED.values())
@@ -27,7 +27,7 @@ OTHER_TASKS: dict[str, Sequence] = {
     for task in sequence.tasks
 }
 
-# Names that say what a sequence is: reports put them into tables and references of their own.
+# Names that say what a sequence is: reports give them their own tables and references.
 FAMILIES = r"(cw3|cw6|orders-cw10|pair(-.+)?-\d+)-\d+|single-.+"
 
 
@@ -113,9 +113,9 @@ def _from_file(path: Path) -> Sequence:
 
 
 def checked(sequence: Sequence) -> Sequence:
-    """A sequence of one's own, with the suite and the definitions of its tasks, if it can be one.
+    """A user's sequence with its suite and its tasks' definitions; UserError if it is invalid.
 
-    An empty suite stands for that of the tasks.
+    An empty suite means that of the tasks.
     """
     tasks = sequence.tasks
     if not isinstance(tasks, tuple | list) or not tasks or set(map(type, tasks)) != {str}:
@@ -134,7 +134,7 @@ def checked(sequence: Sequence) -> Sequence:
 
 
 def _defined(sequence: Sequence) -> Sequence:
-    """A sequence whose tasks have definitions: each one of its own."""
+    """A sequence whose tasks have definitions, each its own."""
     found: dict[str, Task] = {}
     for task in sequence.definitions:
         if not isinstance(task, Task):

@@ -29,7 +29,7 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
         hint = 'write suite = "gymnasium" above the first of them'
         raise UserError("tables [[task]] are for the gymnasium suite", hint)
     suite = content.get("suite", "metaworld")
-    if suite not in list(ENV_CONFIGS):  # also where it is no text
+    if suite not in list(ENV_CONFIGS):  # even if not a string
         raise UserError(f"unknown suite {suite!r}; known: {', '.join(ENV_CONFIGS)}")
     _known(content, GYMNASIUM_KEYS if suite == "gymnasium" else KEYS)
     name = content.get("name", stem)

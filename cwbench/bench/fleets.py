@@ -160,7 +160,7 @@ def _require_measured(outcome: Outcome, timeline: Timeline) -> None:
 
 
 def process_seconds() -> float:
-    """Since this process began, where the system says when that was."""
+    """Seconds since this process began; NaN where unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
         uptime = float(Path("/proc/uptime").read_text().split()[0])

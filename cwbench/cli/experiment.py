@@ -1,4 +1,4 @@
-"""`cwbench experiment`: the paper's tables and figures by name, and experiments of one's own."""
+"""`cwbench experiment`: the paper's tables and figures by name, and your own experiments."""
 
 from __future__ import annotations
 

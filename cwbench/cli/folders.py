@@ -28,7 +28,7 @@ def existing(results: Path) -> Path:
 
 
 def results_folder(folder: Path) -> Path:
-    """One that exists and holds results: in a mistyped one there is never anything to do."""
+    """An existing folder with results: in a mistyped one there is never anything to do."""
     from cwbench.store.results import is_results
 
     if not is_results(existing(folder)):

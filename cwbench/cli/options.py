@@ -106,7 +106,7 @@ method_option = click.option(
 
 
 def own_methods(names: Iterable[str]) -> dict[str, Any]:
-    """Classes of methods, by the name they are recorded under: of each its versions."""
+    """Versions of each method's class, by the name it is recorded under."""
     from cwbench import methods
 
     found: dict[str, tuple[Any, ...]] = {}

@@ -31,7 +31,7 @@ def parse_tasks(text: str | None, count: int) -> list[int]:
 
 
 class PairsCommand(GroupedCommand):
-    """Names the command that has the options of `cwbench run`, where one of those is given."""
+    """Points to `cwbench run` if one of its options is given."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         try:

@@ -79,7 +79,7 @@ def retry(
             {"retry": part},
             methods,
             training,
-            record=False,  # they are recorded already: a retry is no experiment of its own
+            record=False,  # already recorded: a retry is not an experiment
             also_record=partial(_reset, folders),
             command=_commands(asked, ids),  # for another retry nothing has failed
         )
@@ -89,13 +89,13 @@ def retry(
 
 
 def _commands(experiments: Sequence[Mapping[str, Any]], ids: Collection[str]) -> str:
-    """Of the experiments that hold certain segments."""
+    """Commands of the experiments with certain segments."""
     holding = [one for one in experiments if any(_holds(run, ids) for run in one["runs"])]
     return "; ".join(dict.fromkeys(one["command"] for one in holding if one.get("command")))
 
 
 def _records(root: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], list[str]]:
-    """Of experiments, of segments by their ids, and what cannot be read."""
+    """Records of experiments and, by id, of segments; and what cannot be read."""
     from cwbench.store.results import read_experiments, read_segments
 
     problems: list[str] = []
@@ -192,7 +192,7 @@ def _rebuild_run(
 
 
 def _installed(name: str) -> Entry:
-    """The method of a record; for one of the user's own, the option that names it is said."""
+    """The method of a record; the error for a user's own names the option to give."""
     from cwbench.methods import known
 
     if ".py" not in name and name not in known():

@@ -102,7 +102,7 @@ class TrainingOptions:
 
     @property
     def finishes(self) -> bool:
-        """Whether results are there when the command ends."""
+        """Whether results exist when the command ends."""
         return self.launching.waits and not self.dry_run
 
     @property

@@ -21,7 +21,7 @@ def _pass_on(message: str) -> None:
 
 
 def resets(data: Any) -> list[Any]:
-    """What counts MuJoCo's resets of this simulation since the episode began; they stay current."""
+    """Live counters of MuJoCo's resets of this simulation since the episode began."""
     from mujoco import mjtWarning
 
     kinds = (mjtWarning.mjWARN_BADQPOS, mjtWarning.mjWARN_BADQVEL, mjtWarning.mjWARN_BADQACC)

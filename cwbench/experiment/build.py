@@ -38,7 +38,7 @@ MOST_RUNS = 100_000  # in one command
 
 
 def parse_protocol(name: str) -> str:
-    if name not in list(PROTOCOLS):  # also where it is no text
+    if name not in list(PROTOCOLS):  # even if it is not a string
         raise unknown("protocol", str(name), PROTOCOLS, f"known: {', '.join(PROTOCOLS)}")
     return name
 
@@ -215,7 +215,7 @@ def fit_heads(
 def check_together(
     network: NetworkConfig, sac: SACConfig, schedule: ScheduleConfig, env: MetaWorldConfig
 ) -> None:
-    """What single options cannot know."""
+    """Checks that involve several options."""
     for name in HEAD_LAYERS:
         if (depth := getattr(network, name)) > network.layers:
             raise UserError(
@@ -337,7 +337,7 @@ def _changes(
 
 
 def label_name(name: str) -> str:
-    """What a method is called: not by an alias, nor by the path of its file."""
+    """A method's name: neither an alias nor the path of its file."""
     from cwbench.methods import ALIASES
 
     return ALIASES.get(name, name.rpartition(":")[2])

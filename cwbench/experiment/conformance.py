@@ -214,7 +214,7 @@ def member_equals_alone(kit: Kit) -> None:
 def sweep_equals_alone(kit: Kit) -> None:
     """Runs that differ in per-run options have the same numbers as alone."""
     config = kit.method.config_class()
-    # Zero trains in a fleet of its own.
+    # Zero trains in a separate fleet.
     values = {key: x for key in per_run_names(type(config)) if (x := getattr(config, key))}
     if not values:
         return

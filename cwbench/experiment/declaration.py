@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     MethodClass: TypeAlias = type[Method[Any]]
 
-# Of `Method`, but called only: a method that has names like these means nothing by it.
+# Functions of `Method` that are only called: similar names in a method are no mistake.
 CALLED = ("assign", "begin_task", "end_task", "kind_of_segments", "per_run", "rows_per_task")
 STATE = ("state", "load_state")
 
@@ -37,7 +37,7 @@ def check_outside(name: str, method: MethodClass) -> None:
 def check_hooks(method: MethodClass) -> None:
     """UserError if a hook or a setting is misspelt: it would be ignored.
 
-    What the class itself uses is none.
+    Names that the class itself uses are fine.
     """
     from cwbench.learner.method import Method
 
@@ -55,7 +55,7 @@ def check_hooks(method: MethodClass) -> None:
 
 
 def _close_settings(method: MethodClass, name: str) -> list[str]:
-    """Settings such as `interval` that a class leaves as they are, if this may be one of them.
+    """Settings such as `interval`, left unset, that this name may be a misspelling of.
 
     Functions and properties are an author's own.
     """
@@ -86,7 +86,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def check_options(method: MethodClass) -> None:
-    """UserError unless options have help, names of their own, and defaults that they allow.
+    """UserError unless options have help, unique names, and defaults that they allow.
 
     They must also survive being written to a record.
     """

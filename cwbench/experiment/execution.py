@@ -152,7 +152,7 @@ class Launching:
 
     @property
     def here(self) -> bool:
-        """Whether it trains on this machine for certain, so that measuring here says something."""
+        """Whether it certainly trains on this machine, so that measuring here is useful."""
         return self.launcher == "local" or (self.launcher == "ray" and self.ray_address is None)
 
     @property

@@ -14,7 +14,7 @@ CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 class LivePage:
     """Rewrites `<results>/report/index.html` regularly, in a separate process.
 
-    Training never waits for it: writing that takes long delays only the next writing.
+    Training never waits for it: a slow write only delays the next one.
     """
 
     def __init__(self, results: Path, warn: Callable[[str], None]) -> None:

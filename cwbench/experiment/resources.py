@@ -37,7 +37,7 @@ class Resources:
 
     @property
     def here(self) -> bool:
-        """Whether it trains on this machine for certain."""
+        """Whether it certainly trains on this machine."""
         return self.launching is None or self.launching.here
 
     @property

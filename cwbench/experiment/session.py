@@ -222,7 +222,7 @@ class Session:
         *,
         estimate: Estimate | None = None,
     ) -> Outcome:
-        """In this process, with worker processes of its own or those of a pool."""
+        """Train in this process, with new workers or those of a pool."""
         from cwbench.rollout.pool import Pool
 
         if estimate is None:  # else they are set
@@ -246,7 +246,7 @@ class Session:
         return outcome
 
     def _forecast(self, plan: Plan, estimate: Estimate | None = None) -> Forecast:
-        """Of a plan's end, from what has been measured before and what training will show."""
+        """When a plan ends, from earlier measurements and the progress of training."""
         from cwbench.planning.forecast import Forecast, steps_alone
 
         resumed, parallelism = self._resumed(plan), self.resources.parallelism
@@ -286,7 +286,7 @@ class Session:
     def launch(
         self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None
     ) -> bool:
-        """Through commands of their own, here or elsewhere."""
+        """Train through separate commands, here or elsewhere."""
         from cwbench.launch import Command
         from cwbench.launch.jobs import write_jobs
 
@@ -307,7 +307,7 @@ class Session:
 
     @contextmanager
     def _watching(self, plan: Plan, estimate: Estimate | None) -> Iterator[None]:
-        """Show inside how far other processes have come with a plan."""
+        """Inside the block, show how far other processes are."""
         from cwbench.fleet.watch import look_at, now_and_then
 
         forecast = self._forecast(plan, estimate)
@@ -316,7 +316,7 @@ class Session:
             yield
 
     def _trust(self, plan: Plan) -> list[str]:
-        """The user has named code of their own, which job files repeat."""
+        """The user has named their own code, which job files repeat."""
         from cwbench.experiment.trust import named_code
 
         names = method_names(self.method_classes)
@@ -357,7 +357,7 @@ def open_session(
 
 
 def _as_possible(execution: Execution, device: torch.device, listener: Listener) -> Execution:
-    """Without compilation where this machine cannot: plan, training and record must agree."""
+    """Without compilation if this machine cannot compile: plan, training and record must agree."""
     from cwbench.learner.compiler import missing_compiler
 
     if not execution.compile or not (missing := missing_compiler(device.type)):

@@ -1,4 +1,4 @@
-"""Choosing a method's options by a stated rule, on sequences that are then no test of them."""
+"""Choosing a method's options by a stated rule, on sequences that then cannot test them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Tuning:
         return RULE + part
 
     def settings(self, results: Path, runs: Sequence[Run]) -> list[Setting]:
-        """The candidates, best first; of equals the one named first. UserError if one lacks."""
+        """The candidates, best first; ties in the order named. UserError if one is missing."""
         loaded = load_runs(results)
         areas = run_areas(loaded.evals, runs)
         for run in runs:
@@ -90,7 +90,7 @@ class Tuning:
 
     @property
     def _shared(self) -> dict[str, Any]:
-        """Options of all settings, but for how long and where they were tried."""
+        """Options of all settings, except those of schedule and environment."""
         shared = self.experiment.members[0].options
         apart = {*self.swept} | field_names(MetaWorldConfig, ScheduleConfig)
         return {name: value for name, value in shared.items() if name not in apart}
@@ -186,7 +186,7 @@ def _value(hint: Any, text: str) -> Any:
 def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     """Run -> mean over evaluations of the mean success over all its tasks, unseen ones as 0.
 
-    That is its anytime performance, also where all tasks are learned at once. Without runs that
+    That is its anytime performance, even if all tasks are learned at once. Without runs that
     lack an evaluation.
     """
     found = {str(name): rows for name, rows in evals.groupby("run")}

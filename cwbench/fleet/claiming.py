@@ -60,7 +60,7 @@ class Shares:
         self.waiting: set[str] = set()  # segments still to come, here or elsewhere
 
     def sort(self, segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
-        """Those claimed for this process, and those to look at again later."""
+        """Segments claimed for this process, and those to check later."""
         ours, later = [], []
         for segment in segments:
             verdict = self._judge(segment)
@@ -99,7 +99,7 @@ class Shares:
         return "ours" if self.claims.take(folder) else "later"
 
     def _orphan(self, parent: Segment) -> str:
-        """Of a segment whose parent is not done: later, if it will perhaps be; else gone."""
+        """A segment with an unfinished parent: later if that may be done, else gone."""
         if parent.id in self.waiting | self.ours or self.claims.elsewhere(
             self.store.folder(parent)
         ):
@@ -116,7 +116,7 @@ class Shares:
             self.ours.discard(segment.id)
 
     def wait(self, fleets: Sequence[Sequence[Segment]], stop: StopRequest) -> None:
-        """A while, or until asked to stop."""
+        """Wait a while, or until asked to stop."""
         self.moved = False
         self.progress.wait(sum(map(len, fleets)))
         end = time.monotonic() + WAIT_SECONDS

@@ -134,7 +134,7 @@ class Progress(Quiet):
             self._start_forecast(self.state())
 
     def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None:
-        """They are done, or will not be; but segments with an id in `again` will begin again."""
+        """They are done or given up, but segments with an id in `again` will start over."""
         for group in groups:
             if group in self.groups:
                 self.groups.remove(group)

@@ -97,7 +97,7 @@ class Runner:
         return self.methods[segment.setup.method], self.dims(segment.setup.env)
 
     def groups(self, training: Training, pool: Pool) -> Iterator[Group]:
-        """Build the groups of a training, each for a CUDA stream of its own."""
+        """Build the groups of a training, each for its own CUDA stream."""
         parts = self.grouping(training.segments)
         for segments, number in zip(parts, training.streams, strict=True):
             setup, stream = segments[0].setup, side_by_side(self.device, number)
@@ -119,7 +119,7 @@ class Runner:
             yield group
 
     def put_back(self, segments: Segments, reason: str, **_: Any) -> None:
-        """They are to be trained again, some from a snapshot: what came after it is dropped."""
+        """Mark segments to be trained again, from their snapshots if they have one."""
         for segment in segments:
             saved = self.store.folder(segment).snapshot.exists()
             then = "continues from its last snapshot" if saved else "starts its task again"
@@ -246,7 +246,7 @@ class SideBySide:
     # Turns
 
     def _give_turn(self) -> None:
-        """To the first fleet whose workers are done; or wait for a message of a worker."""
+        """Give a turn to the first fleet whose workers are done, or wait for a worker's message."""
         for training in list(self.trainings):
             turned = False
             with self._ending(training):
@@ -263,7 +263,7 @@ class SideBySide:
 
     @contextlib.contextmanager
     def _ending(self, *trainings: Training) -> Iterator[None]:
-        """End those of the trainings that are over afterwards. An error ends no others."""
+        """After the block, end the trainings that are over. An error ends no others."""
         try:
             yield
         except Interrupted:
@@ -297,7 +297,7 @@ class SideBySide:
         for training in trainings:
             for segment in training.segments:
                 self.outcome.failed[segment.folder] = message
-        # Of others' mistakes `cwbench status --errors` shows the traceback.
+        # For users' mistakes `cwbench status --errors` shows the traceback.
         by_user = record["theirs"] or record["type"] == UserError.__name__
         if not (failure.of_the_disk(error) or by_user):
             traceback.print_exception(error)
@@ -305,7 +305,7 @@ class SideBySide:
     def _split(self, trainings: Sequence[Training], reason: str) -> None:
         """Halves of fleets that ran out of memory wait for their turn.
 
-        So does a single run, until it can train alone; if it was, it fails.
+        So does a single run, until it can train alone; one that was alone fails.
         """
         for training in trainings:
             segments, ids = training.segments, {segment.id for segment in training.segments}
@@ -364,7 +364,7 @@ class SideBySide:
         self._look_again = 0.0
 
     def _leave(self, failed: Segments) -> None:
-        """Progress counts neither on segments that failed nor on what would have followed them."""
+        """Remove failed segments, and those that would have followed, from the progress."""
         if not failed:
             return
         lost = {segment.id for segment in failed}

@@ -25,7 +25,7 @@ class Command:
 
     @property
     def log(self) -> Path:
-        """What the command says, where the launcher has no place of its own for it."""
+        """The command's output, if the launcher has no place for it."""
         return self.job.file.with_suffix(".log")
 
 

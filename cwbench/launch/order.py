@@ -21,7 +21,7 @@ class Executor(Protocol):
 
 
 def drive(commands: Sequence[Command], executor: Executor) -> None:
-    """Until all have ended.
+    """Run jobs until all have ended.
 
     A job starts after failed ones, too: the parents of some of its runs may be done.
     """
@@ -39,7 +39,7 @@ def drive(commands: Sequence[Command], executor: Executor) -> None:
 
 
 def levels(commands: Sequence[Command]) -> list[list[Command]]:
-    """Those that can run side by side, parents before children."""
+    """Jobs that can run side by side, parents first."""
     deepest = max((command.job.level for command in commands), default=-1)
     return [[one for one in commands if one.job.level == level] for level in range(deepest + 1)]
 

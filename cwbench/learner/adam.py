@@ -1,4 +1,4 @@
-"""Adam with one count of steps for all parameters that move together.
+"""Adam with one step count for all parameters that move together.
 
 torch.optim.Adam counts for each parameter; on a CPU that and its bookkeeping cost as much as the
 arithmetic of a small network. The arithmetic here is torch's own fused kernel.
@@ -47,7 +47,7 @@ def _descend(
 
 
 def _split(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors, those in parts by run whose runs torch's kernel would treat differently.
+    """The tensors, split by run where torch's kernel would treat runs differently.
 
     It computes whole vectors first, then the elements left over, and rounds those differently.
     Which elements are left over must not depend on how many runs there are.

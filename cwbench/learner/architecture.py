@@ -24,7 +24,7 @@ Pullback = Callable[[Tensor], dict[str, Tensor]]
 
 
 class Architecture:
-    """Base of actors of one's own. Override `module_shapes` and `compute`; the rest may stay.
+    """Base of your own actors. Override `module_shapes` and `compute`; the rest may stay.
 
     Names end in `.weight` (initially Glorot-uniform), `.scale` (one), `.fixed` (never trained) or
     anything else (zero). With `--init torch`, a `.weight` and the `.bias` of the same name have
@@ -32,7 +32,7 @@ class Architecture:
     """
 
     name = "actor"
-    task_axis = 1  # of length one: each module has names of its own
+    task_axis = 1  # of length one: each module has its own names
 
     def __init__(self, obs_dim: int, action_dim: int, config: NetworkConfig) -> None:
         self.obs_dim, self.action_dim, self.config = obs_dim, action_dim, config

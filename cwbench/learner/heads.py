@@ -52,7 +52,7 @@ class Heads:
 
     Heads named by blocks get slices. Where every head gets equally many, in order, all of them work
     in one product, [N * T, P * b, ...]. Where the last one gets more, as when half of a batch is
-    the current task's, what is left of its rows is a second product. Where rows of tasks are mixed,
+    the current task's, the rest of its rows are a second product. Where rows of tasks are mixed,
     every head gets every row.
     """
 

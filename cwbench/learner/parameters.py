@@ -138,7 +138,7 @@ class Parameters:
                     table[name].copy_(value)
 
     def reset(self, parts: Collection[str]) -> None:
-        """Start the shared layers of actor or critic again, or the current position's heads."""
+        """Reinitialise shared layers of actor or critic, or the current position's heads."""
         for network in self.networks:
             if network in parts:
                 self.set_parameters(self.fresh_trunk(network, f"@{self.position}"))

@@ -124,7 +124,7 @@ def make_policy(
     config: NetworkConfig,
     architecture: Callable[[int, int, NetworkConfig], ActorNetwork] | None = None,
 ) -> Policy:
-    """One output layer for mean and log-std; each is scaled as a layer of its own."""
+    """One output layer for mean and log-std; each is scaled as a separate layer."""
     if architecture is not None:
         network = architecture(obs_dim, action_dim, config)
     else:

@@ -31,7 +31,7 @@ class Batch:
     next_obs: Tensor  # [R, B, O]
     tasks: TaskIndex  # [R, B]
     weight: Tensor  # [R, B]; losses are weighted sums, 1/B each unless a method says otherwise
-    rows: Tensor  # [R, B], where they lie in the replay
+    rows: Tensor  # [R, B], their indices in the replay
     terminated: Tensor | None = None  # [R, B], 1 where next_obs is terminal; None: nowhere
 
     def discount(self, gamma: float) -> float | Tensor:

@@ -77,11 +77,11 @@ class Costs:
         return replay_bytes(group, self._bare_method(group), self.method(group[0])[1])
 
     def own_steps(self, fleet: Sequence[Segment]) -> int:
-        """Of each run, without those that an expert made before."""
+        """Steps of each run, without those that an expert made."""
         return self.expert_steps(fleet) or fleet[0].steps
 
     def expert_steps(self, fleet: Sequence[Segment]) -> int | None:
-        """Of each run, if an expert has learned the task before."""
+        """Steps an expert acts in each run, if one has learned the task."""
         return self._bare_method(fleet).expert_steps
 
     def _bare_method(self, fleet: Sequence[Segment]) -> Method[Any]:
@@ -166,7 +166,7 @@ class Costs:
         return end.updates, seconds + end.sac_updates * update + end.own_seconds
 
     def _step_seconds(self, first: Segment, trainer: Trainer, budget: float) -> float:
-        """Of a task of mean cost; shared by methods, since importing a simulator takes seconds."""
+        """For a task of mean cost; shared by methods, since importing a simulator takes seconds."""
         env, layout = first.setup.env, trainer.policy.layout(trainer.num_tasks)
 
         def measure() -> list[float]:
@@ -179,7 +179,7 @@ class Costs:
         return self.known(what, measure)[0] * (1 + contacts)
 
     def crowding(self, first: Segment, workers: int, step_seconds: float) -> float:
-        """A step's time with all workers busy, over that of one alone; much alike for all tasks."""
+        """A step's time with all workers busy, over that of one alone; similar for all tasks."""
         setup = first.setup
         if workers <= FEW_WORKERS or step_seconds > SLOW:
             return 1.0
@@ -228,7 +228,7 @@ class Times:
 
 
 def _moved(segment: Segment, position: int) -> Segment:
-    """The segment as if it were at another position of a sequence, the last if it is that."""
+    """The segment as if it were at another position of a sequence, still the last if it was."""
     tasks = (segment.tasks * (position + 1))[: position + 1]
     length = segment.length
     if length is not None:
@@ -273,7 +273,7 @@ def _stepper(segment: Segment, trainer: Trainer) -> Callable[[], None]:
 
 
 def _seconds_per_update(trainer: Trainer, budget: float) -> float:
-    """On CUDA of captured updates, without those that come before the capture."""
+    """On CUDA, of captured updates, without those before the capture."""
     if trainer.device.type != "cuda":
         return seconds_per_call(partial(trainer.train, 1), budget)
     trainer.train(WARM_UP + 1)

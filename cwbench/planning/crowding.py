@@ -36,15 +36,15 @@ def crowding(
 
 
 def random_weights(layout: ActorLayout, runs: int) -> Floats:
-    """Of each run's policy: [runs, P].
+    """Weights of each run's policy: [runs, P].
 
-    Not zeros: they would all lie in one page of memory, and in the processor's cache.
+    Not zeros, which would share one page of memory and stay in the processor's cache.
     """
     return 0.03 * np.random.default_rng(0).standard_normal((runs, layout.size), np.float32)
 
 
 def slowdown(crowding: float, busy: float, workers: int) -> float:
-    """Of each of `busy` workers, in proportion to how many there are besides it."""
+    """Of each of `busy` workers, in proportion to the number of others."""
     if workers == 1:
         return 1.0
     return 1 + (crowding - 1) * (min(max(busy, 1), workers) - 1) / (workers - 1)

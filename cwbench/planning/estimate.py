@@ -110,13 +110,13 @@ def _done(fleet: Sequence[Segment], costs: Costs, resumed: Left) -> tuple[int, i
 
 
 def _evaluation_steps(segment: Segment) -> int:
-    """Of one evaluation, if no episode ends early."""
+    """Steps of one evaluation, if no episode ends early."""
     horizons = (segment.setup.env.only(task).horizon for task in segment.tasks)
     return segment.setup.schedule.eval_episodes * sum(horizons)
 
 
 def process_bytes(segments: Iterable[Segment], workers: int, runs: int) -> int:
-    """Of a process and its workers, without tensors, while `runs` train at the same time.
+    """Memory of a process and its workers without tensors, while `runs` train at once.
 
     A worker keeps the environments of every task it has evaluated, one for each episode; repeated
     tasks share them. A run's evaluation of a task is one job, for one worker.
@@ -136,7 +136,7 @@ def process_bytes(segments: Iterable[Segment], workers: int, runs: int) -> int:
 
 
 def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int) -> int:
-    """Of the fleets of one position that share a device; where it is most."""
+    """Most memory of the fleets of one position that share a device."""
     found: dict[int, list[int]] = {}
     for fleet, one in zip(fleets, needs, strict=True):
         found.setdefault(fleet[0].position, []).append(one.bytes)
@@ -147,7 +147,7 @@ def _bytes_together(fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: i
 def _fleet_needs(
     fleet: Sequence[Segment], costs: Costs, workers: int, grouping: Grouping, measure: bool
 ) -> FleetNeeds:
-    """`workers` that have a core of their own."""
+    """`workers` each have their own core."""
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.only(first.tasks[-1]).horizon
     method_class, dims = costs.method(first)
@@ -189,7 +189,7 @@ def _fleet_needs(
 
 
 def _one_after_another(groups: Sequence[Times]) -> Times:
-    """Of a fleet whose groups update in turn, which takes longer than all runs at once."""
+    """Times of a fleet whose groups update in turn: longer than all runs at once."""
     update, end = sum(one.update for one in groups), sum(one.end for one in groups)
     return replace(groups[0], update=update, end=end)
 
@@ -197,7 +197,7 @@ def _one_after_another(groups: Sequence[Times]) -> Times:
 def free_bytes(device: torch.device, processes: int) -> int:
     """Memory that a fleet's tensors may take here; a tenth is left for what is not counted.
 
-    On the host without what the processes take.
+    On the host, minus what the processes take.
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)

@@ -27,12 +27,12 @@ class Parallelism:
     def occupancy(self, device: str, runs: int) -> float:
         """The share of a device that a fleet takes while it updates.
 
-        Updates on a CPU keep the thread that drives all fleets; processes have cores of their own.
+        Updates on a CPU block the thread that drives all fleets; processes have their own cores.
         """
         return min(1.0, runs / FULL_DEVICE) if device == "cuda" else 1 / max(1, self.processes)
 
     def runs(self, fleets: Fleets) -> int:
-        """That one process trains at the same time, at most."""
+        """Most runs that one process trains at once."""
         together = 1 if self.processes else self.side_by_side
         return sum(sorted(map(len, fleets), reverse=True)[:together])
 
@@ -55,7 +55,7 @@ class FleetNeeds:
     pool_seconds: float = 0.0  # of all workers, evaluation included
     end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
-    start_seconds: float = 0.0  # of a process of its own, before it trains
+    start_seconds: float = 0.0  # of its own process, before it trains
     occupancy: float = 1.0  # share of the device that its updates take
 
     @property
@@ -72,7 +72,7 @@ class FleetNeeds:
 
 
 def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism) -> float:
-    """For all fleets in one process: what is needed most decides.
+    """Time of all fleets in one process: the bottleneck decides.
 
     That is the longest chain of fleets that start from each other, or the device, or the workers,
     or the number of fleets that train at a time.
@@ -96,7 +96,7 @@ def seconds_together(fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Para
 def _slowed_by_others(
     fleets: Fleets, needs: Sequence[FleetNeeds], side_by_side: int
 ) -> list[FleetNeeds]:
-    """With updates that take longer while other fleets' updates use the device.
+    """The needs, with updates slowed by other fleets' use of the device.
 
     Fleets at the same position train at the same time, for as long as the shorter one takes, if
     that many train side by side.
@@ -122,9 +122,9 @@ def _slowed_by_others(
 def seconds_in_processes(
     fleets: Fleets, needs: Sequence[FleetNeeds], parallel: Parallelism
 ) -> float:
-    """For all fleets, each in a process of its own, as `launch/order.py` starts them.
+    """Time of all fleets, each in its own process, as `launch/order.py` starts them.
 
-    A device that several processes share may be what they wait for.
+    A device that several processes share may be the bottleneck.
     """
     waiting = list(zip(fleets, needs, strict=True))
     device = sum(one.device_seconds for one in needs) / parallel.devices
@@ -142,9 +142,9 @@ def seconds_in_processes(
 
 
 def steps_left(fleets: Fleets, needs: Sequence[FleetNeeds], resumed: Left) -> dict[str, int]:
-    """Of every segment of a plan, some of which are resumed.
+    """Steps left of every segment, some of which are resumed.
 
-    A segment may have fewer steps of its own than its task has, where an expert made the others.
+    A segment may have fewer steps than its task, if an expert made the others.
     """
     return {
         segment.id: min(one.steps // len(fleet), resumed.get(segment.id, segment.steps))
@@ -160,7 +160,7 @@ def planned_seconds(
     left: Left,
     ended: Ended | None = None,
 ) -> float:
-    """Of what is left of fleets."""
+    """Time that the rest of these fleets takes."""
     rest = [
         (fleet, _rest(fleet, one, left, ended or {}))
         for fleet, one in zip(fleets, needs, strict=True)
@@ -171,7 +171,7 @@ def planned_seconds(
 
 
 def _rest(fleet: Sequence[Segment], needs: FleetNeeds, left: Left, ended: Ended) -> FleetNeeds:
-    """A fleet's mean share; the end of its task comes after the last step."""
+    """The rest of a fleet's needs; a task's end comes after its last step."""
     steps = [left[segment.id] for segment in fleet if segment.id in left]
     ends = [1 - ended.get(segment.id, 0.0) for segment in fleet if segment.id in left]
     share = sum(steps) / needs.steps

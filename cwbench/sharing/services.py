@@ -8,7 +8,7 @@ from cwbench.spec.errors import UserError
 
 @contextmanager
 def asking(service: str, hint: str) -> Iterator[None]:
-    """Turn what goes wrong there into one line: it is no error of this program."""
+    """Turn what goes wrong there into one line: it is not this program's error."""
     try:
         yield
     except UserError:

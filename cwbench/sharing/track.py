@@ -165,7 +165,7 @@ def _readable(run: Run, problems: Sequence[str]) -> int:
 
 
 def position_names(tasks: Sequence[str]) -> list[str]:
-    """The task at each position, with its number where a task comes more than once."""
+    """The task at each position, with its number where a task recurs."""
     return [
         task if tasks.count(task) == 1 else f"{task}-{number}"
         for number, task in enumerate(tasks, start=1)
@@ -181,7 +181,7 @@ def complete(
 
 
 def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[tuple[Run, int]]:
-    """`track` again and again until no run is going on."""
+    """Call `track` repeatedly until no run is in progress."""
     while True:
         yield from track(results, to, project=project)
         if all(run.state in ("done", "failed", "diverged") for run in load_runs(results)):

@@ -1,4 +1,4 @@
-"""How an actor's weights lie in a flat vector, and what torch and numpy must agree on."""
+"""How a flat vector holds an actor's weights, and what torch and numpy must agree on."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ActorLayout:
-    """How one run's actor lies in a flat vector."""
+    """How a flat vector holds one run's actor."""
 
     shapes: Mapping[str, tuple[int, ...]]  # in order; heads have a leading task axis
     layers: int

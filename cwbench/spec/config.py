@@ -55,7 +55,7 @@ class SACConfig:
         0.995, "Share of the old target kept at each update.", minimum=0, maximum=1
     )
     # eps as in the reference, not torch's 1e-8: PackNet's clipped gradients are near 5e-8.
-    # Not zero, also in 32 bits: a weight without gradient would move by 0/0.
+    # Not zero, even in 32 bits: a weight without gradient would move by 0/0.
     adam_eps: float = option(1e-7, "Epsilon of Adam.", minimum=1e-30, maximum=1)
     target_std: float = option(
         0.089, "Policy std whose entropy is the target.", above=0, maximum=1000

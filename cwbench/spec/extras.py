@@ -12,7 +12,7 @@ def extra(package: str, install: str) -> Any:
     check_extra(package, install)
     try:
         return import_module(package)
-    except ImportError as error:  # it lacks a package of its own
+    except ImportError as error:  # it lacks a dependency
         raise UserError(f"{package} cannot be imported: {error}") from None
 
 

@@ -80,7 +80,7 @@ def check_unchanged(cls: type) -> None:
 def named_source(function: Any) -> dict[str, str]:
     """A function's or class's name, "module:name", and a hash of its text, for records.
 
-    UserError if the text does not say all: results of others would be taken for its own.
+    UserError if the text is incomplete: other results would be taken for its own.
     """
     advice = "give a function or class, and its arguments as `kwargs`"
     if not isinstance(function, type | FunctionType):

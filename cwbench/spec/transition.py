@@ -1,4 +1,4 @@
-"""How a transition lies in a row: obs, action, reward, next obs and, for some, `terminated`."""
+"""How a row stores a transition: obs, action, reward, next obs and, for some, `terminated`."""
 
 from typing import Any, NamedTuple
 

@@ -42,7 +42,7 @@ class Leftover:
 
 
 def remove(root: Path, listed: Iterable[Leftover]) -> list[Leftover]:
-    """Remove what was listed and, at a second look, still can go; returns it.
+    """Remove what was listed and can still go at a second look; returns it.
 
     All of it is hidden first: deleting takes long enough for another process to come.
     """

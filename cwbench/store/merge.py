@@ -213,7 +213,7 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
 
 
 def _add_segment(source: Path, target: Path, weights: bool, own: Claims) -> str:
-    """Copy a segment, which nobody trains meanwhile; returns why not, where it is left out."""
+    """Copy a segment that nobody is training; returns the reason if it is left out."""
     name, root, there = target.name, target.parents[1], SegmentFolder(target)
     replaces = target.exists()
     if replaces and not there.done and not own.take(there):

@@ -53,7 +53,7 @@ FINAL_FILES = (
 )
 REPLAY_FILE = re.compile(r"replay/[\w-]+\.npy")
 CLAIM = "claim.json"
-# Folders of segments, whose names end in their ids. Hidden ones and copies such as X.bak are none.
+# Folders of segments, whose names end in their ids. Not hidden ones or copies such as X.bak.
 SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
 
 

@@ -1,4 +1,4 @@
-"""Where names of points go, so that none lies on another."""
+"""Where names of points go, so that none overlap."""
 
 from collections.abc import Sequence
 

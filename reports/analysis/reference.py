@@ -173,7 +173,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     first, and default options before others.
     """
     alone = [g for g in study.everything if _is_reference(g, protocol)]
-    # A class of one's own may be called finetuning, too.
+    # A user's class may also be called finetuning.
     groups = [g for g in alone if not study.record(g).get("source")]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
     for group in sorted(

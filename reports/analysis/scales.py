@@ -1,4 +1,4 @@
-"""Curves on scales of their own: methods that normalise targets have losses near zero."""
+"""Curves on separate scales: methods that normalise targets have losses near zero."""
 
 from collections.abc import Callable, Sequence
 

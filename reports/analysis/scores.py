@@ -39,7 +39,7 @@ PER_TASK = {"average_performance": metrics.task_performance, "forgetting": metri
 
 @dataclass(frozen=True)
 class Score:
-    """An estimate, how many seeds stand behind it, and why it is empty if it is."""
+    """An estimate, how many seeds it has, and why it is empty if it is."""
 
     estimate: Estimate
     seeds: int

@@ -1,8 +1,8 @@
 """The stability gap (De Lange et al., 2023): what happens to old tasks right after a switch.
 
 `success` is [R, N, E, N] as in `metrics`. Single evaluations have few episodes, so curves are
-trailing means of three, which start again at each task. What is the lowest of many such means is
-below the success of a policy that does not change, too.
+trailing means of three, which restart at each task. The lowest of many such means is below the
+success even of a policy that does not change.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ def drop_depth(success: Array, window: int) -> Array:
 
 
 def dropped(success: Array, window: int) -> Array:
-    """[R, N, E - 2, N] of 0 and 1: the evaluations of old tasks that lie in a drop; NaN where one
+    """[R, N, E - 2, N] of 0 and 1: the evaluations of old tasks that are in a drop; NaN where one
     that is needed is missing."""
     level = before_switch(success, window)[:, :, None, :] - TOLERANCE
     curves = settled(success)
@@ -68,7 +68,7 @@ def dropped(success: Array, window: int) -> Array:
 
 
 def drop_length(success: Array, window: int) -> Array:
-    """[R]: share of the evaluations of old tasks that lie in a drop."""
+    """[R]: share of the evaluations of old tasks that are in a drop."""
     return _mean_over_old(dropped(success, window).mean(2))
 
 

@@ -53,7 +53,7 @@ DEFAULTS = Options()
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings that must be equal before two numbers may stand in one table."""
+    """Settings that must be equal before two numbers may share a table."""
 
     name: str
     env: Mapping[str, Any]
@@ -144,7 +144,7 @@ class Group:
         return replace(self, success=self.counts.get(success, np.full_like(self.success, np.nan)))
 
     def has_count(self, success: str) -> bool:
-        """Whether every evaluation was counted in this way, also where a number is damaged."""
+        """Whether every evaluation was counted in this way, even if a number is damaged."""
         return success not in self.lacking
 
     @property
@@ -223,7 +223,7 @@ class Study:
         return [*self.groups, *self.others]
 
     def record(self, group: Group) -> Mapping[str, Any]:
-        """Of any of a group's segments on disk."""
+        """Record of some segment of a group."""
         ids = [key for run in group.runs for key in run.segments]
         return next((self.segments[key] for key in ids if key in self.segments), {})
 

@@ -1,4 +1,4 @@
-"""What stands below each figure in `report.tex`."""
+"""The text below each figure in `report.tex`."""
 
 from collections.abc import Callable
 

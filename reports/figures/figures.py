@@ -324,7 +324,7 @@ def _ablation_figures(groups: Sequence[Group], options: Options) -> Plan:
 
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
-    """One figure, each of SUFFIXES a file; `file` has none. Each takes a drawing of its own."""
+    """One figure, each of SUFFIXES a file; `file` has none. Each is drawn separately."""
     with (
         matplotlib.rc_context(STYLE | fonts.style(fonts.characters(scores.study))),
         catch_warnings(),

@@ -74,7 +74,7 @@ def render(
     """
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
-    # Nothing trains on in a page that was published, or in an archive.
+    # Nothing is training in a published page or in an archive.
     live = results_href is not None and any(run.state in ("running", "pending") for run in runs)
     paper = "Comparison with the published numbers"
     parts = [

@@ -48,7 +48,7 @@ def tex(text: str) -> str:
 def number(value: float, decimals: int = 2) -> str:
     """Two decimals, as in the paper; minus zero is zero.
 
-    Rates have few digits: 0.695 is 0.70, also where the last bit makes it 0.6949999.
+    Rates have few digits: 0.695 is 0.70, even if the last bit makes it 0.6949999.
     """
     text = f"{value + math.copysign(1e-9, value):.{decimals}f}"
     return text if text.strip("-0.") else text.lstrip("-")

@@ -26,7 +26,7 @@ OURS = {"finetuning_copies": "finetuning_n"}  # published methods that have anot
 
 @dataclass(frozen=True)
 class Paper:
-    """Where the numbers of a paper stand and under which rules they were measured."""
+    """Where a paper's numbers are, and the rules they were measured under."""
 
     title: str
     file: str

@@ -116,7 +116,7 @@ def replay(scores: Scores) -> tuple[Block, ...]:
 
 
 def unshared(scores: Scores, group: Group, part: str) -> bool:
-    """Whether each task has a whole actor or critic of its own."""
+    """Whether each task has its own whole actor or critic."""
     own = option(scores, group, "network", f"{part}_head_layers")
     return own is not None and own == option(scores, group, "network", "layers")
 

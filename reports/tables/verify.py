@@ -1,4 +1,4 @@
-"""Exported tables carry what is needed to compute them again; this compares cell by cell."""
+"""Exported tables carry what is needed to recompute them; this compares cell by cell."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 
 def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
-    """The table as text, ending with a line that says how to make it again."""
+    """The table as text, ending with a line that says how to recompute it."""
     recipe = {
         "table": table.name,
         "format": format,
@@ -66,7 +66,7 @@ def recipe_of(text: str) -> dict[str, Any]:
 
 
 def recipe_options(recipe: Mapping[str, Any]) -> Options:
-    """How the results must be read to compute the table again."""
+    """How the results must be read to recompute the table."""
     level, against = recipe.get("level", LEVEL), recipe.get("against")
     every = bool(recipe.get("all_cells"))
     return Options(
@@ -88,7 +88,7 @@ class Verdict:
 
 
 def verify(text: str, study: Study) -> Verdict:
-    """Compute the table again from a results folder, read with the recipe's window."""
+    """Recompute the table from a results folder, read with the recipe's window."""
     recipe = recipe_of(text)
     protocol = next((p for p in study.protocols if p.key == recipe["protocol"]), None)
     if protocol is None:

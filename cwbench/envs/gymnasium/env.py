@@ -107,7 +107,7 @@ class GymnasiumEnv:
         )
 
     def _number(self, name: str, value: Any) -> float:
-        """A finite number, also in an array of its own."""
+        """A finite number, possibly in an array of one."""
         try:
             number = float(np.asarray(value, np.float64).item())
         except (TypeError, ValueError):

@@ -154,7 +154,7 @@ def _close(one: NDArray[Any], other: NDArray[Any]) -> bool:
 def _resumes(task: Task) -> bool:
     """Whether states saved in an episode continue bit for bit in other instances.
 
-    Always as many steps, also where they are slow: the answer is part of a segment's id.
+    Always as many steps, even if they are slow: the answer is part of a segment's id.
     """
     env = _instance(task)
     env.reset(np.random.default_rng(0))

@@ -86,7 +86,7 @@ class MetaWorldEnv:
         """Observation [O], reward, success at this step; only the horizon ends an episode."""
         if self._steps >= self.config.horizon:
             raise RuntimeError(f"no episode of {self.task} is running: reset it first")
-        # float32 also where the caller has float64: Meta-World's arithmetic depends on it.
+        # float32 even if the caller has float64: Meta-World's arithmetic depends on it.
         action = np.asarray(action, np.float32)
         if action.shape != (ACTION_DIM,):
             raise ValueError(f"an action has shape ({ACTION_DIM},), got {action.shape}")
