@@ -128,7 +128,7 @@ def _check_window(study: Study) -> None:
         if window and looked_at and window > protocol.evaluations:
             raise ValueError(
                 f"a window of {window} evaluations is longer than a task of protocol "
-                f"{protocol.name!r}, which has {protocol.evaluations}"
+                f"{protocol.title!r}, which has {protocol.evaluations}"
             )
 
 

@@ -13,6 +13,7 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.spec.options import flag_name
+from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import digest
 
 Array = NDArray[np.float64]
@@ -62,6 +63,10 @@ class Protocol:
     @cached_property
     def key(self) -> str:
         return digest({"name": self.name, **self.settings})
+
+    @property
+    def title(self) -> str:
+        return protocol_title(self.name)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -261,18 +266,19 @@ class Study:
 
     def title(self, protocol: Protocol) -> str:
         """A name to read: the protocol's, with what tells it from others of that name."""
-        same = [other.options for other in self.protocols if other.name == protocol.name]
+        same = [other for other in self.protocols if other.title == protocol.title]
         own = [
             f"{flag_name(name)} {value:,}" if type(value) is int else f"{flag_name(name)} {value}"
             for name, value in protocol.options.items()
-            if any(other.get(name) != value for other in same)
+            if any(other.options.get(name) != value for other in same)
         ]
-        return ", ".join([protocol.name, *own])
+        marked = len({other.name for other in same}) > 1
+        return ", ".join([protocol.name if marked else protocol.title, *own])
 
     def slug(self, protocol: Protocol) -> str:
         """A name for files: the protocol's, made unique where two protocols share it."""
-        same = [other for other in self.protocols if other.name == protocol.name]
-        return protocol.name if len(same) == 1 else f"{protocol.name}-{protocol.key[:6]}"
+        same = [other for other in self.protocols if other.title == protocol.title]
+        return protocol.title if len(same) == 1 else f"{protocol.title}-{protocol.key[:6]}"
 
     def window(self, protocol: Protocol) -> int:
         return self.options.window or default_window(protocol.evaluations)

@@ -58,7 +58,7 @@ class Row:
         protocol = self.groups[0].protocol
         found = sorted(self.groups, key=lambda group: names.natural(group.sequence))
         return (
-            f"{protocol.name} {protocol.key[:6]}",
+            f"{protocol.title} {protocol.key[:6]}",
             tuple(group.sequence for group in found),
             tuple(group.tasks for group in found),
         )

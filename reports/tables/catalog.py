@@ -326,8 +326,8 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
-        "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
-        f" evaluated every {schedule.get('eval_every', '?')} with "
+        "protocol": f"Protocol {protocol.title}: {schedule.get('steps_per_task', '?')} steps a "
+        f"task, evaluated every {schedule.get('eval_every', '?')} with "
         f"{schedule.get('eval_episodes', '?')} episodes",
         "environment": _environment(scores, versions)
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
