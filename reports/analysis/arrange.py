@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.definitions import without_definitions
 from cwbench.reports.analysis.study import (
     DEFAULTS,
     SHIPPED,
@@ -56,7 +57,8 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in _records(loaded.segments)}
     problems, notes = list(loaded.problems), list[str]()
-    rows = _told_apart(_by_protocol(_records(loaded.runs)), notes)
+    rows = without_definitions(_records(loaded.runs), segments, notes)
+    rows = _told_apart(_by_protocol(rows), notes)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -220,7 +222,8 @@ def _protocols(
     for row in rows:
         known = next((segments[key] for key in row["segments"] if key in segments), None)
         if known:
-            found[row["setup"]] = Protocol(row["protocol"], known["env"], known["schedule"])
+            env, own = row.get("env", known["env"]), row.get("definitions", {})
+            found[row["setup"]] = Protocol(row["protocol"], env, known["schedule"], own)
     for row in rows:
         if row["setup"] not in found:
             same = {p.key: p for p in found.values() if p.name == row["protocol"]}

@@ -204,17 +204,11 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
 
 
 def _is_reference(group: Group, protocol: Protocol) -> bool:
+    """Whether it is fine-tuning on one task, under these settings and defined as here."""
+    task, own = group.tasks[0], group.protocol
     plain = len(group.tasks) == 1 and names.method_key(group.method) == "finetuning"
-    return plain and group.protocol.settings == settings_alone(protocol, group.tasks[0])
-
-
-def settings_alone(protocol: Protocol, task: str) -> dict[str, Any]:
-    """What a run of one task has, where a sequence's environment defines all of its tasks."""
-    env = dict(protocol.env)
-    if "tasks" in env:
-        env["tasks"] = own = [one for one in env["tasks"] if one["name"] == task]
-        env["horizon"] = own[0]["horizon"] if own else None
-    return protocol.settings | {"env": env}
+    same = own.definition(task) == protocol.definition(task)
+    return plain and same and own.shared_settings == protocol.shared_settings
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.definitions import definitions, env_options
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.spec.options import flag_name
@@ -59,6 +60,8 @@ class Protocol:
     name: str
     env: Mapping[str, Any]
     schedule: Mapping[str, Any]
+    # Of the tasks that sequences define themselves: `analysis.definitions`.
+    definitions: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
@@ -71,6 +74,15 @@ class Protocol:
     @property
     def settings(self) -> dict[str, Any]:
         return {"env": dict(self.env), "schedule": dict(self.schedule)}
+
+    @property
+    def shared_settings(self) -> dict[str, Any]:
+        """The settings that a run of one task alone has, too."""
+        return {**self.settings, "env": env_options(self.env)}
+
+    def definition(self, task: str) -> Mapping[str, Any] | None:
+        """What defines a task, where sequences do; None in suites whose tasks have names only."""
+        return (self.definitions or definitions(self.env)).get(task)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -154,7 +166,8 @@ class Group:
 
     @property
     def family(self) -> str:
-        return names.family(self.sequence)
+        alone = len(self.tasks) == 1 and self.protocol.definitions
+        return "single" if alone else names.family(self.sequence)
 
     @property
     def title(self) -> str:
