@@ -83,7 +83,7 @@ def _protocol_faults(record: Mapping[str, Any], schedules: Schedules) -> Iterato
     name, found = str(record.get("protocol")), completed(ScheduleConfig, record["schedule"])
     if name in PROTOCOLS:
         wanted, has = asdict(resolve(ScheduleConfig, PROTOCOLS[name])), f"protocol {name} has"
-    elif (title := protocol_title(name)) != name:
+    elif (title := protocol_title(name)) not in (name, *PROTOCOLS):
         wanted, has = schedules.setdefault(name, found), f"others of protocol {title} have"
     else:
         yield f"unknown protocol {name!r}"

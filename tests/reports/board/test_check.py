@@ -95,6 +95,7 @@ def segment_record(results: Path) -> Path:
         (lambda record: record.update(seed=9), "the record was changed"),
         (lambda record: record.update(protocol="paper"), "protocol paper has"),
         (lambda record: record.update(protocol="mine"), "unknown protocol 'mine'"),
+        (lambda record: record.update(protocol="paper+1f3a9c"), "unknown protocol 'paper+1f3a9c'"),
         (lambda record: record["versions"].update(commit=""), "names no commit"),
         (lambda record: record.update(source="0123456789ab"), "is not in sources/0123456789ab.py"),
         (lambda record: record.pop("network"), "without network"),
