@@ -101,6 +101,10 @@ def print_comparisons(table: pd.DataFrame) -> None:
     for first, second in COMPARED:
         numbers = compared(table[first], table[second])
         print(f"| {VARIANTS[first]}, {VARIANTS[second]} | {numbers} |")
+    others = table[table["sequence"] != "cw3-7"]
+    for first, second in SETTINGS:
+        numbers = compared(others[first], others[second])
+        print(f"| {VARIANTS[first]}, {VARIANTS[second]}, without CW3-7 | {numbers} |")
 
 
 def learned(found: pd.DataFrame) -> pd.DataFrame:
@@ -182,7 +186,9 @@ def main() -> None:
     print_on_the_way(each, PARTS)
     print_on_the_way(each, SETTINGS)
     earlier = with_earlier_runs(found)
-    measured = {"average performance": at_the_end(earlier)} | in_fifths(earlier)
+    ends = at_the_end(earlier)
+    others = ends[ends["sequence"] != "cw3-7"]
+    measured = {"average performance": ends, "without CW3-7": others} | in_fifths(earlier)
     for label, (what, rows) in product(("recall-tn", SMALL, FRESH), measured.items()):
         print(f"| {VARIANTS[label]} | {what} | {compared(rows[label], rows['recall'])} |")
     late = training[(training["position"] > 0) & (training["segment_step"] > AFTER)]
