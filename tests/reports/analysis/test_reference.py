@@ -102,6 +102,21 @@ def test_a_sequence_of_one_task_is_a_reference_under_any_name(
     assert sources(read(results)) == expected
 
 
+def test_a_run_of_an_own_class_leaves_the_folders_references_as_they_are(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    settings = [small("finetuning")]
+    write_results(results, sequence_names=singles(TASKS), settings=settings, name="r", seeds=[0])
+    before = read(results)
+    mine = [small("Mine", source="0123456789ab")]
+    write_results(results, sequence_names=["cw3-1"], settings=mine, name="mine", seeds=[0])
+    after = read(results)
+    assert sources(after) == sources(before) == dict.fromkeys(TASKS, "1 run of this folder")
+    [ewc] = [g for g in after.study.groups if g.method == "ewc"]
+    old = before.score(before.study.of(before.protocol, "cw3"), "forward_transfer").value
+    assert after.score([ewc], "forward_transfer").value == old and np.isfinite(old)
+
+
 def wide(method: str, width: int) -> Setting:
     return small(method, schedule=small(method).schedule | {"width": width})
 
