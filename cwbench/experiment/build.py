@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
 from cwbench.experiment.declaration import check_outside
+from cwbench.experiment.objects import find_method
 from cwbench.spec import options
 from cwbench.spec.config import (
     ENV_CONFIGS,
@@ -99,11 +100,9 @@ def with_unshared(
     return result
 
 
-def load_method(name: str) -> tuple[str, Entry]:
+def load_method(method: str | type[Method[Any]]) -> tuple[str, Entry]:
     """The name it is recorded under, and the method. UserError if its class is misdeclared."""
-    from cwbench import methods
-
-    recorded, entry = methods.load(name)
+    _, recorded, entry = find_method(method)
     check_declared(recorded, entry)
     return recorded, entry
 

@@ -124,7 +124,7 @@ def together(loaded: Sequence[Runs]) -> Runs:
 
 
 def records_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows, with None for what a record lacks or has as None: pandas may have NaN, which is true."""
+    """Rows; None where a record has None or lacks a key (pandas may have NaN, which is true)."""
     return [
         {
             str(key): None if isinstance(value, float) and np.isnan(value) else value
