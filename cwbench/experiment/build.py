@@ -16,6 +16,7 @@ from cwbench.spec.config import (
     PROTOCOLS,
     EnvConfig,
     MetaWorldConfig,
+    MethodConfig,
     NetworkConfig,
     SACConfig,
     ScheduleConfig,
@@ -139,10 +140,20 @@ def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
     """The class and field of an option, by flag or field name."""
     homes, flag = option_homes(entry), options.flag_name(name)
     if flag not in homes:
-        advice = f"`cwbench run --method {method} --help` lists all"
-        error = unknown("option", name, homes, advice)
+        error = unknown("option", name, homes, _where_listed(method, entry))
         raise UserError(f"{method} has no option {name!r}", error.hint)
     return homes[flag]
+
+
+def _where_listed(method: str, entry: Entry) -> str:
+    """How to see a method's options; the command line does not find a class given in Python."""
+    from cwbench.methods import known
+
+    if entry.source is None or ".py:" in method or method in known():
+        return f"`cwbench run --method {method} --help` lists all"
+    own = options.field_names(entry.method.config_class) - options.field_names(MethodConfig)
+    listed = f"its own are {', '.join(sorted(own))}; " if own else "it has none of its own; "
+    return f"{listed}`cwbench run --method finetuning --help` lists the others"
 
 
 def make_setup(

@@ -1,6 +1,7 @@
 """Tuning: candidates, the rule, what is written down, and how reports mark it."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,21 @@ def test_a_class_is_tuned_on_a_list_of_tasks_as_it_is_planned(tmp_path: Path) ->
     assert not plan.fleets.missing
     marked = [group for group in read_report(tmp_path).groups if group.tuned_on]
     assert [group.label for group in marked] == [plan.runs[0].label]
+
+
+def test_the_options_of_a_class_are_listed_where_no_command_finds_it() -> None:
+    """Neither of the calls: `cwbench run --method Own` is an unknown method."""
+    own = "Own has no option 'coeff'; did you mean 'coef'? Its own are coef; `cwbench run --method"
+    sweep: dict[str, Any] = {"coeff": [1.0, 2.0]}
+    for call in (lambda: cwbench.plan(Own, "point3", coeff=2.0),
+                 lambda: cwbench.tune(Own, "point3", sweep)):  # fmt: skip
+        with pytest.raises(cwbench.UserError, match=re.escape(f"{own} finetuning --help` lists")):
+            call()
+    for name in ("ewc", f"{__file__}:Own"):
+        with pytest.raises(
+            cwbench.UserError, match=re.escape(f"--method {name} --help` lists all")
+        ):
+            cwbench.plan(name, "point3", coeff=2.0)
 
 
 def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:
