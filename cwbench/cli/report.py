@@ -308,7 +308,7 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
         raise click.UsageError(f"{table}: {error}") from None
     folder = unpacked(results)
     verdicts = [
-        verify_table(text, read_study(folder, one, results))
+        verify_table(text, read_study(folder, one, results), results)
         for text, one in zip(texts, options, strict=True)
     ]
     differences = [line for verdict in verdicts for line in verdict.differences]

@@ -115,7 +115,7 @@ def plan(
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
-        launching=launching if _importable(entry.method) else None,
+        launching=launching if importable(entry.method) else None,
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
@@ -148,7 +148,7 @@ def take(group: type[Any], options: dict[str, Any]) -> Any:
     return group(**check_all({name: options.pop(name) for name in names}, group))
 
 
-def _importable(method: type) -> bool:
+def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
     return method.__module__ != "__main__"
 

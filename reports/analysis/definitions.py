@@ -24,8 +24,8 @@ def definitions(env: Record) -> dict[str, Record]:
     tasks = env.get("tasks")
     if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
         return {}
-    sizes = {"padded": [env.get("obs_size"), env.get("action_size")]}
-    return {str(task.get("name")): {**task, **sizes} for task in tasks}
+    sizes = {key: env.get(key) for key in ("obs_size", "action_size")}
+    return {str(task.get("name")): {**task, "padded": sizes} for task in tasks}
 
 
 def env_options(env: Record) -> dict[str, Any]:

@@ -93,6 +93,8 @@ def test_tasks_of_one_name_that_differ_are_in_no_mean(
     assert one.protocol.key != two.protocol.key and one.setup != two.setup
     assert np.isfinite(transfer(study, "ewc", one.sequence))
     assert np.isnan(transfer(study, "ewc", two.sequence))
+    why = Scores(study, two.protocol).score([two], "forward_transfer").why
+    assert ("observations of size 3, padded to 5" in why) == ("size" in change)
 
 
 def test_an_edited_sequence_is_not_averaged_with_its_old_self(tmp_path: Path) -> None:
