@@ -81,5 +81,5 @@ def _records(rows: Iterable[Row], segments: Mapping[str, Record]) -> dict[str, R
 
 
 def _without_tasks(record: Record, *keys: str) -> str:
-    values = {key: record[key] for key in keys}
+    values = {key: record.get(key) for key in keys}
     return digest(values | {"env": env_options(record["env"])})
