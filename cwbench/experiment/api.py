@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,6 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
-from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
@@ -167,11 +165,9 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     todo = session.plan(plan.runs)  # again: something may have been trained since
     session.check(todo)
     session.record({plan.name: plan.runs})
-    root, page = session.store.root, live and todo.missing
     if todo.missing:
-        with LivePage(root, session.listener.warn) if page else nullcontext():
-            needs = None if quiet else session.estimate(todo)
-            good = session.carry_out(todo, plan.protocol, needs)
+        needs = None if quiet else session.estimate(todo)
+        good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
         _raise_failure(plan, runs)

@@ -228,6 +228,21 @@ def test_bad_input_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def test_no_live_page_is_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It trains without one, as `cwbench run` does."""
+    results, elsewhere = tmp_path / "results", tmp_path / "elsewhere"
+    results.mkdir()
+    elsewhere.mkdir()
+    (results / "report").symlink_to(elsewhere)
+    [run] = cwbench.train(
+        cwbench.plan("finetuning", ["reach-0-1"], results=results, **SMALL), live=True
+    )
+    assert run.state == "done" and not any(elsewhere.iterdir())
+    assert "no live page: " in capsys.readouterr().out
+
+
 def test_only_a_plan_can_be_trained() -> None:
     with pytest.raises(cwbench.UserError, match="'recall' is not a plan"):
         cwbench.train("recall")  # type: ignore[arg-type]
