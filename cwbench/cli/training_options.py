@@ -15,7 +15,7 @@ import click
 
 from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import click_options
+from cwbench.cli.options import Decorator, click_options
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.launching import check_installed, check_launching
 from cwbench.experiment.listener import Terminal
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 
-Decorator = Callable[[Any], Any]
 RESULTS = click.Option(
     ["--results"], default="results", show_default=True, type=PATH,
     help="Results folder.",
