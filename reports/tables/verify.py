@@ -15,6 +15,7 @@ from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
+from cwbench.spec.errors import UserError
 
 # block, row, how many columns of the same title come before, title of the column
 CellKey = tuple[str, str, int, str]
@@ -52,16 +53,16 @@ def tables_in(text: str) -> list[str]:
 
 
 def recipe_of(text: str) -> dict[str, Any]:
-    """The recipe of an exported table; ValueError if the text has none."""
+    """The recipe of an exported table; UserError if the text has none."""
     match = re.search(r"cwbench-table (\{.*\})", text)
     if not match:
-        raise ValueError("no `cwbench-table` line: this is not a table that `cwbench report` wrote")
+        raise UserError("no `cwbench-table` line: this is not a table that `cwbench report` wrote")
     try:
         recipe: dict[str, Any] = json.loads(match[1])
         if not {"table", "format", "interval", "protocol", "window"} <= recipe.keys():
             raise ValueError("incomplete")
     except ValueError:
-        raise ValueError("its `cwbench-table` line is damaged") from None
+        raise UserError("its `cwbench-table` line is damaged") from None
     return recipe
 
 

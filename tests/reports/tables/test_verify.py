@@ -19,6 +19,7 @@ from cwbench.reports.tables.verify import (
     verify,
 )
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.errors import UserError
 
 
 def exported(study: Study, format: str, interval: str = "bootstrap") -> str:
@@ -67,7 +68,7 @@ def test_a_table_of_other_settings_is_not_compared(study: Study):
 
 @pytest.mark.parametrize("text", ["", "% cwbench-table {", '% cwbench-table {"table": "cw3"}'])
 def test_a_file_without_recipe_is_an_error(text: str):
-    with pytest.raises(ValueError, match="cwbench-table"):
+    with pytest.raises(UserError, match="cwbench-table"):
         recipe_of(text)
 
 
