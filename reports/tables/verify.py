@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import count, zip_longest
 from typing import Any
 
-from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog
@@ -19,6 +18,8 @@ from cwbench.spec.errors import UserError
 
 # block, row, how many columns of the same title come before, title of the column
 CellKey = tuple[str, str, int, str]
+# Options that a recipe names only where the reader chose something.
+CHOSEN = ("all_cells", "success", "against", "sequences", "methods")
 _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 
@@ -32,16 +33,8 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         "window": scores.window,
         "level": scores.level,
     }
-    if scores.study.options.all_cells:
-        recipe["all_cells"] = True
-    if scores.study.options.success:
-        recipe["success"] = scores.study.options.success
-    if scores.study.options.against:
-        recipe["against"] = scores.study.options.against
-    if scores.study.options.sequences:
-        recipe["sequences"] = scores.study.options.sequences
-    if scores.study.options.methods:
-        recipe["methods"] = scores.study.options.methods
+    options = scores.study.options
+    recipe |= {name: value for name in CHOSEN if (value := getattr(options, name))}
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
 
@@ -68,18 +61,10 @@ def recipe_of(text: str) -> dict[str, Any]:
 
 def recipe_options(recipe: Mapping[str, Any]) -> Options:
     """How the results must be read to recompute the table."""
-    level, against = recipe.get("level", LEVEL), recipe.get("against")
-    every = bool(recipe.get("all_cells"))
-    return Options(
-        window=recipe["window"],
-        level=level,
-        against=against,
-        all_cells=every,
-        success=recipe.get("success"),
-        protocol=recipe["protocol"],
-        sequences=tuple(recipe.get("sequences", ())),
-        methods=tuple(recipe.get("methods", ())),
-    )
+    names = ("protocol", "window", "level", *CHOSEN)  # early tables have no level
+    given = {name: recipe[name] for name in names if name in recipe}
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return Options(**given | lists)
 
 
 @dataclass(frozen=True)
