@@ -27,7 +27,7 @@ from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import field_names, plain
 from cwbench.spec.schedule import milestones
-from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
 from cwbench.spec.text import counted
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
@@ -193,8 +193,8 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     areas = {}
     for run in runs:
         rows = found.get(run.name, evals[:0])
-        last = getattr(run.segments[-1].setup.env, "success", "any") == "last"
-        rate = rows[SUCCESS_COLUMNS["v3-last" if last else "v3-any"]] / rows["episodes"]
+        count = count_of(getattr(run.segments[-1].setup.env, "success", None))
+        rate = rows[SUCCESS_COLUMNS[count]] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
             areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
