@@ -11,11 +11,12 @@ from typing import Any
 import torch
 
 from cwbench.fleet import claiming
-from cwbench.fleet.claiming import Display, Outcome, Shares
+from cwbench.fleet.claiming import Outcome, Shares
 from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.old_replay import MissingReplay
 from cwbench.fleet.precompile import Precompiler
+from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Provenance
 from cwbench.fleet.snapshot import step_of
 from cwbench.fleet.stop import Interrupted, StopRequest

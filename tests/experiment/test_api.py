@@ -17,7 +17,7 @@ import cwbench
 from cwbench.cli import main
 from cwbench.experiment import api
 from cwbench.experiment.listener import Terminal
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.learner import Batch, Method
 
 PINS = Path(__file__).parents[1] / "data" / "pinned_runs.json"
@@ -75,7 +75,7 @@ def test_a_plan_prints_what_it_takes_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
-class CtrlC(Quiet):
+class CtrlC(Display):
     """Sends this process a Ctrl-C after its first chunk."""
 
     def advance(self, fleet: Any) -> None:

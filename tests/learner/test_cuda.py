@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from cwbench import methods
 from cwbench.experiment.build import make_setup
 from cwbench.fleet import snapshot
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
@@ -246,7 +246,7 @@ def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
         compiled=compiled, snapshot_seconds=1e9, provenance=lambda segment: {}, side_by_side=3,
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Quiet())
+        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 
@@ -267,7 +267,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         compiled=False, snapshot_seconds=0, provenance=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
+        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 
