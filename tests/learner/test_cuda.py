@@ -37,7 +37,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.options import resolve
-from cwbench.spec.segment import Segment, Setup, segments_of_run
+from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
@@ -180,10 +180,8 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     """
     kind = METHODS[name].method
     setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
-    tasks = kind.kind_of_segments()
-    segments = [
-        segments_of_run(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)
-    ]
+    tasks = ("push", "hammer")
+    segments = [kind.segments_of_run(setup, seed, tasks)[-1] for seed in range(100)]
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
@@ -217,9 +215,8 @@ def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:
     tasks = ("reach-0-1", "reach-2-1000", "reach-4-1")
     kind = entry.method
     runs = [
-        Run("toy", tasks, name, "toy", tuple(segments))
+        Run("toy", tasks, name, "toy", tuple(kind.segments_of_run(setup, seed, tasks)))
         for seed in (0, 1, 2)
-        for segments in [segments_of_run(setup, seed, tasks, **kind.kind_of_segments())]
     ]
     return base, kind, with_experts(runs)
 
