@@ -22,7 +22,7 @@ from cwbench.fleet.snapshot import step_of
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.compiler import around_compilations
-from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.cuda_graph import cuda_stream
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan, split_evenly
 from cwbench.rollout.pool import Pool, WorkerError
@@ -100,7 +100,7 @@ class Runner:
         """Build the groups of a training, each for its own CUDA stream."""
         parts = self.grouping(training.segments)
         for segments, number in zip(parts, training.streams, strict=True):
-            setup, stream = segments[0].setup, side_by_side(self.device, number)
+            setup, stream = segments[0].setup, cuda_stream(self.device, number)
             with stream:
                 group = Group(
                     segments,

@@ -18,7 +18,7 @@ from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
-from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.cuda_graph import cuda_stream
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
@@ -292,7 +292,7 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
         trainer.train(120)
     concurrent = []
     for number, seeds in enumerate(fleets):
-        stream = side_by_side(CUDA, number)
+        stream = cuda_stream(CUDA, number)
         with stream:
             concurrent.append((stream, make(seeds, CUDA)))
     for _ in range(12):
