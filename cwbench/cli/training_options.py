@@ -22,7 +22,7 @@ from cwbench.experiment.listener import Terminal
 from cwbench.experiment.results_folder import check_writable
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import field_names, resolve
+from cwbench.spec.options import take
 from cwbench.spec.text import duration
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class TrainingOptions:
         if own["as_json"] and not own["dry_run"]:
             raise UserError("--json has no effect without --dry-run", "give both")
         check_results(own["results"])
-        execution = take_execution(given)
-        taken = {name: given.pop(name) for name in field_names(Launching)}
-        launching = resolve(Launching, taken)
+        execution, launching = take(Execution, given), take(Launching, given)
         check_launching(launching)
         if not own["dry_run"]:
             check_installed(launching.launcher)
@@ -112,10 +110,6 @@ def check_results(folder: Path) -> None:
     """Raise before torch is imported: for a results folder that cannot be written to."""
     with located(f"results folder {folder}"):
         check_writable(folder)
-
-
-def take_execution(given: dict[str, Any]) -> Execution:
-    return resolve(Execution, {name: given.pop(name) for name in field_names(Execution)})
 
 
 def command_line() -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -32,7 +32,7 @@ from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
-from cwbench.spec.options import check_all, plain
+from cwbench.spec.options import plain, take
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def plan(
     check_declared(recorded, entry)
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
-    execution, launching = (take(group, options) for group in (Execution, Launching))
+    execution, launching = take(Execution, options), take(Launching, options)
     check_count(len(wanted) * len(numbers))
     alone = parse_unshared(None if unshared is None else _joined(unshared))
     for key, value in options.items():
@@ -138,12 +138,6 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
     if not numbers:
         raise UserError("seeds is empty", "give at least one")
     return ",".join(map(str, numbers))
-
-
-def take(group: type[Any], options: dict[str, Any]) -> Any:
-    """Take the options of a group out of all that were given."""
-    names = [field.name for field in fields(group) if field.name in options]
-    return group(**check_all({name: options.pop(name) for name in names}, group))
 
 
 def _importable(method: type) -> bool:

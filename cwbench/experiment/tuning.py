@@ -25,7 +25,7 @@ from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
 from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import field_names, plain
+from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
 from cwbench.spec.text import counted
@@ -289,7 +289,7 @@ def tune(
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
     folder = folder_named(results)
-    execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)
     fields = {name: find_option(name, method, entry) for name in (*sweep, *options)}
     names = [on] if isinstance(on, str) or not isinstance(on, Iterable) else on
@@ -305,9 +305,15 @@ def tune(
     runs, methods = tuning.experiment.runs()
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
-    how = {"execution": execution, "launching": launching, "command": call}
-    listener = Silent() if quiet else Terminal()
-    session = open_session(folder, methods, segments, listener=listener, **how)
+    session = open_session(
+        folder,
+        methods,
+        segments,
+        execution=execution,
+        launching=launching,
+        listener=Silent() if quiet else Terminal(),
+        command=call,
+    )
     api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
     return tuning.finish(folder, runs, call)
 
