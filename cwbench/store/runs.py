@@ -54,7 +54,7 @@ RUN_COLUMNS = (
     "segments",  # tuple of ids
     "folders",  # tuple of folder names, "" where nothing is on disk
     "done",  # segments finished
-    "state",  # done, running, pending, failed, diverged
+    "state",  # done, running, pending, failed, diverged, damaged
     "step",  # environment steps so far, over all segments
     "steps",  # environment steps asked for
 )
