@@ -303,7 +303,7 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
         options = [recipe_options(recipe_of(text)) for text in texts]
     folder = unpacked(results)
     verdicts = [
-        verify_table(text, read_study(folder, one, results))
+        verify_table(text, read_study(folder, one, results), results)
         for text, one in zip(texts, options, strict=True)
     ]
     differences = [line for verdict in verdicts for line in verdict.differences]

@@ -196,7 +196,7 @@ def _installed(name: str) -> Entry:
     from cwbench.methods import known
 
     if ".py" not in name and name not in known():
-        hint = f"name it with --method FILE.py:{name}"
+        hint = f"name it with --method FILE.py:{name}; a notebook's own is retried by its same call"
         raise UserError(f"method {name!r} is not installed", hint)
     return load_recorded(name)
 

@@ -113,7 +113,7 @@ def plan(
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
-        launching=launching if _importable(entry.method) else None,
+        launching=launching if importable(entry.method) else None,
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
@@ -140,7 +140,7 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _importable(method: type) -> bool:
+def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
     return method.__module__ != "__main__"
 

@@ -123,6 +123,17 @@ def together(loaded: Sequence[Runs]) -> Runs:
     )
 
 
+def records_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows; None where a record has None or lacks a key (pandas may have NaN, which is true)."""
+    return [
+        {
+            str(key): None if isinstance(value, float) and np.isnan(value) else value
+            for key, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
 def _protocols(loaded: Sequence[Runs]) -> dict[str, tuple[str, ...]]:
     """Run -> the names of protocols it was asked for under, in any folder."""
     found: dict[str, tuple[str, ...]] = {}

@@ -26,7 +26,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store import marks
-from cwbench.store.runs import Runs
+from cwbench.store.runs import Runs, records_of
 
 Rows = NDArray[np.intp]  # indices of rows in a table
 LOGGED = tuple(names.STATISTICS)  # statistics of training
@@ -55,9 +55,9 @@ class Columns:
 
 def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
-    segments = {str(row["id"]): row for row in _records(loaded.segments)}
+    segments = {str(row["id"]): row for row in records_of(loaded.segments)}
     problems, notes = list(loaded.problems), list[str]()
-    rows = _told_apart(_by_protocol(_records(loaded.runs)), notes)
+    rows = _told_apart(_by_protocol(records_of(loaded.runs)), notes)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -193,10 +193,6 @@ def _noted(edited: Mapping[str, Mapping[str, str]], notes: list[str]) -> None:
             f"{names.method_title(method)} was edited between runs, so they are not averaged: "
             f"titles name the code, {', '.join(files)}"
         )
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
 
 
 def _order(group: Group) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count, zip_longest
+from pathlib import Path
 from typing import Any
 
 from cwbench.reports.analysis.scores import Scores
@@ -67,24 +68,27 @@ def recipe_options(recipe: Mapping[str, Any]) -> Options:
     return Options(**given | lists)
 
 
+NAME_RESULTS = "give the folder that the table was made from with --results"
+
+
 @dataclass(frozen=True)
 class Verdict:
     cells: int
     differences: list[str]
 
 
-def verify(text: str, study: Study) -> Verdict:
+def verify(text: str, study: Study, results: Path | str = "the results folder") -> Verdict:
     """Recompute the table from a results folder, read with the recipe's window."""
     recipe = recipe_of(text)
     protocol = next((p for p in study.protocols if p.key == recipe["protocol"]), None)
     if protocol is None:
         have = ", ".join(f"{p.name} ({p.key})" for p in study.protocols) or "none"
-        why = f"the results hold no run under protocol {recipe['protocol']}; they have {have}"
-        return Verdict(0, [why])
+        why = f"{results} has no run under protocol {recipe['protocol']}, it has {have}"
+        return Verdict(0, [f"{why}; {NAME_RESULTS}"])
     scores = Scores(study, protocol)
     entry = catalog.find(scores, recipe["table"])
     if entry is None:
-        return Verdict(0, [f"the results hold no run for table {recipe['table']!r}"])
+        return Verdict(0, [f"{results} has no run for table {recipe['table']!r}; {NAME_RESULTS}"])
     again = sign(scores, catalog.make(scores, entry), recipe["format"], recipe["interval"])
     read = READERS[recipe["format"]]
     old, new = read(text), read(again)
