@@ -24,7 +24,7 @@ from cwbench.spec.config import (
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import count_updates
-from cwbench.spec.segment import Setup, segments_of_run
+from cwbench.spec.segment import Setup
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -250,7 +250,7 @@ def check_joint(
 ) -> None:
     """Evaluations of a method that trains all tasks at once must fall where others' do."""
     steps, every = schedule.steps_per_task, schedule.eval_every
-    joint = entry.method.kind_of_segments()["joint"] and len(sequence.tasks) > 1
+    joint = entry.method.trains_jointly and len(sequence.tasks) > 1
     if joint and steps % every:
         raise UserError(
             f"{method} trains all tasks at once: --steps-per-task {steps} is no multiple of "
@@ -292,9 +292,8 @@ def make_run(
 ) -> Run:
     from cwbench.planning.plan import Run
 
-    method, tasks = entry.method, sequence.tasks
-    segments = segments_of_run(setup, seed, tasks, **method.kind_of_segments())
-    return Run(sequence.name, tasks, label, protocol, tuple(segments))
+    segments = entry.method.segments_of_run(setup, seed, sequence.tasks)
+    return Run(sequence.name, sequence.tasks, label, protocol, tuple(segments))
 
 
 def check_count(runs: int) -> None:

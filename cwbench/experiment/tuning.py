@@ -25,10 +25,10 @@ from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
 from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import field_names, plain
+from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
-from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
 from cwbench.spec.text import counted
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
@@ -196,8 +196,8 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     areas = {}
     for run in runs:
         rows = found.get(run.name, evals[:0])
-        last = getattr(run.segments[-1].setup.env, "success", "any") == "last"
-        rate = rows[SUCCESS_COLUMNS["v3-last" if last else "v3-any"]] / rows["episodes"]
+        count = count_of(getattr(run.segments[-1].setup.env, "success", None))
+        rate = rows[SUCCESS_COLUMNS[count]] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
             areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
@@ -291,7 +291,7 @@ def tune(
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
     folder = folder_named(results)
-    execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)
     fields = {name: find_option(name, called, entry) for name in (*sweep, *options)}
     tuning = make_tuning(
@@ -306,10 +306,15 @@ def tune(
     runs, methods = tuning.experiment.runs()
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
-    how: dict[str, Any] = {"execution": execution, "command": call}
-    how["launching"] = launching if api.importable(entry.method) else None
-    listener = Silent() if quiet else Terminal()
-    session = open_session(folder, methods, segments, listener=listener, **how)
+    session = open_session(
+        folder,
+        methods,
+        segments,
+        execution=execution,
+        launching=launching if api.importable(entry.method) else None,
+        listener=Silent() if quiet else Terminal(),
+        command=call,
+    )
     api.train(api.Plan(tuning.experiment.name, runs[0].protocol, tuple(runs), session), quiet=quiet)
     return tuning.finish(folder, runs, call)
 

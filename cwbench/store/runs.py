@@ -54,7 +54,7 @@ RUN_COLUMNS = (
     "segments",  # tuple of ids
     "folders",  # tuple of folder names, "" where nothing is on disk
     "done",  # segments finished
-    "state",  # done, running, pending, failed, diverged
+    "state",  # done, running, pending, failed, diverged, damaged
     "step",  # environment steps so far, over all segments
     "steps",  # environment steps asked for
 )
@@ -199,7 +199,7 @@ Columns = dict[str, NDArray[Any]]
 def _segment_table(
     root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
 ) -> Columns:
-    """A segment's evals or train; without rows if the file is not what it was when it was done."""
+    """One of a segment's tables; without rows if the file is not what it was when it was done."""
     folder, status = root / "segments" / record["folder"], record["status"]
     file = folder / f"{name}.csv"
     with listing(root, problems, file):

@@ -23,6 +23,7 @@ from cwbench.reports.analysis.study import (
     Run,
     Study,
 )
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store import marks
@@ -94,14 +95,14 @@ def _selected(study: Study) -> Study:
         for pattern in patterns:
             if not any(_matches(names, [pattern]) for names in found.values()):
                 known = "; ".join(dict.fromkeys(names[0] for names in found.values()))
-                raise ValueError(f"no {what} {pattern!r}; these results have {known}")
+                raise UserError(f"no {what} {pattern!r}", f"these results have {known}")
     shown = [
         group
         for group in groups
         if _matches(on[group.key], wanted.sequences) and _matches(of[group.key], wanted.methods)
     ]
     if groups and not shown:
-        raise ValueError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
+        raise UserError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
     return replace(study, groups=shown, others=[group for group in groups if group not in shown])
 
 
@@ -128,7 +129,7 @@ def _check_window(study: Study) -> None:
     for protocol in study.protocols:
         looked_at = protocol.schedule and chosen in (None, protocol.key)
         if window and looked_at and window > protocol.evaluations:
-            raise ValueError(
+            raise UserError(
                 f"a window of {window} evaluations is longer than a task of protocol "
                 f"{protocol.title!r}, which has {protocol.evaluations}"
             )
@@ -143,9 +144,9 @@ def _chosen(study: Study, success: str) -> Study:
     """The study counted as the reader chose; setups without that count are problems."""
     lacking = [group for group in study.groups if not group.has_count(success)]
     if lacking and not any(success in group.counts for group in study.groups):
-        raise ValueError(
-            f"--success {success}: evaluations of these runs were not counted that way; "
-            f"--success {SHIPPED} is what every run has"
+        raise UserError(
+            f"--success {success}: evaluations of these runs were not counted that way",
+            f"--success {SHIPPED} is what every run has",
         )
     study.problems += [
         f"{group.key}: evaluations that were not counted as {success} are left out"

@@ -16,6 +16,7 @@ from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.spec.options import flag_name
 from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import digest
+from cwbench.spec.statistics import count_of
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
@@ -98,7 +99,7 @@ class Protocol:
     @property
     def success(self) -> str:
         """How its episodes count as solved, unless the reader chooses."""
-        return "v3-last" if self.env.get("success") == "last" else SHIPPED
+        return count_of(self.env.get("success"))
 
     @property
     def evaluation_steps(self) -> Array:
