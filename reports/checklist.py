@@ -46,7 +46,7 @@ def _setting(study: Study, protocol: Protocol) -> str:
     settings = [f"{key} {value}" for key, value in {**protocol.env, **protocol.schedule}.items()]
     window = study.window(protocol)
     return (
-        f"Protocol {protocol.name} ({', '.join(settings)}); end values are means of the last "
+        f"Protocol {protocol.title} ({', '.join(settings)}); end values are means of the last "
         f"{window} of {protocol.evaluations} evaluations. Methods: {', '.join(methods)}. "
         f"Sequences: {', '.join(sequences)}. All options of every run are on the page, under Runs."
     )

@@ -68,7 +68,7 @@ def experiment(
 def train(chosen: list[Experiment], training: TrainingOptions) -> bool:
     """All their runs in one plan, so that what they share is trained once."""
     if len({one.protocol for one in chosen}) > 1:
-        found = ", ".join(f"{one.name} has {one.protocol}" for one in chosen)
+        found = ", ".join(f"{one.name} has {one.protocol.name}" for one in chosen)
         raise UserError(f"different protocols ({found})", "give one with --protocol")
     parts: dict[str, list[Run]] = {}
     methods: Methods = {}

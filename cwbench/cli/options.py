@@ -87,7 +87,7 @@ def seeds_and_protocol(command: Any) -> Any:
     """Add --seeds and --protocol, which several commands have."""
     protocol = click.option(
         "--protocol", default="paper", show_default=True, shell_complete=complete_protocol,
-        help=f"Steps, evaluations and networks: {', '.join(PROTOCOLS)}.",
+        help=f"Steps, evaluations and networks: {', '.join(PROTOCOLS)} or file.toml.",
     )  # fmt: skip
     seeds = click.option(
         "--seeds", default="0", show_default=True, help="Seeds: 3, 0-4 or 0,2,5-7."

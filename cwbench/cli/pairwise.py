@@ -16,10 +16,11 @@ from cwbench.cli.options import (
     seeds_and_protocol,
 )
 from cwbench.cli.training_options import TrainingOptions, training_options
-from cwbench.experiment.build import parse_numbers, parse_protocol, parse_seeds
+from cwbench.experiment.build import parse_numbers, parse_seeds
 from cwbench.experiment.definition import Experiment, Member
 from cwbench.spec.config import option_groups
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.protocol import parse_protocol
 
 
 def parse_tasks(text: str | None, count: int) -> list[int]:
@@ -77,14 +78,13 @@ def pairwise(
     training = TrainingOptions.take(given)
     base = sequences.get(of)
     ids, numbers = parse_tasks(tasks, len(base.distinct)), parse_seeds(seeds)
-    parse_protocol(protocol)
     pairs = Experiment(
         name=f"pairs of {base.name}: {', '.join(names)}",
         description="",
         members=tuple(Member(name) for name in names),
         sequences=tuple(sequences.pair(*both, base) for both in product(ids, ids)),
         seeds=tuple(numbers),
-        protocol=protocol,
+        protocol=parse_protocol(protocol),
     )
     if not train([pairs], training):
         ctx.exit(1)

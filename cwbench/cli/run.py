@@ -30,15 +30,15 @@ from cwbench.experiment.build import (
     check_together,
     layers,
     load_method,
-    parse_protocol,
     parse_seeds,
     parse_unshared,
     runs_of,
 )
 from cwbench.experiment.launching import USED_BY, check_used
 from cwbench.spec import options
-from cwbench.spec.config import GROUPS, PROTOCOLS, MethodConfig, option_groups
+from cwbench.spec.config import GROUPS, MethodConfig, option_groups
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.protocol import parse_protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cwbench.learner import Method
     from cwbench.methods import Entry
     from cwbench.planning.plan import Run
+    from cwbench.spec.protocol import Protocol
 
 
 class MethodCommand(GroupedCommand):
@@ -58,7 +59,6 @@ class MethodCommand(GroupedCommand):
         args = [*_tuned_args(args), *args]
         names = names_in(_peek(args, "--method"))
         if names:
-            protocol = _peek(args, "--protocol") or ["paper"]
             entries = [load_method(name)[1] for name in names]
             _check_names(args)
             _check_flags(command.params, names, args)
@@ -66,12 +66,10 @@ class MethodCommand(GroupedCommand):
             _check_launching(args)
             for results in _peek(args, "--results"):
                 check_results(Path(results))
+            protocol = parse_protocol(["paper", *_peek(args, "--protocol")][-1])
             if _are_built_in(names):  # a preset of another method may have any values
-                _check_together(given, protocol[-1])
-            command.params = [
-                *command.params,
-                *_method_options(entries, parse_protocol(protocol[-1])),
-            ]
+                _check_together(given, protocol)
+            command.params = [*command.params, *_method_options(entries, protocol)]
         elif {"--help", "-h"} & {*args}:
             command.epilog = (
                 "`cwbench run --method NAME --help` also shows the options of that method, of SAC, "
@@ -95,7 +93,7 @@ TITLES = {
 }
 
 
-def _method_options(entries: Sequence[Entry], protocol: str) -> list[click.Option]:
+def _method_options(entries: Sequence[Entry], protocol: Protocol) -> list[click.Option]:
     """Options of the method and of what all methods share, with the defaults that will hold.
 
     Several methods have only the shared ones.
@@ -213,9 +211,9 @@ def _check_values(params: Sequence[click.Parameter], args: list[str]) -> dict[st
     return given
 
 
-def _check_together(given: Mapping[str, Any], protocol: str) -> None:
+def _check_together(given: Mapping[str, Any], protocol: Protocol) -> None:
     """Raise before torch is imported: for values that do not go with each other or a protocol's."""
-    values = (given, PROTOCOLS[protocol])
+    values = (given, protocol.options)
     check_together(**{name: options.resolve(group, *values) for name, group in GROUPS.items()})
 
 
@@ -268,7 +266,7 @@ def run(
 ) -> None:
     """Train methods on sequences. The same command again continues where it stopped."""
     training = TrainingOptions.take(given)
-    parse_protocol(protocol)
+    asked = parse_protocol(protocol)
     wanted = [one for text in sequence for one in sequences.expand(text)]
     wanted = list(dict.fromkeys(wanted))
     numbers, alone = parse_seeds(seeds), parse_unshared(unshared)
@@ -279,7 +277,7 @@ def run(
         method, entry = load_method(name)
         methods[method] = entry.method
         runs = runs_of(
-            name, method, entry, protocol, given, wanted=wanted, seeds=numbers, unshared=alone
+            name, method, entry, asked, given, wanted=wanted, seeds=numbers, unshared=alone
         )
         title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
         experiments.setdefault(title, []).extend(runs)

@@ -13,8 +13,9 @@ from cwbench.cli.console import show
 from cwbench.cli.experiment import train
 from cwbench.cli.options import GroupedCommand, Number, seeds_and_protocol
 from cwbench.cli.training_options import TrainingOptions, command_line, training_options
-from cwbench.experiment.build import parse_protocol, parse_seeds
+from cwbench.experiment.build import parse_seeds
 from cwbench.spec.options import flag_name
+from cwbench.spec.protocol import parse_protocol
 
 if TYPE_CHECKING:
     from cwbench.experiment.tuning import Tuning
@@ -61,14 +62,14 @@ def tune(
     training = TrainingOptions.take(given)
     wanted = list(dict.fromkeys(one for text in on for one in sequences.expand(text)))
     numbers = parse_seeds(seeds)
-    parse_protocol(protocol)
+    asked = parse_protocol(protocol)
     check_waits(training.launching)
     tuning = make_tuning(
         method,
         wanted,
         parse_sweep(swept, method),
         seeds=numbers,
-        protocol=protocol,
+        protocol=asked,
         first=first,
     )
     if not train([tuning.experiment], training):

@@ -19,7 +19,6 @@ from cwbench.experiment.build import (
     check_count,
     check_declared,
     find_option,
-    parse_protocol,
     parse_seeds,
     parse_unshared,
     runs_of,
@@ -33,6 +32,7 @@ from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import plain, take
+from cwbench.spec.protocol import parse_protocol
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def plan(
     `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
     `steps_per_task=50_000`) and those that control execution (`device="cpu"`, `workers=4`).
     """
-    parse_protocol(protocol)
+    asked = parse_protocol(protocol)
     name, recorded, entry = find_method(method)
     check_declared(recorded, entry)
     wanted = find_sequences(sequence)
@@ -106,7 +106,7 @@ def plan(
     for key, value in options.items():
         options[key] = plain(*find_option(key, name, entry), value)
     runs = runs_of(
-        name, recorded, entry, protocol, options, wanted=wanted, seeds=numbers, unshared=alone
+        name, recorded, entry, asked, options, wanted=wanted, seeds=numbers, unshared=alone
     )
     session = open_session(
         folder_named(results),
@@ -118,7 +118,7 @@ def plan(
         command="the same call of cwbench.train",
     )
     title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
-    return Plan(title, protocol, tuple(runs), session)
+    return Plan(title, asked.name, tuple(runs), session)
 
 
 def _joined(names: str | Iterable[str]) -> str:

@@ -13,7 +13,6 @@ from cwbench.spec import options
 from cwbench.spec.config import (
     ENV_CONFIGS,
     GROUPS,
-    PROTOCOLS,
     EnvConfig,
     MetaWorldConfig,
     MethodConfig,
@@ -23,6 +22,7 @@ from cwbench.spec.config import (
     option_groups,
 )
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import count_updates
 from cwbench.spec.segment import Setup
 
@@ -37,12 +37,6 @@ HEAD_LAYERS = ("actor_head_layers", "critic_head_layers")
 LARGEST_SEED = 2**31 - 1
 MOST_NUMBERS = 10_000  # seeds in one command
 MOST_RUNS = 100_000  # in one command
-
-
-def parse_protocol(name: str) -> str:
-    if name not in list(PROTOCOLS):  # even if it is not a string
-        raise unknown("protocol", str(name), PROTOCOLS, f"known: {', '.join(PROTOCOLS)}")
-    return name
 
 
 def parse_numbers(text: str, what: str, largest: int) -> list[int]:
@@ -87,7 +81,7 @@ def parse_unshared(text: str | None) -> list[str]:
 
 
 def with_unshared(
-    names: Sequence[str], entry: Entry, protocol: str, given: Mapping[str, Any]
+    names: Sequence[str], entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The given options, with all hidden layers of these networks in the tasks' heads."""
     count = options.resolve(NetworkConfig, *layers(entry, protocol, given)).layers
@@ -125,9 +119,11 @@ def load_recorded(name: str) -> Entry:
     return methods.load(name)[1]
 
 
-def layers(entry: Entry, protocol: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+def layers(
+    entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], ...]:
     """Where values come from, first wins: the user, protocol, variant, method's preset."""
-    return (given, PROTOCOLS[protocol], entry.options, entry.method.preset)
+    return (given, parse_protocol(protocol).options, entry.options, entry.method.preset)
 
 
 def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
@@ -159,7 +155,7 @@ def _where_listed(method: str, entry: Entry) -> str:
 def make_setup(
     method: str,
     entry: Entry,
-    protocol: str,
+    protocol: ProtocolLike,
     given: Mapping[str, Any],
     sequence: sequences.Sequence | None = None,
 ) -> Setup:
@@ -266,7 +262,7 @@ def runs_of(
     name: str,
     method: str,
     entry: Entry,
-    protocol: str,
+    protocol: ProtocolLike,
     given: Mapping[str, Any],
     *,
     wanted: Sequence[sequences.Sequence],
@@ -275,13 +271,14 @@ def runs_of(
     swept: Sequence[str] = (),
 ) -> list[Run]:
     """From options to runs, all with one label: `name` as it was given, recorded as `method`."""
+    protocol = parse_protocol(protocol)
     chosen = with_unshared(unshared, entry, protocol, given)
     setups = [make_setup(method, entry, protocol, chosen, one) for one in wanted]  # checks options
     label = make_label(name, entry, protocol, given, unshared, swept)
     runs = []
     for one, setup in zip(wanted, setups, strict=True):
         check_joint(method, entry, setup.schedule, one)
-        runs += [make_run(entry, label, setup, protocol, one, seed) for seed in seeds]
+        runs += [make_run(entry, label, setup, protocol.name, one, seed) for seed in seeds]
     return runs
 
 
@@ -308,7 +305,7 @@ def check_count(runs: int) -> None:
 def make_label(
     name: str,
     entry: Entry,
-    protocol: str,
+    protocol: ProtocolLike,
     given: Mapping[str, Any],
     unshared: Sequence[str] = (),
     swept: Sequence[str] = (),

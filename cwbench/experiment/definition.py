@@ -18,14 +18,14 @@ from cwbench.experiment.build import (
     check_count,
     find_option,
     load_method,
-    parse_protocol,
     parse_seeds,
     parse_unshared,
     runs_of,
 )
 from cwbench.spec import options
 from cwbench.spec.errors import UserError, located, unknown
-from cwbench.spec.files import read_text
+from cwbench.spec.files import checked_table, read_text
+from cwbench.spec.protocol import Protocol, parse_protocol
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -55,7 +55,7 @@ class Experiment:
     members: tuple[Member, ...]
     sequences: tuple[sequences.Sequence, ...]
     seeds: tuple[int, ...]
-    protocol: str
+    protocol: Protocol
     written: str = ""  # its sequences as the file has them
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ def read(name: str) -> Experiment:
     """The experiment of that name or file. UserError, in one line, if it is wrong."""
     path = path_of(name)
     with located(str(path)):
-        content = _table(tomllib.loads(read_text(path)), KEYS)
+        content = checked_table(tomllib.loads(read_text(path)), KEYS)
         with located("name"):
             title = _string(content.get("name", path.stem))
         with located("description"):
@@ -134,14 +134,6 @@ def read(name: str) -> Experiment:
         )
         made.runs()  # what only shows when options meet: more head layers than layers
         return made
-
-
-def _table(value: Any, keys: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UserError(f"expected a table, found {value!r}")
-    if extra := [key for key in value if key not in keys]:
-        raise unknown("key", extra[0], keys, f"allowed: {', '.join(keys)}")
-    return value
 
 
 def _string(value: Any) -> str:
@@ -171,7 +163,7 @@ def _sequences(written: Sequence[str]) -> tuple[sequences.Sequence, ...]:
 
 def members_of(entry: Any, shared: Any) -> list[Member]:
     """A method as a name or a table; every list among its options multiplies it."""
-    table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
+    table = {"name": entry} if isinstance(entry, str) else checked_table(entry, METHOD_KEYS)
     with located("name"):
         method = table.get("name", "")
         recorded, loaded = load_method(method if isinstance(method, type) else _string(method))

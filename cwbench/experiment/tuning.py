@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwbench.experiment import api
-from cwbench.experiment.build import find_option, load_method, parse_protocol, parse_seeds
+from cwbench.experiment.build import find_option, load_method, parse_seeds
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
@@ -26,6 +26,7 @@ from cwbench.spec import options
 from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import field_names, plain, take
+from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
 from cwbench.spec.text import counted
@@ -105,7 +106,7 @@ class Tuning:
             "options": {**self._shared, **settings[0].options},
             "on": list(dict.fromkeys((*self.on, *sequences))),
             "rule": self.rule,
-            "protocol": self.experiment.protocol,
+            "protocol": self.experiment.protocol.name,
             "seeds": list(self.experiment.seeds),
             "runs": len(runs),
             "steps": sum(segment.steps for segment in segments.values()),
@@ -122,7 +123,7 @@ def make_tuning(
     *,
     fixed: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
-    protocol: str = "paper",
+    protocol: ProtocolLike = "paper",
     first: float | None = None,
 ) -> Tuning:
     """Every combination of the swept values, on all or the first part of some sequences."""
@@ -144,7 +145,7 @@ def make_tuning(
         members=tuple(replace(member, swept=swept) for member in found),
         sequences=sequences,
         seeds=tuple(seeds),
-        protocol=protocol,
+        protocol=parse_protocol(protocol),
     )
     return Tuning(experiment, tuple(one.name for one in on), swept, first)
 
@@ -299,7 +300,7 @@ def tune(
         {name: [plain(*fields[name], one) for one in values] for name, values in sweep.items()},
         fixed={name: plain(*fields[name], value) for name, value in options.items()},
         seeds=parse_seeds(api.seed_text(seeds)),
-        protocol=parse_protocol(protocol),
+        protocol=protocol,
         first=first,
     )
     runs, methods = tuning.experiment.runs()
@@ -314,7 +315,7 @@ def tune(
         listener=Silent() if quiet else Terminal(),
         command=call,
     )
-    api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
+    api.train(api.Plan(tuning.experiment.name, runs[0].protocol, tuple(runs), session), quiet=quiet)
     return tuning.finish(folder, runs, call)
 
 

@@ -1,8 +1,10 @@
 """Reading text files that users wrote; anything else under their names is an error."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import UserError, unknown
 
 LARGEST_BYTES = 16 << 20
 
@@ -19,3 +21,12 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UserError("not a text file in UTF-8") from None
+
+
+def checked_table(value: Any, keys: Sequence[str]) -> dict[str, Any]:
+    """A table of a TOML file; UserError if it has other keys than these."""
+    if not isinstance(value, dict):
+        raise UserError(f"expected a table, found {value!r}")
+    if extra := [key for key in value if key not in keys]:
+        raise unknown("key", extra[0], keys, f"allowed: {', '.join(keys)}")
+    return value

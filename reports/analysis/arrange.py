@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.definitions import without_definitions
 from cwbench.reports.analysis.study import (
     DEFAULTS,
     SHIPPED,
@@ -57,7 +58,8 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
     segments = {str(row["id"]): row for row in records_of(loaded.segments)}
     problems, notes = list(loaded.problems), list[str]()
-    rows = _told_apart(_by_protocol(records_of(loaded.runs)), notes)
+    rows = without_definitions(records_of(loaded.runs), segments, notes)
+    rows = _told_apart(_by_protocol(rows), notes)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -129,7 +131,7 @@ def _check_window(study: Study) -> None:
         if window and looked_at and window > protocol.evaluations:
             raise UserError(
                 f"a window of {window} evaluations is longer than a task of protocol "
-                f"{protocol.name!r}, which has {protocol.evaluations}"
+                f"{protocol.title!r}, which has {protocol.evaluations}"
             )
 
 
@@ -217,7 +219,8 @@ def _protocols(
     for row in rows:
         known = next((segments[key] for key in row["segments"] if key in segments), None)
         if known:
-            found[row["setup"]] = Protocol(row["protocol"], known["env"], known["schedule"])
+            env, own = row.get("env", known["env"]), row.get("definitions", {})
+            found[row["setup"]] = Protocol(row["protocol"], env, known["schedule"], own)
     for row in rows:
         if row["setup"] not in found:
             same = {p.key: p for p in found.values() if p.name == row["protocol"]}

@@ -205,14 +205,16 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
 def padded(study: Study, protocol: Protocol) -> dict[str, str]:
     """Task -> why its run alone is no reference: the sequence pads its observations or actions."""
     found: dict[str, str] = {}
-    for group in _trained_alone(study) if "tasks" in protocol.env else ():
+    for group in _trained_alone(study):
         [task] = group.tasks
-        own, wanted = group.protocol.settings, settings_alone(protocol, task)
-        sizes = {key: size for key, size in wanted["env"].items() if key in SIZES}
-        if own | {"env": own["env"] | sizes} == wanted:
-            for key in (key for key in sizes if own["env"].get(key) != sizes[key]):
-                text = f"{SIZES[key]} of size {own['env'].get(key)}, padded to {sizes[key]}"
-                found[task] = f"that of {FOLDER} has {text} in this sequence"
+        own, wanted = (one.definition(task) for one in (group.protocol, protocol))
+        if not own or not wanted or group.protocol.shared_settings != protocol.shared_settings:
+            continue
+        if {**own, "padded": wanted["padded"]} == wanted:
+            for key, size in wanted["padded"].items():
+                if own["padded"][key] != size:
+                    text = f"{SIZES[key]} of size {own['padded'][key]}, padded to {size}"
+                    found[task] = f"that of {FOLDER} has {text} in this sequence"
     return found
 
 
@@ -227,17 +229,12 @@ def _is_plain(group: Group) -> bool:
 
 
 def _is_reference(group: Group, protocol: Protocol) -> bool:
-    alone = settings_alone(protocol, group.tasks[0])
-    return _is_plain(group) and group.protocol.settings == alone
-
-
-def settings_alone(protocol: Protocol, task: str) -> dict[str, Any]:
-    """What a run of one task has, where a sequence's environment defines all of its tasks."""
-    env = dict(protocol.env)
-    if "tasks" in env:
-        env["tasks"] = own = [one for one in env["tasks"] if one["name"] == task]
-        env["horizon"] = own[0]["horizon"] if own else None
-    return protocol.settings | {"env": env}
+    """Whether it is fine-tuning on one task, under these settings and defined as here."""
+    if not _is_plain(group):
+        return False
+    [task], own = group.tasks, group.protocol
+    same = own.definition(task) == protocol.definition(task)
+    return same and own.shared_settings == protocol.shared_settings
 
 
 @dataclass(frozen=True, eq=False)

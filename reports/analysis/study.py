@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.definitions import definitions, env_options
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.spec.options import flag_name
+from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import count_of
 
@@ -59,14 +61,29 @@ class Protocol:
     name: str
     env: Mapping[str, Any]
     schedule: Mapping[str, Any]
+    # Of the tasks that sequences define themselves: `analysis.definitions`.
+    definitions: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
         return digest({"name": self.name, **self.settings})
 
     @property
+    def title(self) -> str:
+        return protocol_title(self.name)
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {"env": dict(self.env), "schedule": dict(self.schedule)}
+
+    @property
+    def shared_settings(self) -> dict[str, Any]:
+        """The settings that a run of one task alone has, too."""
+        return {**self.settings, "env": env_options(self.env)}
+
+    def definition(self, task: str) -> Mapping[str, Any] | None:
+        """What defines a task, where sequences do; None in suites whose tasks have names only."""
+        return (self.definitions or definitions(self.env)).get(task)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -150,7 +167,8 @@ class Group:
 
     @property
     def family(self) -> str:
-        return names.family(self.sequence)
+        alone = len(self.tasks) == 1 and self.protocol.definitions
+        return "single" if alone else names.family(self.sequence)
 
     @property
     def title(self) -> str:
@@ -262,18 +280,19 @@ class Study:
 
     def title(self, protocol: Protocol) -> str:
         """A name to read: the protocol's, with what tells it from others of that name."""
-        same = [other.options for other in self.protocols if other.name == protocol.name]
+        same = [other for other in self.protocols if other.title == protocol.title]
         own = [
             f"{flag_name(name)} {value:,}" if type(value) is int else f"{flag_name(name)} {value}"
             for name, value in protocol.options.items()
-            if any(other.get(name) != value for other in same)
+            if any(other.options.get(name) != value for other in same)
         ]
-        return ", ".join([protocol.name, *own])
+        marked = len({other.name for other in same}) > 1
+        return ", ".join([protocol.name if marked else protocol.title, *own])
 
     def slug(self, protocol: Protocol) -> str:
         """A name for files: the protocol's, made unique where two protocols share it."""
-        same = [other for other in self.protocols if other.name == protocol.name]
-        return protocol.name if len(same) == 1 else f"{protocol.name}-{protocol.key[:6]}"
+        same = [other for other in self.protocols if other.title == protocol.title]
+        return protocol.title if len(same) == 1 else f"{protocol.title}-{protocol.key[:6]}"
 
     def window(self, protocol: Protocol) -> int:
         return self.options.window or default_window(protocol.evaluations)

@@ -9,7 +9,8 @@ from typing import Any
 
 from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
-from cwbench.spec.options import resolve
+from cwbench.spec.options import completed, resolve
+from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import RECORD_KEYS, recorded_id
 from cwbench.spec.source import short_hash
 from cwbench.spec.text import counted
@@ -19,6 +20,7 @@ from cwbench.store.results import SegmentFolder, read_segments
 
 OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
 ENDED = ("done", "diverged")  # diverged runs are in no mean, and noted
+Schedules = dict[str, dict[str, Any]]  # by the name of their protocol
 NAMED = 3  # segments with the same fault, at most
 
 
@@ -28,9 +30,12 @@ def faults(study: Study, results: Path) -> list[str]:
     The study's notes do not: they are shown with the results.
     """
     found = [problem for problem in study.problems if problem not in study.notes]
+    schedules: Schedules = {}
     for record in read_segments(results, []):  # the study lists what cannot be read
-        name = f"segments/{record['folder']}"
-        found += [f"{name}: {fault}" for fault in _record_faults(record, results)]
+        name, own = f"segments/{record['folder']}", [*_record_faults(record, results)]
+        if "schedule" in record:
+            own += _protocol_faults(record, schedules)
+        found += [f"{name}: {fault}" for fault in own]
     damaged = [f"{one.file}: {one.reason}" for one in damages(results, _check_tables)]
     return _grouped([*found, *damaged, *_row_faults(study)])
 
@@ -67,21 +72,25 @@ def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
         yield f"not finished ({state}); the command that made the runs continues them"
     if not record.get("versions", {}).get("commit"):
         yield "the record names no commit or source of cwbench; train it with this version"
-    yield from _protocol_faults(record)
     yield from _source_faults(record, results)
 
 
-def _protocol_faults(record: Mapping[str, Any]) -> Iterator[str]:
-    """A protocol's name stands for its schedule; only what it leaves open may differ."""
-    name = record.get("protocol")
-    if name not in PROTOCOLS:
+def _protocol_faults(record: Mapping[str, Any], schedules: Schedules) -> Iterator[str]:
+    """A protocol's name stands for its schedule; only what it leaves open may differ.
+
+    `schedules` has those of users' protocols, as the first segment of each has it.
+    """
+    name, found = str(record.get("protocol")), completed(ScheduleConfig, record["schedule"])
+    if name in PROTOCOLS:
+        wanted, has = asdict(resolve(ScheduleConfig, PROTOCOLS[name])), f"protocol {name} has"
+    elif (title := protocol_title(name)) not in (name, *PROTOCOLS):
+        wanted, has = schedules.setdefault(name, found), f"others of protocol {title} have"
+    else:
         yield f"unknown protocol {name!r}"
         return
-    wanted = asdict(resolve(ScheduleConfig, PROTOCOLS[name]))
     for key, value in wanted.items():
-        if record["schedule"].get(key, value) != value:
-            differs = f"{key} is {record['schedule'][key]}, protocol {name} has {value}"
-            yield f"{differs}; train with the protocol's schedule"
+        if found.get(key, value) != value:
+            yield f"{key} is {found[key]}, {has} {value}; train with the protocol's schedule"
 
 
 def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:

@@ -53,12 +53,16 @@ class Row:
     def section(self) -> Section:
         """Numbers of different protocols, sequences or tasks are never in one table.
 
-        Contributors may give one name to different sequences of their own.
+        Contributors may give one name to different sequences or tasks of their own.
         """
         protocol = self.groups[0].protocol
+        key = protocol.key
         found = sorted(self.groups, key=lambda group: names.natural(group.sequence))
+        if protocol.definitions:
+            own = [protocol.definition(task) for group in found for task in group.tasks]
+            key = digest([key, own])
         return (
-            f"{protocol.name} {protocol.key[:6]}",
+            f"{protocol.title} {key[:6]}",
             tuple(group.sequence for group in found),
             tuple(group.tasks for group in found),
         )

@@ -1,11 +1,10 @@
 """Every table of a protocol, by name, with caption and footer."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
+from cwbench.reports.analysis.study import SUCCESS_TITLES, Group, Protocol
 from cwbench.reports.tables import (
     comparisons,
     details,
@@ -314,10 +313,10 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
-        "protocol": f"Protocol {protocol.name}: {schedule.get('steps_per_task', '?')} steps a task,"
-        f" evaluated every {schedule.get('eval_every', '?')} with "
+        "protocol": f"Protocol {protocol.title}: {schedule.get('steps_per_task', '?')} steps a "
+        f"task, evaluated every {schedule.get('eval_every', '?')} with "
         f"{schedule.get('eval_episodes', '?')} episodes",
-        "environment": _environment(scores, versions)
+        "environment": _environment(scores, groups, versions)
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} {'seed' if seeds == '1' else 'seeds'}",
         "window": f"end values over {scores.window} of {protocol.evaluations} evaluations",
@@ -331,18 +330,20 @@ def _usable(scores: Scores, group: Group) -> int:
     return int((~np.isnan(scores.per_run(group, "average_performance"))).sum())
 
 
-def _horizon(env: Mapping[str, Any]) -> str:
+def _horizon(protocol: Protocol, tasks: Iterable[str]) -> str:
     """Steps of an episode; tasks of a gymnasium sequence may have their own."""
-    own = [task["horizon"] for task in env.get("tasks", ()) if task.get("horizon")]
-    if len({*own}) > 1:
-        return f"horizons {min(own)} to {max(own)}"
-    return f"horizon {env.get('horizon', '?')}"
+    defined = [protocol.definition(task) or {} for task in tasks]
+    own = sorted({task["horizon"] for task in defined if task.get("horizon")})
+    if len(own) > 1:
+        return f"horizons {own[0]} to {own[-1]}"
+    return f"horizon {own[0] if own else protocol.env.get('horizon', '?')}"
 
 
-def _environment(scores: Scores, versions: Mapping[str, str]) -> str:
+def _environment(scores: Scores, groups: Sequence[Group], versions: Mapping[str, str]) -> str:
     """Environment, simulator and how success is counted: by a test, or by the tasks' own rules."""
     env = scores.protocol.env
-    suite, horizon = env.get("suite", "metaworld"), _horizon(env)
+    horizon = _horizon(scores.protocol, [task for group in groups for task in group.tasks])
+    suite = env.get("suite", "metaworld")
     packages = [f"{name} {versions[name]}" for name in (suite, "mujoco") if name in versions]
     if suite != "metaworld":
         used = packages if suite in versions else []  # the point mass has no package

@@ -39,7 +39,7 @@ def test_experiments_have_the_papers_runs(name: str, runs: int, million_steps: i
     found, _ = one.runs()
     assert len(found) == len(one) == runs
     assert sum(s.steps for run in found for s in run.segments) == million_steps * 10**6
-    assert one.protocol == "paper" and one.seeds == (0, 1, 2, 3, 4) and one.description
+    assert one.protocol.name == "paper" and one.seeds == (0, 1, 2, 3, 4) and one.description
 
 
 def test_experiments_have_the_papers_methods_and_settings() -> None:
@@ -98,7 +98,7 @@ def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(FILE)
     one = read(str(file))
-    assert one.name == "mine" and one.seeds == (0, 2) and one.protocol == "smoke"
+    assert one.name == "mine" and one.seeds == (0, 2) and one.protocol.name == "smoke"
     made = setups(one)
     assert list(made) == ["recall (lambda=1.0)", "recall"]  # 10 is the default
     assert [setup.schedule.steps_per_task for setup in made.values()] == [400, 400]

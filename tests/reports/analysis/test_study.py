@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sample_results import small, write_results
+from sample_results import small, write_results, write_runs
 
+from cwbench.experiment.build import load_method, runs_of
 from cwbench.reports import build
 from cwbench.reports.analysis.study import Protocol
+from cwbench.sequences import expand
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.store.results import SegmentFolder
 
@@ -74,6 +76,22 @@ def test_protocols_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) ->
     assert study_titles(tmp_path) == ["paper"]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[usual], seeds=[0], name="b")
     assert study_titles(tmp_path) == ["paper, reward v2", "paper, reward cw_v1"]
+
+
+def test_protocols_from_files_are_called_by_their_names(tmp_path: Path) -> None:
+    """Marks are shown where only they tell two of them apart."""
+    for number, lr in enumerate((0.01, 0.02)):
+        file = tmp_path / "mylab.toml"
+        file.write_text(f'base = "smoke"\n[options]\nlr = {lr}')
+        method, entry = load_method("ewc")
+        runs = runs_of("ewc", method, entry, str(file), {}, wanted=expand("point3"), seeds=[0])
+        study = build.read(write_runs(tmp_path / str(number), runs, {}))
+        [protocol] = study.protocols
+        assert study.title(protocol) == study.slug(protocol) == protocol.title == "mylab"
+    both = build.read(tmp_path / "0", more=[tmp_path / "1"])
+    one, other = both.protocols
+    assert {one.name, other.name} == {both.title(one), both.title(other)}
+    assert both.slug(one) == f"mylab-{one.key[:6]}" != both.slug(other)
 
 
 def study_titles(results: Path) -> list[str]:

@@ -95,6 +95,7 @@ def segment_record(results: Path) -> Path:
         (lambda record: record.update(seed=9), "the record was changed"),
         (lambda record: record.update(protocol="paper"), "protocol paper has"),
         (lambda record: record.update(protocol="mine"), "unknown protocol 'mine'"),
+        (lambda record: record.update(protocol="paper+1f3a9c"), "unknown protocol 'paper+1f3a9c'"),
         (lambda record: record["versions"].update(commit=""), "names no commit"),
         (lambda record: record.update(source="0123456789ab"), "is not in sources/0123456789ab.py"),
         (lambda record: record.pop("network"), "without network"),
@@ -106,6 +107,17 @@ def test_a_changed_record_is_refused(
     rewrite(segment_record(results), change)
     code, said = check(results)
     assert code == 1 and line in said
+
+
+def test_segments_of_a_protocol_from_a_file_must_have_one_schedule(results: Path) -> None:
+    """What the file says is not known; its mark says that it was one."""
+    first, *_ = files = sorted(results.glob("segments/*/segment.json"))
+    for file in files:
+        rewrite(file, lambda record: record.update(protocol="mylab+1f3a9c"))
+    assert check(results) == (0, "cw3-1: accepted\n")
+    rewrite(first, lambda record: record["schedule"].update(eval_episodes=20))
+    code, said = check(results)
+    assert code == 1 and "eval_episodes is 10, others of protocol mylab have 20" in said
 
 
 def test_unfinished_runs_are_refused(results: Path) -> None:

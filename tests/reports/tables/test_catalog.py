@@ -8,7 +8,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Options, Study
+from cwbench.reports.analysis.study import Options, Protocol, Study
 from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, verify
 
@@ -75,9 +75,10 @@ def test_published_numbers_are_next_to_runs_counted_as_they_were(counted: Path):
 
 def test_captions_name_the_range_where_tasks_differ_in_horizon():
     tasks = [{"name": name, "horizon": steps} for name, steps in (("a", 20), ("b", 200))]
-    assert catalog._horizon({"horizon": 200, "tasks": tasks}) == "horizons 20 to 200"
-    assert catalog._horizon({"horizon": 200, "tasks": tasks[1:]}) == "horizon 200"
-    assert catalog._horizon({"horizon": 500}) == "horizon 500"
+    defined = Protocol("paper", {"suite": "gymnasium", "horizon": 200, "tasks": tasks}, {})
+    assert catalog._horizon(defined, ["a", "b"]) == "horizons 20 to 200"
+    assert catalog._horizon(defined, ["b"]) == "horizon 200"
+    assert catalog._horizon(Protocol("paper", {"horizon": 500}, {}), ["push"]) == "horizon 500"
 
 
 def test_names_of_published_tables_are_known_without_runs(tmp_path: Path):
