@@ -40,7 +40,8 @@ class Damaged(UserError):
 
 def hidden(path: Path) -> Path:
     """A new name in the folder of `path` that readers pass over and `cwbench clean` removes."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    # The start of a name only: with 40 characters of four bytes it is no longer than allowed.
+    return path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}")
 
 
 @contextmanager
