@@ -88,6 +88,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(folder: Path) -> None:
+    """Wait until all files in a folder, and their names, are on the disk."""
+    for path in folder.rglob("*"):
+        if not path.is_symlink() and (path.is_file() or path.is_dir()):
+            sync(path)
+    sync(folder)
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a file in one step, so that a reader or a crash never sees half of it."""
     with replacing(path) as temporary:

@@ -205,4 +205,6 @@ def set_aside(root: Path, damage: Damage) -> Path:
     names = (f"{damaged.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
     target = next(aside / name for name in names if not os.path.lexists(aside / name))
     damaged.rename(target)
+    for folder in (aside, damaged.parent):
+        files.sync(folder)
     return target

@@ -293,6 +293,7 @@ class Store:
             file.parent.mkdir(parents=True, exist_ok=True)
             with files.replacing(file) as temporary:
                 temporary.write_bytes(code)
+            files.sync(file.parent)
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""
