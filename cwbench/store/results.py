@@ -350,13 +350,15 @@ def experiment_name(record: Mapping[str, Any]) -> str:
 def read_experiments(
     root: Path, problems: Problems, name: str = "*.json"
 ) -> Iterator[dict[str, Any]]:
-    """What commands asked for."""
+    """What commands asked for; what is damaged, or does not fit its name, is listed."""
     for file in sorted(root.glob(f"experiments/{name}")):
         with listing(root, problems, file):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:
                 check_run(run, file)
+            if experiment_name(experiment) != file.stem:
+                raise Damaged(file, "changed since it was written")
             yield experiment
 
 

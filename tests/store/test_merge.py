@@ -350,3 +350,14 @@ def test_files_that_links_of_a_source_lead_to_are_not_copied(tmp_path: Path) -> 
     assert done.added == 3 and len(done.problems) == 2
     assert all("leads out of" in problem for problem in done.problems)
     assert not list(tmp_path.glob("b/sources/*")) and not list(tmp_path.glob("b/tuning/*"))
+
+
+def test_a_changed_experiment_is_named_and_not_merged(tmp_path: Path) -> None:
+    """Under the name of its new content it would look as if it had been asked for."""
+    source = made(tmp_path / "a", "ewc", [0, 1])
+    [file] = source.glob("experiments/*.json")
+    file.write_text(file.read_text().replace('"seed": 1', '"seed": 0'))
+    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1 and "6 segments added" in told.output
+    assert f"problem: experiments/{file.name}: changed since it was written" in told.output
+    assert not list(tmp_path.glob("b/experiments/*.json"))
