@@ -25,12 +25,12 @@ from cwbench.store import files
 from cwbench.store.files import Damaged, read_json, write_json
 from cwbench.store.records import (
     EXPERIMENT_KEYS,
-    SEGMENT_KEYS,
     STATUS_KEYS,
     STATUS_TYPES,
     Problems,
     check_run,
     checked,
+    checked_segment,
     listing,
 )
 
@@ -157,8 +157,7 @@ class SegmentFolder:
             record = read_json(file)
             if record.pop("checksum", None) not in (None, digest(record)):
                 raise Damaged(file, "its checksum differs from the recorded one")
-            optional = {key: kind for key, kind in STATUS_TYPES.items() if key in record}
-            return checked(record, STATUS_KEYS | optional, file)
+            return checked(record, STATUS_KEYS, file, STATUS_TYPES)
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:
@@ -328,9 +327,7 @@ def read_segments(
 
 def segment_record(root: Path, file: Path) -> dict[str, Any]:
     files.check_inside(root, file)
-    record = checked(read_json(file), SEGMENT_KEYS, file)
-    checked(record["schedule"], {"steps_per_task": int}, file)
-    return record
+    return checked_segment(read_json(file), file)
 
 
 def _listed_status(file: Path, root: Path, problems: Problems) -> dict[str, Any]:
