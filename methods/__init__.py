@@ -15,7 +15,7 @@ from importlib.abc import SourceLoader
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.source import check_unchanged, file_source, short_hash
@@ -197,18 +197,53 @@ KEPT_HINT = (
 )
 
 
-def _from_file(path: Path, class_name: str) -> Entry:
+class _Executed(NamedTuple):
+    """A method's file that was executed."""
+
+    module: ModuleType
+    text: bytes
+    specs: Mapping[str, Any]  # of all modules then; reloading one gives it another
+
+    def is_current(self, text: bytes) -> bool:
+        now = _specs()
+        return text == self.text and all(now.get(name) is one for name, one in self.specs.items())
+
+
+PREFIX = "cwbench_method_"  # of the names of such modules
+_executed: dict[str, _Executed] = {}
+
+
+def _module_of(path: Path) -> ModuleType:
+    """A method's file as a module; executed again if it was edited or a module was reloaded."""
     if not path.is_file():
         raise UserError(f"method file {path}: no such file")
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"method file {path}: {type(error).__name__}: {error}") from error
     # Files of one name in two folders are two modules.
-    name = f"cwbench_method_{path.stem}_{short_hash(str(path.resolve()).encode())}"
+    name = f"{PREFIX}{path.stem}_{short_hash(str(path.resolve()).encode())}"
+    known = _executed.pop(name, None)
+    if not (known and known.is_current(text)):
+        module = _execute(path, name, text)
+        known = _Executed(module, text, _specs())
+    _executed[name] = known
+    return known.module
+
+
+def _specs() -> dict[str, Any]:
+    found = [(name, one) for name, one in [*sys.modules.items()] if not name.startswith(PREFIX)]
+    return {name: getattr(module, "__spec__", None) for name, module in found}
+
+
+def _execute(path: Path, name: str, text: bytes) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and isinstance(spec.loader, SourceLoader)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look their module up there
     try:
         # Not from Python's cache, which misses an edit of equal size within a second.
-        exec(spec.loader.source_to_code(path.read_bytes(), str(spec.origin)), vars(module))
+        exec(spec.loader.source_to_code(text, str(spec.origin)), vars(module))
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
@@ -216,9 +251,14 @@ def _from_file(path: Path, class_name: str) -> Entry:
         kept = isinstance(error, SyntaxError) and path.parent.name == "sources"
         hint = KEPT_HINT if kept else ""
         raise UserError(f"method file {where}: {type(error).__name__}: {error}", hint) from error
+    return module
+
+
+def _from_file(path: Path, class_name: str) -> Entry:
+    module = _module_of(path)
     classes = _methods_of(module)
     if class_name not in classes:
-        own = [name for name, found in classes.items() if found.__module__ == spec.name]
+        own = [name for name, found in classes.items() if found.__module__ == module.__name__]
         hint = f"it has {', '.join(own)}" if own else ""
         raise UserError(
             f"method file {path}: {class_name!r} is not a class derived from Method", hint

@@ -55,8 +55,8 @@ def policy_of(trainer: Trainer, obs: Tensor, tasks: TaskIndex) -> Tensor:
 @torch.no_grad()
 def record_memory(trainer: Trainer) -> Tensor:
     """The policy on every stored transition of the current task, on the CPU: [R, n, 2A]."""
-    obs = trainer.replay.stored(trainer.position)[..., : trainer.dims[0]]
-    recorded = torch.empty(*obs.shape[:2], 2 * trainer.dims[1])
+    obs = trainer.dims.unpack(trainer.replay.stored(trainer.position))["obs"]
+    recorded = torch.empty(*obs.shape[:2], 2 * trainer.dims.action)
     for start in range(0, obs.shape[1], FORWARD):
         part = obs[:, start : start + FORWARD]
         tasks = TaskIndex.single(trainer.position, trainer.runs, part.shape[1], trainer.device)

@@ -131,7 +131,7 @@ class CSP(Reparametrised[CSPConfig]):
         return spread / spread.sum(1, keepdim=True)
 
     def _growing_point(self, mix: Tensor) -> Weights:
-        """The same with the anchor that is being trained: [R, n + 1] -> an actor."""
+        """`point` with the anchor that is being trained, too: [R, n + 1] -> an actor."""
         old, new = self.point(mix[:, :-1]), mix[:, -1]
         return {name: x + like(new, x) * self.phi[name] for name, x in old.items()}
 

@@ -67,7 +67,7 @@ class Recall(Method[RecallConfig]):
         super().__init__(config, trainer)
         self.replay_budget = config.memory
         self.keeps_policy = config.distill and config.distill_states is None
-        self.annotation_width = 2 * trainer.dims[1] if self.keeps_policy else 0
+        self.annotation_width = 2 * trainer.dims.action if self.keeps_policy else 0
         self.states: dict[str, Tensor] = {}
 
     def on_task_start(self, position: int) -> None:

@@ -62,7 +62,7 @@ def report_folder(results: Path) -> Path:
 
 
 def read(results: Path, options: Options = DEFAULTS, *, more: Sequence[Path] = ()) -> Study:
-    """Load and arrange a results folder (and more). ValueError if the window does not fit."""
+    """Load and arrange a results folder (and more). UserError if the options do not fit it."""
     folders = [results, *more]
     loaded = together([load_runs(folder) for folder in folders])
     study = arrange(loaded, options)

@@ -11,7 +11,17 @@ from cwbench.spec.config import ENV_CONFIGS
 from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, Task, valid_name
 
-__all__ = ["CW_TASKS", "Sequence", "checked", "expand", "get", "names", "of_tasks", "pair"]
+__all__ = [
+    "CW_TASKS",
+    "Sequence",
+    "checked",
+    "expand",
+    "get",
+    "is_task",
+    "names",
+    "of_tasks",
+    "pair",
+]
 
 NAMED: dict[str, Sequence] = {
     sequence.name: sequence
@@ -70,7 +80,7 @@ def get(text: str) -> Sequence:
         return of_tasks(text, (text.removeprefix("single-"),))
     if text.endswith(".toml"):
         return _from_file(Path(text))
-    if "," in text or text in METAWORLD_TASKS or text in OTHER_TASKS:
+    if "," in text or is_task(text):
         tasks = tuple(part.strip() for part in text.split(","))
         return of_tasks("-".join(tasks), tasks)
     known = [*METAWORLD_TASKS, *OTHER_TASKS]
@@ -81,6 +91,11 @@ def get(text: str) -> Sequence:
         "a sequence is one of `cwbench sequences`, pair-I-J, single-TASK, tasks joined by commas, "
         "or a .toml file",
     )
+
+
+def is_task(name: str) -> bool:
+    """Whether a name is that of a task, and of no sequence."""
+    return name not in NAMED and (name in METAWORLD_TASKS or name in OTHER_TASKS)
 
 
 def of_tasks(name: str, tasks: tuple[str, ...]) -> Sequence:

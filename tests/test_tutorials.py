@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cwbench.methods import find
+
 TUTORIALS = sorted((Path(__file__).parent.parent / "docs" / "tutorials").glob("*.md"))
 
 
@@ -18,6 +20,16 @@ def script(page: Path) -> str:
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_blocks_are_python(page: Path) -> None:
     assert compile(script(page), page.name, "exec").co_names
+
+
+def test_a_command_that_reads_the_tutorials_method_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [page] = [page for page in TUTORIALS if page.stem == "own_method"]
+    (tmp_path / "pull.py").write_text(script(page), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    name, entry = find("pull.py:Pull")
+    assert (name, entry.summary[:5]) == ("Pull", "Pulls") and not Path("results").exists()
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from cwbench.planning.plan import (
 )
 from cwbench.rollout.pool import Pool
 from cwbench.spec.errors import UserError
-from cwbench.spec.segment import Segment, Setup, segments_of_run
+from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.store.results import Store
 
@@ -94,7 +94,7 @@ class Bench:
         stride = 1 + number // count
         tasks = tuple(CW_TASKS[(number + index * stride) % count] for index in range(self.length))
         seed = number // count ** min(self.length, 2)
-        segments = segments_of_run(setup, seed, tasks, **method.kind_of_segments())
+        segments = method.segments_of_run(setup, seed, tasks)
         return Run("bench", tasks, setup.method, "", tuple(segments))
 
     def runner(self, store: Store) -> Runner:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from cwbench.fleet.group import Group
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.rollout.pool import Pool
 
 
@@ -63,7 +63,7 @@ class Cycle:
 PARTS = ("collect", "waiting", "evaluation", "hand_over", "updates", "weights_back")
 
 
-class Timeline(Quiet):
+class Timeline(Display):
     """Watches the groups of one position, from step `warm` of each until the first is done."""
 
     def __init__(self, pool: Pool, position: int, warm: int, count: int) -> None:

@@ -25,7 +25,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.environment import environment
-from cwbench.spec.segment import Setup, segments_of_run
+from cwbench.spec.segment import Setup
 from cwbench.spec.tasks import CW_TASKS
 
 CHUNK = 50  # updates between two looks at the clock, on CUDA
@@ -58,8 +58,8 @@ def fleet_updates(
 ) -> baselines.Updates:
     """Updates of a fleet in the last of `length` tasks, on made-up transitions."""
     dims = envs.dims(setup.env)
-    tasks, kind = CW_TASKS[:length], method_class.kind_of_segments()
-    fleet = [segments_of_run(setup, seed, tasks, **kind)[-1] for seed in range(runs)]
+    tasks = CW_TASKS[:length]
+    fleet = [method_class.segments_of_run(setup, seed, tasks)[-1] for seed in range(runs)]
     return Rehearsal(fleet, method_class, dims, device, compiled=compiled).train
 
 

@@ -1,4 +1,4 @@
-"""`cwbench bench`: speed, as ratios measured side by side in one process."""
+"""`cwbench bench`: the speed of environments, updates and whole fleets, against others'."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ import click
 from cwbench.cli import Commands
 from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import Number, help_of, methods_option
+from cwbench.cli.options import Number, field_option, methods_option
 from cwbench.experiment.execution import Execution
 from cwbench.spec.config import SACConfig, ScheduleConfig
 from cwbench.spec.errors import UserError
@@ -19,15 +19,9 @@ from cwbench.spec.text import counted
 SECONDS = Number(float, minimum=0.01, maximum=3600)
 LENGTH = Number(int, minimum=1, maximum=10)
 COUNT = Number(int, minimum=1, maximum=10_000)
-WORKERS = Number(int, minimum=1, maximum=1024)
 
-device_option = click.option(
-    "--device", default="auto", show_default=True, type=click.Choice(["auto", "cpu", "cuda"]),
-    help=help_of(Execution, "device"),
-)  # fmt: skip
-tf32_option = click.option(
-    "--tf32/--no-tf32", default=True, show_default=True, help=help_of(Execution, "tf32")
-)
+device_option = field_option(Execution, "device")
+tf32_option = field_option(Execution, "tf32")
 length_option = click.option(
     "--length", default=1, show_default=True, type=LENGTH, help="Number of tasks."
 )
@@ -118,12 +112,12 @@ def _numbers(text: str) -> list[int]:
 )  # fmt: skip
 @device_option
 @click.option("--threads", default=None, help="Thread counts, on a CPU.  [default: 1 and all]")
-@click.option(
-    "--compile/--no-compile", "compiled", default=False,
+@field_option(
+    Execution, "compile", "compiled", default=False,
     help="Measure compiled updates; on a CPU, plain ones too.",
 )  # fmt: skip
 @tf32_option
-@click.option("--batch-size", type=COUNT, help="[default: the method's]")
+@field_option(SACConfig, "batch_size", default=None, show_default="the method's")
 @json_option
 def bench_update(
     names: tuple[str, ...],
@@ -227,41 +221,24 @@ FLEET_SCHEDULE = {"start_steps": 500, "update_after": 500}  # a short task
     help="Steps per task; at least 700, with several methods or groups 750.  "
     "[default: 800; with CUDA 600 + 4 x --eval-every]",
 )
-@click.option(
-    "--eval-every",
+@field_option(
+    ScheduleConfig,
+    "eval_every",
     default=2000,
-    show_default=True,
-    type=COUNT,
     help="Steps between evaluations. The defaults have the compact protocol's share of evaluation.",
 )
-@click.option(
-    "--eval-episodes", default=2, show_default=True, type=COUNT,
-    help=help_of(ScheduleConfig, "eval_episodes"),
-)  # fmt: skip
+@field_option(ScheduleConfig, "eval_episodes", default=2)
 @device_option
-@click.option(
-    "--workers", type=WORKERS, help=f"{help_of(Execution, 'workers')}  [default: one per core]"
-)
+@field_option(Execution, "workers", show_default="one per core")
 @click.option(
     "--groups",
     type=COUNT,
     help="Groups of a fleet: one updates while workers collect for the others.  [default: by runs]",
 )
-@click.option(
-    "--compile/--no-compile", "compiled", default=False, show_default=True,
-    help=help_of(Execution, "compile"),
-)  # fmt: skip
+@field_option(Execution, "compile", "compiled", default=False)
 @tf32_option
-@click.option(
-    "--lag", default=0, show_default=True, type=Number(int, minimum=0, maximum=1),
-    help=help_of(ScheduleConfig, "lag"),
-)  # fmt: skip
-@click.option(
-    "--diagnostics/--no-diagnostics",
-    "diagnose",
-    default=True,
-    help="Measure plasticity at evaluations.  [default: on]",
-)
+@field_option(ScheduleConfig, "lag")
+@field_option(Execution, "diagnostics", "diagnose", default=True)
 @click.option("--timeline", type=PATH, help="Draw the last chunks into FILE.svg.")
 @json_option
 def bench_fleet(

@@ -87,7 +87,7 @@ def list_experiments(*, as_json: bool = False) -> None:
 
 
 def _row(one: Experiment) -> tuple[str | int, ...]:
-    settings = Counter(member.method for member in one.members)
+    settings = Counter(str(member.method) for member in one.members)
     methods = [f"{name} x {n}" if n > 1 else name for name, n in settings.items()]
     written = one.written if len(one.written) < 20 else f"{len(one.sequences)} sequences"
     seeds = one.seeds

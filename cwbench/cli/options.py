@@ -13,6 +13,7 @@ from cwbench.spec.config import PROTOCOLS
 from cwbench.spec.errors import UserError, unknown
 
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
+Decorator = Callable[[Any], Any]
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -68,10 +69,18 @@ def unknown_option(flag: str, known: Collection[str], command: str) -> UserError
     return unknown("option", flag, longer or close, f"`{command} --help` lists all")
 
 
-def help_of(cls: type, name: str) -> str:
-    """The help of an option for a command with another default."""
-    text: str = options.field_of(cls, name).metadata["help"]
-    return text.partition("  [default:")[0]
+def field_option(cls: type, name: str, param: str = "", **settings: Any) -> Decorator:
+    """The option of one field, for a command of its own; `settings` replace those of the field."""
+    field, flag = options.field_of(cls, name), options.flag_name(name)
+    switch = options.field_type(cls, field) is bool
+    usual: dict[str, Any] = {
+        "type": None if switch else click_type(cls, field),
+        "default": field.default,
+        "show_default": True,
+        "help": field.metadata["help"].partition("  [default:")[0],
+    }
+    flags = f"--{flag}/--no-{flag}" if switch else f"--{flag}"
+    return click.option(flags, param or name, **usual | settings)
 
 
 def seeds_and_protocol(command: Any) -> Any:

@@ -42,10 +42,7 @@ def read_study(results: Path, options: Options, source: Path | None = None) -> S
     if not results.is_dir():
         raise click.UsageError(f"no results folder at {str(results)!r}: give the one of your runs")
     check_version(results)
-    try:
-        study = build.read(results, options)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    study = build.read(results, options)
     if not study.groups:
         list_problems(study.problems[:-1])  # the last one says the same
         if not any(results.glob(f"{SEGMENTS}/segment.json")):
@@ -301,14 +298,12 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
         return
     if as_json:
         raise click.UsageError("--json is for results folders; a table gives lines")
-    try:
+    with located(str(table)):
         texts = tables_in(read_text(table))
         options = [recipe_options(recipe_of(text)) for text in texts]
-    except ValueError as error:
-        raise click.UsageError(f"{table}: {error}") from None
     folder = unpacked(results)
     verdicts = [
-        verify_table(text, read_study(folder, one, results))
+        verify_table(text, read_study(folder, one, results), results)
         for text, one in zip(texts, options, strict=True)
     ]
     differences = [line for verdict in verdicts for line in verdict.differences]

@@ -180,12 +180,12 @@ def _rebuild_run(
 ) -> tuple[Run, type[Method[Any]]]:
     """A recorded run, from any segment's record of its setup, and its method."""
     from cwbench.planning.plan import Run
-    from cwbench.spec.segment import Setup, segments_of_run
+    from cwbench.spec.segment import Setup
 
     entry = own_methods.get(record["method"]) or _installed(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
-    made = segments_of_run(setup, run["seed"], tasks, **method.kind_of_segments())
+    made = method.segments_of_run(setup, run["seed"], tasks)
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
         raise UserError("its method has changed since then")
     return Run(run["sequence"], tasks, run["label"], run["protocol"], tuple(made)), method
@@ -196,7 +196,7 @@ def _installed(name: str) -> Entry:
     from cwbench.methods import known
 
     if ".py" not in name and name not in known():
-        hint = f"name it with --method FILE.py:{name}"
+        hint = f"name it with --method FILE.py:{name}; a notebook's own is retried by its same call"
         raise UserError(f"method {name!r} is not installed", hint)
     return load_recorded(name)
 

@@ -133,7 +133,8 @@ def _tuned_method(file: str, name: str, given: Sequence[str]) -> str:
         raise UserError(f"--tuned {file} was tuned for {name}, not for {others[0]}")
     if given:
         return given[0]
-    with located(f"--tuned {file}", f"for a method of your own add --method FILE.py:{name}"):
+    advice = f"for a method of your own add --method FILE.py:{name}; give a class of a notebook"
+    with located(f"--tuned {file}", f"{advice} and the file's `options` to cwbench.plan there"):
         load_method(name)
     return name
 

@@ -11,13 +11,15 @@ import click
 
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import GroupedCommand
-from cwbench.cli.training_options import execution_options, take_execution
+from cwbench.cli.training_options import execution_options
 from cwbench.experiment.build import load_method
+from cwbench.experiment.execution import Execution
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.session import open_session
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.launch.command import PAUSED, watch_tether
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.options import take
 from cwbench.spec.segment import Segment
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def train(
         file.resolve().parent.parent,
         methods,
         segments,
-        execution=take_execution(given),
+        execution=take(Execution, given),
         listener=Terminal(quiet=quiet),
         command=record["command"],
     )

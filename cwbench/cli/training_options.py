@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,15 @@ import click
 
 from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH
-from cwbench.cli.options import click_options
+from cwbench.cli.options import Decorator, click_options
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.launching import check_installed, check_launching
 from cwbench.experiment.listener import Terminal
-from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.results_folder import check_writable
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import field_names, resolve
+from cwbench.spec.options import take
 from cwbench.spec.text import duration
-from cwbench.store.files import check_output
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
 
-Decorator = Callable[[Any], Any]
 RESULTS = click.Option(
     ["--results"], default="results", show_default=True, type=PATH,
     help="Results folder.",
@@ -92,9 +88,7 @@ class TrainingOptions:
         if own["as_json"] and not own["dry_run"]:
             raise UserError("--json has no effect without --dry-run", "give both")
         check_results(own["results"])
-        execution = take_execution(given)
-        taken = {name: given.pop(name) for name in field_names(Launching)}
-        launching = resolve(Launching, taken)
+        execution, launching = take(Execution, given), take(Launching, given)
         check_launching(launching)
         if not own["dry_run"]:
             check_installed(launching.launcher)
@@ -116,10 +110,6 @@ def check_results(folder: Path) -> None:
     """Raise before torch is imported: for a results folder that cannot be written to."""
     with located(f"results folder {folder}"):
         check_writable(folder)
-
-
-def take_execution(given: dict[str, Any]) -> Execution:
-    return resolve(Execution, {name: given.pop(name) for name in field_names(Execution)})
 
 
 def command_line() -> str:
@@ -173,8 +163,8 @@ def execute(
         session.listener.say(f"nothing to train: results are in {training.results}")
         return not damaged
     try:
-        with _live_page(session, live=training.live):
-            return session.carry_out(plan, runs[0].protocol, needs) and not damaged
+        done = session.carry_out(plan, runs[0].protocol, needs, live=training.live)
+        return done and not damaged
     except Paused:
         raise click.exceptions.Exit(1) from None
 
@@ -187,20 +177,6 @@ def damaged_records(store: Store, plan: Plan) -> list[str]:
     done = [segment.folder for segment in plan.segments if segment.id in plan.done]
     deque(read_segments(store.root, problems, done), maxlen=0)
     return problems
-
-
-def _live_page(session: Session, *, live: bool) -> AbstractContextManager[Any]:
-    """Keeps the page up to date inside, if asked to."""
-    results, listener = session.store.root, session.listener
-    if not (live and session.launching is not None and session.launching.waits):
-        return nullcontext()
-    try:
-        page = check_output(results, results / "report") / "index.html"
-    except UserError as error:
-        listener.warn(f"no live page: {error}")
-        return nullcontext()
-    listener.say(f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute")
-    return LivePage(results, listener.warn)
 
 
 def plan_record(session: Session, plan: Plan) -> dict[str, Any]:

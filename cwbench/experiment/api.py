@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -27,14 +26,13 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
-from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
-from cwbench.spec.options import check_all, plain
+from cwbench.spec.options import plain, take
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -102,7 +100,7 @@ def plan(
     check_declared(recorded, entry)
     wanted = find_sequences(sequence)
     numbers = parse_seeds(seed_text(seeds))
-    execution, launching = (take(group, options) for group in (Execution, Launching))
+    execution, launching = take(Execution, options), take(Launching, options)
     check_count(len(wanted) * len(numbers))
     alone = parse_unshared(None if unshared is None else _joined(unshared))
     for key, value in options.items():
@@ -115,7 +113,7 @@ def plan(
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
-        launching=launching if _importable(entry.method) else None,
+        launching=launching if importable(entry.method) else None,
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
@@ -142,13 +140,7 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def take(group: type[Any], options: dict[str, Any]) -> Any:
-    """Take the options of a group out of all that were given."""
-    names = [field.name for field in fields(group) if field.name in options]
-    return group(**check_all({name: options.pop(name) for name in names}, group))
-
-
-def _importable(method: type) -> bool:
+def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
     return method.__module__ != "__main__"
 
@@ -167,11 +159,9 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     todo = session.plan(plan.runs)  # again: something may have been trained since
     session.check(todo)
     session.record({plan.name: plan.runs})
-    root, page = session.store.root, live and todo.missing
     if todo.missing:
-        with LivePage(root, session.listener.warn) if page else nullcontext():
-            needs = None if quiet else session.estimate(todo)
-            good = session.carry_out(todo, plan.protocol, needs)
+        needs = None if quiet else session.estimate(todo)
+        good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
         _raise_failure(plan, runs)

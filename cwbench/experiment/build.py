@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwbench import sequences
 from cwbench.experiment.declaration import check_outside
+from cwbench.experiment.objects import find_method
 from cwbench.spec import options
 from cwbench.spec.config import (
     ENV_CONFIGS,
@@ -15,6 +16,7 @@ from cwbench.spec.config import (
     PROTOCOLS,
     EnvConfig,
     MetaWorldConfig,
+    MethodConfig,
     NetworkConfig,
     SACConfig,
     ScheduleConfig,
@@ -22,7 +24,7 @@ from cwbench.spec.config import (
 )
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.schedule import count_updates
-from cwbench.spec.segment import Setup, segments_of_run
+from cwbench.spec.segment import Setup
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -99,11 +101,9 @@ def with_unshared(
     return result
 
 
-def load_method(name: str) -> tuple[str, Entry]:
+def load_method(method: str | type[Method[Any]]) -> tuple[str, Entry]:
     """The name it is recorded under, and the method. UserError if its class is misdeclared."""
-    from cwbench import methods
-
-    recorded, entry = methods.load(name)
+    _, recorded, entry = find_method(method)
     check_declared(recorded, entry)
     return recorded, entry
 
@@ -140,10 +140,20 @@ def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
     """The class and field of an option, by flag or field name."""
     homes, flag = option_homes(entry), options.flag_name(name)
     if flag not in homes:
-        advice = f"`cwbench run --method {method} --help` lists all"
-        error = unknown("option", name, homes, advice)
+        error = unknown("option", name, homes, _where_listed(method, entry))
         raise UserError(f"{method} has no option {name!r}", error.hint)
     return homes[flag]
+
+
+def _where_listed(method: str, entry: Entry) -> str:
+    """How to see a method's options; the command line does not find a class given in Python."""
+    from cwbench.methods import known
+
+    if entry.source is None or ".py:" in method or method in known():
+        return f"`cwbench run --method {method} --help` lists all"
+    own = options.field_names(entry.method.config_class) - options.field_names(MethodConfig)
+    listed = f"its own are {', '.join(sorted(own))}; " if own else "it has none of its own; "
+    return f"{listed}`cwbench run --method finetuning --help` lists the others"
 
 
 def make_setup(
@@ -244,7 +254,7 @@ def check_joint(
 ) -> None:
     """Evaluations of a method that trains all tasks at once must fall where others' do."""
     steps, every = schedule.steps_per_task, schedule.eval_every
-    joint = entry.method.kind_of_segments()["joint"] and len(sequence.tasks) > 1
+    joint = entry.method.trains_jointly and len(sequence.tasks) > 1
     if joint and steps % every:
         raise UserError(
             f"{method} trains all tasks at once: --steps-per-task {steps} is no multiple of "
@@ -285,9 +295,8 @@ def make_run(
 ) -> Run:
     from cwbench.planning.plan import Run
 
-    method, tasks = entry.method, sequence.tasks
-    segments = segments_of_run(setup, seed, tasks, **method.kind_of_segments())
-    return Run(sequence.name, tasks, label, protocol, tuple(segments))
+    segments = entry.method.segments_of_run(setup, seed, sequence.tasks)
+    return Run(sequence.name, sequence.tasks, label, protocol, tuple(segments))
 
 
 def check_count(runs: int) -> None:

@@ -40,7 +40,7 @@ from cwbench.store import checkpoint
 from cwbench.store.results import Store
 
 TWO = toy.TASKS[:2]
-SCHEDULE = ScheduleConfig(  # 20 updates a task, in six chunks
+SCHEDULE = ScheduleConfig(  # 20 updates a task, in eight chunks
     steps_per_task=30,
     eval_every=15,
     eval_episodes=1,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     MethodClass: TypeAlias = type[Method[Any]]
 
 # Functions of `Method` that are only called: similar names in a method are no mistake.
-CALLED = ("assign", "begin_task", "end_task", "kind_of_segments", "per_run", "rows_per_task")
+CALLED = ("assign", "begin_task", "end_task", "per_run", "rows_per_task", "segments_of_run")
 STATE = ("state", "load_state")
 
 

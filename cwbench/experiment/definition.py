@@ -29,6 +29,7 @@ from cwbench.spec.files import read_text
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
+    from cwbench.learner.method import Method
     from cwbench.methods import Entry
     from cwbench.planning.plan import Run
 
@@ -41,7 +42,7 @@ METHOD_KEYS = ("name", "options", "unshared")
 class Member:
     """A method with options: a row of a table."""
 
-    method: str
+    method: str | type[Method[Any]]  # a class only in Python
     options: Mapping[str, Any] = field(default_factory=dict)
     unshared: tuple[str, ...] = ()
     swept: tuple[str, ...] = ()  # options of which the experiment has several values
@@ -69,7 +70,7 @@ class Experiment:
             recorded, entry = load_method(member.method)
             methods[recorded] = entry.method
             runs += runs_of(
-                member.method,
+                member.method if isinstance(member.method, str) else recorded,
                 recorded,
                 entry,
                 self.protocol,
@@ -172,8 +173,9 @@ def members_of(entry: Any, shared: Any) -> list[Member]:
     """A method as a name or a table; every list among its options multiplies it."""
     table = {"name": entry} if isinstance(entry, str) else _table(entry, METHOD_KEYS)
     with located("name"):
-        name = _string(table.get("name", ""))
-        _, loaded = load_method(name)
+        method = table.get("name", "")
+        recorded, loaded = load_method(method if isinstance(method, type) else _string(method))
+        name = method if isinstance(method, str) else recorded
     with located("options"):
         own: Any = table.get("options", {})
         choices = _choices(shared, name, loaded) | _choices(own, name, loaded)
@@ -183,7 +185,7 @@ def members_of(entry: Any, shared: Any) -> list[Member]:
     swept = tuple(key for key, values in choices.items() if len(values) > 1)
     check_count(math.prod(map(len, choices.values())) * len(ways))
     return [
-        Member(name, dict(zip(choices, values, strict=True)), way, swept)
+        Member(method, dict(zip(choices, values, strict=True)), way, swept)
         for *values, way in product(*choices.values(), ways)
     ]
 

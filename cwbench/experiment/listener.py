@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from cwbench.fleet.claiming import Display
+    from cwbench.fleet.progress import Display
     from cwbench.planning.forecast import Forecast
 
 
@@ -32,9 +32,9 @@ class Silent:
     def say(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...
     def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:
-        from cwbench.fleet.progress import Quiet
+        from cwbench.fleet.progress import Display
 
-        return Quiet()
+        return Display()
 
 
 class Output(Console):

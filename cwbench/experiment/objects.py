@@ -82,3 +82,16 @@ def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
         raise UserError("a sequence has tasks by name and tasks as objects", "use only one kind")
     made = sequences.Sequence("-".join(tasks), tuple(tasks), "", tuple(definitions))
     return [sequences.checked(made)]
+
+
+def find_several(wanted: SequenceLike | Iterable[SequenceLike]) -> list[sequences.Sequence]:
+    """As `find_sequences`, or a list of sequences. A list of nothing but tasks is one sequence."""
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        return find_sequences(wanted)
+    parts: list[Any] = list(wanted)
+    if all(
+        isinstance(one, Task) or (isinstance(one, str) and sequences.is_task(one)) for one in parts
+    ):
+        return find_sequences(parts)
+    found = [one for part in parts for one in find_sequences(part)]
+    return [one for index, one in enumerate(found) if one not in found[:index]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
 from cwbench.experiment.launching import check_launching, make_launcher, method_names
 from cwbench.experiment.listener import Listener, Silent
+from cwbench.experiment.live_page import LivePage
 from cwbench.experiment.resources import Resources
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.summary import describe, disk_shortage, tell_outcome, tell_states
@@ -28,7 +29,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted
-from cwbench.store.files import Damaged
+from cwbench.store.files import Damaged, check_output
 from cwbench.store.results import Store
 
 if TYPE_CHECKING:
@@ -202,17 +203,39 @@ class Session:
             command=self.command,
         )
 
-    def carry_out(self, plan: Plan, protocol: str, estimate: Estimate | None = None) -> bool:
+    def carry_out(
+        self, plan: Plan, protocol: str, estimate: Estimate | None = None, *, live: bool = False
+    ) -> bool:
         """Train, here or through the launcher, and say how it ended. False if not all is done.
 
-        Raises Paused after a request to stop.
+        `live` keeps RESULTS/report/index.html up to date meanwhile. Raises Paused after a request
+        to stop.
         """
-        if self.launcher is not None:
-            return self.launch(plan, self.launcher, protocol, estimate=estimate)
-        outcome = self.train(plan, protocol, estimate=estimate)
-        if outcome.interrupted:
-            raise Paused
-        return outcome.good
+        with self._live_page() if live and self._waits else nullcontext():
+            if self.launcher is not None:
+                return self.launch(plan, self.launcher, protocol, estimate=estimate)
+            outcome = self.train(plan, protocol, estimate=estimate)
+            if outcome.interrupted:
+                raise Paused
+            return outcome.good
+
+    @property
+    def _waits(self) -> bool:
+        """Whether training has ended when `carry_out` returns."""
+        return self.launching is None or self.launching.waits
+
+    def _live_page(self) -> AbstractContextManager[object]:
+        """Keeps the page up to date inside, unless it would be written elsewhere."""
+        results = self.store.root
+        try:
+            page = check_output(results, results / "report") / "index.html"
+        except UserError as error:
+            self.listener.warn(f"no live page: {error}")
+            return nullcontext()
+        self.listener.say(
+            f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute"
+        )
+        return LivePage(results, self.listener.warn)
 
     def train(
         self,
@@ -294,16 +317,15 @@ class Session:
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = [*self.execution.arguments(), *self._trust(plan)]
         commands = [Command(job, ["train", str(job.file), *arguments]) for job in jobs]
-        waits = self.launching is not None and self.launching.waits
         start = time.monotonic()
         try:
-            with self._watching(plan, estimate) if waits else nullcontext():
+            with self._watching(plan, estimate) if self._waits else nullcontext():
                 launcher.launch(commands, self.listener.say)
         except KeyboardInterrupt:
             self.listener.warn(f"stopped; to continue: {self.command}")
             raise Paused from None
         seconds = time.monotonic() - start
-        return not waits or tell_states(plan, self.store, self.listener, seconds)
+        return not self._waits or tell_states(plan, self.store, self.listener, seconds)
 
     @contextmanager
     def _watching(self, plan: Plan, estimate: Estimate | None) -> Iterator[None]:

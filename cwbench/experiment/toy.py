@@ -16,7 +16,7 @@ from cwbench.experiment.execution import Execution
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.session import Session
 from cwbench.fleet.claiming import Outcome
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.planning.plan import Plan, Run, split_evenly
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import Sequence
@@ -51,7 +51,7 @@ class ToyResult(NamedTuple):
     outcome: Outcome
 
 
-class StopAfter(Quiet):
+class StopAfter(Display):
     """Sends this process a signal after n chunks.
 
     A scheduler's: it has the longest grace, and on a busy machine a chunk may take long.

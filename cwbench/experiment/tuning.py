@@ -16,7 +16,7 @@ from cwbench.experiment.build import find_option, load_method, parse_protocol, p
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
-from cwbench.experiment.objects import find_sequences
+from cwbench.experiment.objects import SequenceLike, find_method, find_several
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.comparison import DIGITS
@@ -25,9 +25,9 @@ from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.spec import options
 from cwbench.spec.config import MetaWorldConfig, ScheduleConfig
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import field_names, plain
+from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.schedule import milestones
-from cwbench.spec.statistics import SUCCESS_COLUMNS
+from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
 from cwbench.spec.text import counted
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
@@ -35,6 +35,7 @@ from cwbench.store.runs import Runs, load_runs
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cwbench.learner.method import Method
     from cwbench.planning.plan import Run
     from cwbench.sequences import Sequence as TaskSequence
 
@@ -115,7 +116,7 @@ class Tuning:
 
 
 def make_tuning(
-    method: str,
+    method: str | type[Method[Any]],
     on: Sequence[TaskSequence],
     sweep: Mapping[str, Sequence[Any]],
     *,
@@ -129,15 +130,16 @@ def make_tuning(
         raise UserError("no option has several values", "give --option NAME=VALUE,VALUE,...")
     given = {**(fixed or {}), **{name: list(values) for name, values in sweep.items()}}
     found = members_of({"name": method, "options": given}, {})
-    _, entry = load_method(method)
-    fields = (find_option(name, method, entry)[1] for name in sweep)
+    recorded, entry = load_method(method)
+    called = method if isinstance(method, str) else recorded
+    fields = (find_option(name, called, entry)[1] for name in sweep)
     named = tuple(dict.fromkeys((*fields, *found[0].swept)))
     # What is named with one value is shared, unless nothing has several.
     swept = tuple(n for n in named if any(m.options[n] != found[0].options[n] for m in found))
     swept = swept or named
     sequences = tuple(on) if first is None else tuple(_cut(one, first) for one in on)
     experiment = Experiment(
-        name=f"tuning {method} on {', '.join(one.name for one in on)}",
+        name=f"tuning {called} on {', '.join(one.name for one in on)}",
         description="",
         members=tuple(replace(member, swept=swept) for member in found),
         sequences=sequences,
@@ -193,8 +195,8 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     areas = {}
     for run in runs:
         rows = found.get(run.name, evals[:0])
-        last = getattr(run.segments[-1].setup.env, "success", "any") == "last"
-        rate = rows[SUCCESS_COLUMNS["v3-last" if last else "v3-any"]] / rows["episodes"]
+        count = count_of(getattr(run.segments[-1].setup.env, "success", None))
+        rate = rows[SUCCESS_COLUMNS[count]] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
             areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)
@@ -264,8 +266,8 @@ class Tuned:
 
 
 def tune(
-    method: str,
-    on: str | Sequence[str],
+    method: str | type[Method[Any]],
+    on: SequenceLike | Sequence[SequenceLike],
     sweep: Mapping[str, Sequence[Any]],
     *,
     seeds: int | str | Iterable[int] = 0,
@@ -277,25 +279,23 @@ def tune(
 ) -> Tuned:
     """Grid search over the values in `sweep`; chooses by the mean anytime performance.
 
-    Like `cwbench tune`: `on` names the sequences; with `first`, only that percentage of each.
+    Like `cwbench tune`. `method` and `on` are as in `cwbench.plan`, so a list of tasks is one
+    sequence; `on` may also be a list of sequences. With `first`, only that percentage of each.
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
-    if not isinstance(method, str):
-        raise UserError(f"{method!r:.60} is not a name", "give one, or path/to/file.py:Class")
     if not isinstance(sweep, Mapping):
         raise UserError(f"{sweep!r:.60} is not a sweep", 'give {"coef": [1.0, 10.0]}')
-    _, entry = load_method(method)
+    called, _, entry = find_method(method)
     for name, values in sweep.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
     folder = folder_named(results)
-    execution, launching = (api.take(group, options) for group in (Execution, Launching))
+    execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)
-    fields = {name: find_option(name, method, entry) for name in (*sweep, *options)}
-    names = [on] if isinstance(on, str) or not isinstance(on, Iterable) else on
+    fields = {name: find_option(name, called, entry) for name in (*sweep, *options)}
     tuning = make_tuning(
         method,
-        [one for name in names for one in find_sequences(name)],
+        find_several(on),
         {name: [plain(*fields[name], one) for one in values] for name, values in sweep.items()},
         fixed={name: plain(*fields[name], value) for name, value in options.items()},
         seeds=parse_seeds(api.seed_text(seeds)),
@@ -305,9 +305,15 @@ def tune(
     runs, methods = tuning.experiment.runs()
     segments = [segment for run in runs for segment in run.segments]
     call = "the same call of cwbench.tune"
-    how = {"execution": execution, "launching": launching, "command": call}
-    listener = Silent() if quiet else Terminal()
-    session = open_session(folder, methods, segments, listener=listener, **how)
+    session = open_session(
+        folder,
+        methods,
+        segments,
+        execution=execution,
+        launching=launching if api.importable(entry.method) else None,
+        listener=Silent() if quiet else Terminal(),
+        command=call,
+    )
     api.train(api.Plan(tuning.experiment.name, protocol, tuple(runs), session), quiet=quiet)
     return tuning.finish(folder, runs, call)
 

@@ -1,28 +1,17 @@
 """A plan's segments among several processes: who trains which."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from cwbench.fleet.group import Group
+from cwbench.fleet.progress import Display
 from cwbench.fleet.stop import StopRequest
 from cwbench.spec.segment import Segment
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
 
 WAIT_SECONDS = 5.0  # between looks at what other processes are training
-
-
-class Display(Protocol):
-    """What the runner reports to a display of progress."""
-
-    def begin(self, groups: Sequence[Group]) -> None: ...
-    def advance(self, group: Group) -> None: ...
-    def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None: ...
-    def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
-    def wait(self, segments: int) -> None: ...  # for segments that others are training
-    def watch(self, look: Callable[[], Any]) -> None: ...  # fleets that train elsewhere
 
 
 @dataclass

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from cwbench.fleet.group import Group
-from cwbench.fleet.progress import Look, Progress, Quiet, Row
+from cwbench.fleet.progress import Display, Look, Progress, Row
 from cwbench.planning.forecast import Forecast
 from cwbench.spec.text import at_task_end, counted
 
@@ -145,9 +145,9 @@ class NotebookBar(Progress):
         return {"text/plain": text, "text/html": f"{bar} {text}"}
 
 
-def make_progress(forecast: Forecast, console: Console, *, quiet: bool) -> Quiet:
+def make_progress(forecast: Forecast, console: Console, *, quiet: bool) -> Display:
     if quiet:
-        return Quiet()
+        return Display()
     if console.is_jupyter:
         return NotebookBar(forecast, console)
     redraws = console.is_terminal and not console.is_dumb_terminal

@@ -85,22 +85,22 @@ class Speed:
         return (last - first) / (end - start) if end - start >= MEASURE_SECONDS else None
 
 
-class Quiet:
-    """Shows nothing."""
+class Display:
+    """What the runner reports to. This one shows nothing."""
 
     def begin(self, groups: Sequence[Group]) -> None: ...
     def advance(self, group: Group) -> None: ...
     def end(self, groups: Sequence[Group], again: Collection[str] = ()) -> None: ...
-    def leave(self, segment: Segment) -> None: ...
-    def wait(self, segments: int) -> None: ...
-    def watch(self, look: Look) -> None: ...
-    def __enter__(self) -> "Quiet":
+    def leave(self, segment: Segment) -> None: ...  # nothing is left to do for it here
+    def wait(self, segments: int) -> None: ...  # for segments that others are training
+    def watch(self, look: Look) -> None: ...  # fleets that train elsewhere
+    def __enter__(self) -> "Display":
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
 
-class Progress(Quiet):
+class Progress(Display):
     """Counts steps over all fleets of a plan; subclasses say how to show it."""
 
     def __init__(self, forecast: Forecast, console: Console) -> None:

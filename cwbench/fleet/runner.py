@@ -6,23 +6,23 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
 
 from cwbench.fleet import claiming
-from cwbench.fleet.claiming import Display, Outcome, Shares
+from cwbench.fleet.claiming import Outcome, Shares
 from cwbench.fleet.group import Group
 from cwbench.fleet.inputs import sort_by_step
 from cwbench.fleet.old_replay import MissingReplay
 from cwbench.fleet.precompile import Precompiler
+from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Provenance
 from cwbench.fleet.snapshot import step_of
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.compiler import around_compilations
-from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.cuda_graph import cuda_stream
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, Plan, split_evenly
 from cwbench.rollout.pool import Pool, WorkerError
@@ -100,7 +100,7 @@ class Runner:
         """Build the groups of a training, each for its own CUDA stream."""
         parts = self.grouping(training.segments)
         for segments, number in zip(parts, training.streams, strict=True):
-            setup, stream = segments[0].setup, side_by_side(self.device, number)
+            setup, stream = segments[0].setup, cuda_stream(self.device, number)
             with stream:
                 group = Group(
                     segments,
@@ -118,7 +118,7 @@ class Runner:
                 )
             yield group
 
-    def put_back(self, segments: Segments, reason: str, **_: Any) -> None:
+    def put_back(self, segments: Segments, reason: str) -> None:
         """Mark segments to be trained again, from their snapshots if they have one."""
         for segment in segments:
             saved = self.store.folder(segment).snapshot.exists()
@@ -268,20 +268,20 @@ class SideBySide:
             yield
         except Interrupted:
             self.outcome.interrupted = True
-            self._abandon(trainings, partial(self.runner.put_back, reason="stopped"))
+            self._put_back(trainings, "stopped")
             self._count_unsaved(trainings)
         except torch.OutOfMemoryError as error:
-            self._abandon(trainings, partial(self.runner.put_back, reason="out of memory"))
+            self._put_back(trainings, "out of memory")
             record = failure.describe(error, self.runner.methods.values())
             self._split(trainings, record["message"])
         except ClaimLost as error:
-            self._abandon(trainings, partial(self.runner.put_back, reason="stopped"))
+            self._put_back(trainings, "stopped")
             for training in trainings:
                 self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
         except Exception as error:
             one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
             if isinstance(error, WorkerError | MissingReplay) and one_of_many:
-                self._abandon(trainings, partial(self.runner.put_back, reason="a run failed"))
+                self._put_back(trainings, "a run failed")
                 self._halve(trainings[0])
             else:
                 self._fail(trainings, error)
@@ -293,10 +293,13 @@ class SideBySide:
         record = failure.describe(error, self.runner.methods.values())
         message = failure.where_it_failed(record) if record["theirs"] else record["message"]
         how = {"state": "failed", "message": record["message"], "error": record}
-        self._abandon(trainings, partial(self.runner.mark, **how))
         for training in trainings:
-            for segment in training.segments:
-                self.outcome.failed[segment.folder] = message
+            training.abandon()
+            for group in training.groups:
+                for run, segment in enumerate(group.segments):
+                    self.runner.mark([segment], **how, **group.records.numbers(run))
+            self.runner.mark(training.segments, **how)  # those of groups that were not built
+            self.outcome.failed |= {segment.folder: message for segment in training.segments}
         # For users' mistakes `cwbench status --errors` shows the traceback.
         by_user = record["theirs"] or record["type"] == UserError.__name__
         if not (failure.of_the_disk(error) or by_user):
@@ -327,14 +330,11 @@ class SideBySide:
         self.untried.update(segment.id for segment in training.segments)
         self.waiting[:0] = split_evenly(training.segments, 2)
 
-    def _abandon(self, trainings: Sequence[Training], mark: Callable[..., None]) -> None:
-        """Give up trainings; `mark` says in their segments' states why, and how far they got."""
+    def _put_back(self, trainings: Sequence[Training], reason: str) -> None:
+        """Give up trainings whose segments will be trained again."""
         for training in trainings:
             training.abandon()
-            for group in training.groups:
-                for run, segment in enumerate(group.segments):
-                    mark([segment], **group.records.numbers(run))
-            mark(training.segments)  # those of groups not built, too
+            self.runner.put_back(training.segments, reason)
 
     def _count_unsaved(self, trainings: Sequence[Training]) -> None:
         for group in [group for training in trainings for group in training.groups]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from cwbench.fleet.claiming import Display
 from cwbench.fleet.group import Group
+from cwbench.fleet.progress import Display
 from cwbench.fleet.stop import StopRequest
 from cwbench.spec.segment import Segment
 

@@ -16,7 +16,7 @@ WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what
 
 
 @cache
-def side_by_side(device: torch.device, number: int) -> AbstractContextManager[Any]:
+def cuda_stream(device: torch.device, number: int) -> AbstractContextManager[Any]:
     """A CUDA stream, to be entered; work in different streams of a device runs concurrently.
 
     One trainer leaves gaps between its kernels, which another fills. There is one stream for each

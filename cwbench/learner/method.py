@@ -18,6 +18,7 @@ from cwbench.spec.config import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import shared_options
 from cwbench.spec.schedule import Exploration
+from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.spec.source import note_source
 
 C = TypeVar("C", bound=MethodConfig)
@@ -57,10 +58,16 @@ class Method(Generic[C]):
         self.assign([config] * trainer.runs)
 
     @classmethod
-    def kind_of_segments(cls) -> dict[str, Any]:
-        """What `segments_of_run` must know about a method."""
-        joint, experts = cls.trains_jointly, cls.experts
-        return {"needs_length": cls.needs_length, "joint": joint, "experts": experts}
+    def segments_of_run(cls, setup: Setup, seed: int, tasks: tuple[str, ...]) -> list[Segment]:
+        """The segments of one run of a sequence, first task first."""
+        return segments_of_run(
+            setup,
+            seed,
+            tasks,
+            needs_length=cls.needs_length,
+            joint=cls.trains_jointly,
+            experts=cls.experts,
+        )
 
     @classmethod
     def architecture_of(cls, config: C) -> type[Architecture] | None:

@@ -81,7 +81,8 @@ class Trainer(Parameters):
         self.warm_up_seconds = 0.0  # of the first updates in this process: compilation, capture
         self._process_updates = 0  # updates in this process
         self.statistics = RunningMeans(self.runs, device)
-        self.target_entropy = dims[1] * math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))
+        entropy = math.log(sac.target_std * math.sqrt(2 * math.pi * math.e))  # of one number
+        self.target_entropy = dims.action * entropy
         # Set by `begin`.
         self.method: Hooks
         self.replay: Replay
@@ -314,7 +315,7 @@ class Trainer(Parameters):
 
     def noise(self, name: str, batch: Batch) -> Tensor:
         """Standard normal numbers for the actions of a batch: [R, B, A]."""
-        return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims[1]))
+        return self.streams.normal(f"noise-{name}", (batch.reward.shape[1], self.dims.action))
 
     def q(
         self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor, tasks: TaskIndex

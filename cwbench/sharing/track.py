@@ -181,9 +181,9 @@ def complete(
 
 
 def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[tuple[Run, int]]:
-    """Call `track` repeatedly until no run is in progress."""
+    """Call `track` repeatedly until no run is pending or running."""
     while True:
         yield from track(results, to, project=project)
-        if all(run.state in ("done", "failed", "diverged") for run in load_runs(results)):
+        if not any(run.state in ("pending", "running") for run in load_runs(results)):
             return
         time.sleep(seconds)

@@ -202,6 +202,13 @@ def check_all(values: Mapping[str, Any], *classes: type) -> dict[str, Any]:
     return result
 
 
+def take(cls: type[C], values: dict[str, Any]) -> C:
+    """The options of a group, taken out of all that were given and checked."""
+    fields: Sequence[Field] = dataclasses.fields(cls)  # type: ignore[arg-type]
+    own = {field.name: values.pop(field.name) for field in fields if field.name in values}
+    return cls(**check_all(own, cls))
+
+
 def flag_name(name: str) -> str:
     """A field's name on the command line; a trailing underscore evades Python's keywords."""
     return name.rstrip("_").replace("_", "-")

@@ -26,3 +26,8 @@ TRAIN_COLUMNS = (
     "value_std",
     "seconds",
 )
+
+
+def count_of(success: str | None) -> str:
+    """How episodes of an environment with this option `success` count as solved."""
+    return "v3-last" if success == "last" else "v3-any"

@@ -99,7 +99,7 @@ def finite(tensors: Mapping[str, Tensor]) -> list[bool]:
 
 
 def stack(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The inverse: a fleet's tensors from those of its runs."""
+    """The inverse of `one_run`: a fleet's tensors from those of its runs."""
     return {name: torch.cat([state[name] for state in states]) for name in states[0]}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cwbench.spec.segment import digest
-from cwbench.store.runs import Runs
+from cwbench.store.runs import Runs, records_of
 
 Row = Mapping[Any, Any]
 
@@ -33,9 +33,7 @@ def sources(rows: Iterable[Row], segments: Mapping[str, Row]) -> dict[str, dict[
     for row in rows:
         for key in row["segments"]:
             if key in segments:
-                source = segments[key]["source"]
-                # Of folders read together, pandas may have NaN for None.
-                found[row["method"]][row["setup"]] = source if isinstance(source, str) else ""
+                found[row["method"]][row["setup"]] = segments[key]["source"] or ""
     return {method: code for method, code in found.items() if len({*code.values()}) > 1}
 
 
@@ -47,7 +45,7 @@ def shown_names(tables: Runs) -> dict[str, tuple[str, str]]:
     """
     rows = tables.runs.to_dict("records")
     edited = sequence_names(rows)
-    versions = sources(rows, {row["id"]: row for row in tables.segments.to_dict("records")})
+    versions = sources(rows, {row["id"]: row for row in records_of(tables.segments)})
     names: dict[str, tuple[str, str]] = {}
     setups: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for row in rows:

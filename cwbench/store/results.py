@@ -1,9 +1,12 @@
 """The results folder: what training leaves on disk. No torch here; `runs` reads it as tables.
 
-    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  diagnostics.csv  status.json
-                                end.safetensors  probe.safetensors  snapshot/  replay/
+    <root>/segments/<folder>/   segment.json  evals.csv  train.csv  diagnostics.csv  retraining.csv
+                                status.json  claim.json  end.safetensors  probe.safetensors
+                                snapshot/  replay/
     <root>/experiments/<id>.json   the runs one command asked for, as paths of segment ids
+    <root>/sources/<hash>.py   code of methods from outside the package
 
+`tuning` writes <root>/tuning/, `launch.jobs` <root>/jobs/; docs/results.md lists all there is.
 Counts are stored, not rates. A finished segment is never rewritten.
 """
 
@@ -224,7 +227,7 @@ class SegmentFolder:
             write_json(self.path / "segment.json", content)
 
     def append(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Add rows to evals.csv or train.csv; a file keeps the columns it was begun with."""
+        """Add rows to a table such as evals.csv; a file keeps the columns it was begun with."""
         self.check_claim()
         file = self.path / name
         header, before = _header(file), self.length(name)

@@ -54,7 +54,7 @@ RUN_COLUMNS = (
     "segments",  # tuple of ids
     "folders",  # tuple of folder names, "" where nothing is on disk
     "done",  # segments finished
-    "state",  # done, running, pending, failed, diverged
+    "state",  # done, running, pending, failed, diverged, damaged
     "step",  # environment steps so far, over all segments
     "steps",  # environment steps asked for
 )
@@ -123,6 +123,17 @@ def together(loaded: Sequence[Runs]) -> Runs:
     )
 
 
+def records_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows; None where a record has None or lacks a key (pandas may have NaN, which is true)."""
+    return [
+        {
+            str(key): None if isinstance(value, float) and np.isnan(value) else value
+            for key, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
 def _protocols(loaded: Sequence[Runs]) -> dict[str, tuple[str, ...]]:
     """Run -> the names of protocols it was asked for under, in any folder."""
     found: dict[str, tuple[str, ...]] = {}
@@ -182,7 +193,7 @@ Columns = dict[str, NDArray[Any]]
 def _segment_table(
     root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
 ) -> Columns:
-    """A segment's evals or train; without rows if the file is not what it was when it was done."""
+    """One of a segment's tables; without rows if the file is not what it was when it was done."""
     folder, status = root / "segments" / record["folder"], record["status"]
     file = folder / f"{name}.csv"
     with listing(root, problems, file):

@@ -22,10 +22,11 @@ from cwbench.reports.analysis.study import (
     Run,
     Study,
 )
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.store import marks
-from cwbench.store.runs import Runs
+from cwbench.store.runs import Runs, records_of
 
 Rows = NDArray[np.intp]  # indices of rows in a table
 LOGGED = tuple(names.STATISTICS)  # statistics of training
@@ -54,9 +55,9 @@ class Columns:
 
 def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     """Group the loaded runs by protocol, sequence and setting, and fill their arrays."""
-    segments = {str(row["id"]): row for row in _records(loaded.segments)}
+    segments = {str(row["id"]): row for row in records_of(loaded.segments)}
     problems, notes = list(loaded.problems), list[str]()
-    rows = _told_apart(_by_protocol(_records(loaded.runs)), notes)
+    rows = _told_apart(_by_protocol(records_of(loaded.runs)), notes)
     protocols, columns = _protocols(rows, segments), Columns.of(loaded)
     members: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -92,14 +93,14 @@ def _selected(study: Study) -> Study:
         for pattern in patterns:
             if not any(_matches(names, [pattern]) for names in found.values()):
                 known = "; ".join(dict.fromkeys(names[0] for names in found.values()))
-                raise ValueError(f"no {what} {pattern!r}; these results have {known}")
+                raise UserError(f"no {what} {pattern!r}", f"these results have {known}")
     shown = [
         group
         for group in groups
         if _matches(on[group.key], wanted.sequences) and _matches(of[group.key], wanted.methods)
     ]
     if groups and not shown:
-        raise ValueError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
+        raise UserError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
     return replace(study, groups=shown, others=[group for group in groups if group not in shown])
 
 
@@ -126,7 +127,7 @@ def _check_window(study: Study) -> None:
     for protocol in study.protocols:
         looked_at = protocol.schedule and chosen in (None, protocol.key)
         if window and looked_at and window > protocol.evaluations:
-            raise ValueError(
+            raise UserError(
                 f"a window of {window} evaluations is longer than a task of protocol "
                 f"{protocol.name!r}, which has {protocol.evaluations}"
             )
@@ -141,9 +142,9 @@ def _chosen(study: Study, success: str) -> Study:
     """The study counted as the reader chose; setups without that count are problems."""
     lacking = [group for group in study.groups if not group.has_count(success)]
     if lacking and not any(success in group.counts for group in study.groups):
-        raise ValueError(
-            f"--success {success}: evaluations of these runs were not counted that way; "
-            f"--success {SHIPPED} is what every run has"
+        raise UserError(
+            f"--success {success}: evaluations of these runs were not counted that way",
+            f"--success {SHIPPED} is what every run has",
         )
     study.problems += [
         f"{group.key}: evaluations that were not counted as {success} are left out"
@@ -192,10 +193,6 @@ def _noted(edited: Mapping[str, Mapping[str, str]], notes: list[str]) -> None:
             f"{names.method_title(method)} was edited between runs, so they are not averaged: "
             f"titles name the code, {', '.join(files)}"
         )
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
 
 
 def _order(group: Group) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cwbench.reports.analysis import names
 from cwbench.spec.statistics import MORE_SUCCESSES
-from cwbench.store.runs import Runs, load_runs
+from cwbench.store.runs import Runs, load_runs, records_of
 
 COLUMNS = ["task", "seed", "step", "episodes", "successes"]
 # Of a segment's record: what decides its numbers, and how they came about. Not which host it was.
@@ -57,14 +57,14 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
     tasks = set(rows["task"])
     records = [
         row
-        for row in loaded.segments.to_dict("records")
+        for row in records_of(loaded.segments)
         if row["method"] == "finetuning" and len(row["tasks"]) == 1 and row["tasks"][0] in tasks
     ]
     settings = [{key: record[key] for key in KEPT if key in record} for record in records]
     if any(setting != settings[0] for setting in settings):
         raise ValueError("single-task runs of different settings: a reference set has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
-    history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command", ""))
+    history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command") or "")
     history["tasks"] = sorted(tasks)
     history["seeds"] = sorted(int(seed) for seed in rows["seed"].unique())
     return settings[0] | {"tasks": sorted(tasks), "history": [history]}

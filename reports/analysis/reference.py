@@ -32,6 +32,7 @@ from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
 FOLDER = "this folder"
+SIZES = {"obs_size": "observations", "action_size": "actions"}  # of a sequence's largest task
 # Presets of methods whose records do not name them (`preset` in segment.json).
 PRESETS: dict[str, dict[str, Any]] = {
     "packnet": {"clip_norm": 2e-5},
@@ -120,7 +121,7 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
     """
     options, preset = setting(study, group) if group else ({}, frozenset())
     fitting: list[Source] = []
-    refused: dict[str, str] = {}
+    refused = padded(study, protocol)
     for source in sources(study, protocol):
         if gap := source.lacks or difference(source.options, options, preset):
             refused |= dict.fromkeys(source.curves, f"that of {source.name} has {gap}")
@@ -172,9 +173,7 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     Several settings of one origin are several sources; those under the protocol's own name come
     first, and default options before others.
     """
-    alone = [g for g in study.everything if _is_reference(g, protocol)]
-    # A user's class may also be called finetuning.
-    groups = [g for g in alone if not study.record(g).get("source")]
+    groups = [g for g in _trained_alone(study) if _is_reference(g, protocol)]
     settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
     for group in sorted(
         groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)
@@ -203,9 +202,33 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
             )
 
 
+def padded(study: Study, protocol: Protocol) -> dict[str, str]:
+    """Task -> why its run alone is no reference: the sequence pads its observations or actions."""
+    found: dict[str, str] = {}
+    for group in _trained_alone(study) if "tasks" in protocol.env else ():
+        [task] = group.tasks
+        own, wanted = group.protocol.settings, settings_alone(protocol, task)
+        sizes = {key: size for key, size in wanted["env"].items() if key in SIZES}
+        if own | {"env": own["env"] | sizes} == wanted:
+            for key in (key for key in sizes if own["env"].get(key) != sizes[key]):
+                text = f"{SIZES[key]} of size {own['env'].get(key)}, padded to {sizes[key]}"
+                found[task] = f"that of {FOLDER} has {text} in this sequence"
+    return found
+
+
+def _trained_alone(study: Study) -> list[Group]:
+    """Runs of built-in fine-tuning on one task; a user's class may have its name."""
+    plain = [group for group in study.everything if _is_plain(group)]
+    return [group for group in plain if not study.record(group).get("source")]
+
+
+def _is_plain(group: Group) -> bool:
+    return len(group.tasks) == 1 and names.method_key(group.method) == "finetuning"
+
+
 def _is_reference(group: Group, protocol: Protocol) -> bool:
-    plain = len(group.tasks) == 1 and names.method_key(group.method) == "finetuning"
-    return plain and group.protocol.settings == settings_alone(protocol, group.tasks[0])
+    alone = settings_alone(protocol, group.tasks[0])
+    return _is_plain(group) and group.protocol.settings == alone
 
 
 def settings_alone(protocol: Protocol, task: str) -> dict[str, Any]:

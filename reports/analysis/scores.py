@@ -206,11 +206,8 @@ def one_seed(seeds: int) -> str:
     return "one seed: no interval" if seeds == 1 else ""
 
 
-def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]:
-    """Values [N, R] of each group as rows of one matrix whose columns are the seeds of all.
-
-    Seeds without any value are left out. Also returns how many seeds every row has.
-    """
+def by_seed(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, list[int]]:
+    """Values [N, R] of each group as rows of one matrix, and the seeds of its columns: of all."""
     seeds = sorted({seed for group in groups for seed in group.seeds})
     column = {seed: index for index, seed in enumerate(seeds)}
     rows = np.full((sum(len(value) for value in values), len(seeds)), np.nan)
@@ -218,8 +215,19 @@ def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]
     for group, value in zip(groups, values, strict=True):
         rows[start : start + len(value), [column[seed] for seed in group.seeds]] = value
         start += len(value)
+    return rows, seeds
+
+
+def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]:
+    """`by_seed` without seeds that have no value, and how many seeds every row has."""
+    rows, _ = by_seed(groups, values)
     known = ~np.isnan(rows)
     return rows[:, known.any(0)], int(known.sum(1).min())
+
+
+def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[Array, list[int]]:
+    """[S, R] values of one setting with the seeds of its columns."""
+    return by_seed(groups, [scores.per_run(group, metric)[None] for group in groups])
 
 
 def run_metrics(loaded: Runs) -> pd.DataFrame:

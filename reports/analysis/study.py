@@ -14,6 +14,7 @@ from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
 from cwbench.spec.options import flag_name
 from cwbench.spec.segment import digest
+from cwbench.spec.statistics import count_of
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
@@ -81,7 +82,7 @@ class Protocol:
     @property
     def success(self) -> str:
         """How its episodes count as solved, unless the reader chooses."""
-        return "v3-last" if self.env.get("success") == "last" else SHIPPED
+        return count_of(self.env.get("success"))
 
     @property
     def evaluation_steps(self) -> Array:

@@ -166,5 +166,5 @@ def _score(score: Score) -> str:
 
 
 def _commit(record: Record) -> str:
-    versions = record.get("versions", {})
+    versions = record.get("versions") or {}
     return f"{versions.get('cwbench', '?')} {versions.get('commit', '')}".strip()

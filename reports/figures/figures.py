@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import comparison, metrics, names, plasticity, scales
 from cwbench.reports.analysis.bands import average_runs, current_runs, logged_runs, seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.scores import Scores, seed_matrix
 from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import fonts, standings
@@ -41,7 +41,6 @@ from cwbench.reports.figures.style import (
 from cwbench.reports.figures.tuning import tuning
 from cwbench.reports.tables import orders as order_table
 from cwbench.reports.tables import tuning as tuning_table
-from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import score_cell
 from cwbench.spec.text import file_name
 

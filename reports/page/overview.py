@@ -7,7 +7,7 @@ import numpy as np
 
 from cwbench.reports.analysis import aggregates, comparison, names
 from cwbench.reports.analysis.bands import Curve
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.scores import Scores, seed_matrix
 from cwbench.reports.page.charts import legend
 from cwbench.reports.page.matrices import differences
 from cwbench.reports.page.plots import (
@@ -22,7 +22,6 @@ from cwbench.reports.page.plots import (
 )
 from cwbench.reports.page.scatter import Scatter, scatter_plot
 from cwbench.reports.tables import orders, standings, tuning
-from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.standings import Standing
 
 POINTS = 101  # of a profile

@@ -97,7 +97,7 @@ def _origin(scores: Scores, run: Run, results_href: str | None) -> str:
     """A run's segment folders, linked where it is known how, and the command that made them."""
     folders = [_folder(name, results_href) for name in run.folders if name]
     commands = {
-        str(scores.study.segments[key].get("command", ""))
+        str(scores.study.segments[key].get("command") or "")
         for key in run.segments
         if key in scores.study.segments
     }

@@ -1,4 +1,4 @@
-"""Tables and matrices of the page. Every text passes through `escape`; `link` quotes for URLs."""
+"""Tables of the page. Every text passes through `escape`; `link` quotes for URLs."""
 
 import re
 from html import escape

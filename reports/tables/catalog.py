@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -28,7 +28,7 @@ from cwbench.reports.tables import (
 )
 from cwbench.reports.tables.formats import csv_text
 from cwbench.reports.tables.headline import long_sequences, stacked
-from cwbench.reports.tables.model import DASH, Block, Cell, Section, Table
+from cwbench.reports.tables.model import DASH, Block, Cell, Entry, Table
 from cwbench.reports.tables.resources import resources
 from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.segment import digest
@@ -42,18 +42,6 @@ MORE = (
     "negative_transfer",
 )
 BOLD = "Bold: may be the best, intervals considered."
-
-
-@dataclass(frozen=True)
-class Entry:
-    """How one table is made; nothing is computed until it is asked for."""
-
-    name: str
-    section: Section
-    families: tuple[str, ...]
-    caption: str
-    blocks: Callable[[], tuple[Block, ...]]
-    brackets: str = ""  # as in Table
 
 
 def _brackets(scores: Scores) -> str:
@@ -146,10 +134,10 @@ def published_entries(scores: Scores, source: str) -> Iterator[Entry]:
         blocks = one.blocks if scores.study.options.all_cells else partial(_with_counterpart, one)
         intervals = source == "paper" or other_papers.PAPERS[source].intervals
         brackets = paper_comparison.bootstrap(scores, intervals=intervals)
-        yield Entry(one.name, "published", one.families, one.caption, blocks, brackets)
+        yield replace(one, blocks=blocks, brackets=brackets)
 
 
-def _with_counterpart(one: paper_comparison.Comparison) -> tuple[Block, ...]:
+def _with_counterpart(one: Entry) -> tuple[Block, ...]:
     return paper_comparison.with_counterpart(one.blocks())
 
 

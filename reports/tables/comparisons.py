@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import comparison, names
-from cwbench.reports.analysis.scores import SEED, Score, Scores, one_seed
+from cwbench.reports.analysis.scores import SEED, Score, Scores, one_seed, seed_matrix
 from cwbench.reports.analysis.setups import main_setups, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell
 

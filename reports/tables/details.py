@@ -203,12 +203,3 @@ def _settings_block(
         tuple(names.METRICS[metric].short for metric in names.HEADLINE),
         tuple(zip(rows, zip(*columns, strict=True), strict=True)),
     )
-
-
-def seed_matrix(scores: Scores, groups: Sequence[Group], metric: str) -> tuple[Array, list[int]]:
-    """[S, R] values of one setting with the seeds of its columns."""
-    seeds = sorted({seed for group in groups for seed in group.seeds})
-    values = np.full((len(groups), len(seeds)), np.nan)
-    for row, group in enumerate(groups):
-        values[row, [seeds.index(seed) for seed in group.seeds]] = scores.per_run(group, metric)
-    return values, seeds

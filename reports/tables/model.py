@@ -1,6 +1,6 @@
 """Tables as data: which cells exist, what they hold and which are bold. `formats` writes them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -92,6 +92,18 @@ class Table:
             return False
         cells = [cell for block in self.blocks for _, row in block.rows for cell in row]
         return any(cell.score and not np.isnan(cell.score.estimate.low) for cell in cells)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one table is made; nothing is computed until it is asked for."""
+
+    name: str
+    section: Section
+    families: tuple[str, ...]
+    caption: str
+    blocks: Callable[[], tuple[Block, ...]]
+    brackets: str = ""  # as in Table
 
 
 def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:

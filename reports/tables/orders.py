@@ -5,10 +5,9 @@ import numpy as np
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import Estimate, known_interval
 from cwbench.reports.analysis.orders import Interval, by_family, complete, order_effect
-from cwbench.reports.analysis.scores import Score, Scores, nothing
+from cwbench.reports.analysis.scores import Score, Scores, nothing, seed_matrix
 from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.model import Block, Cell, empty_cell
 from cwbench.reports.tables.standings import Standing, settings_of
 

@@ -7,10 +7,9 @@ from functools import cache, partial
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables import paper_numbers
-from cwbench.reports.tables.model import Block, Cell
+from cwbench.reports.tables.model import Block, Cell, Entry
 from cwbench.reports.tables.paper_comparison import (
     SUCCESS,
-    Comparison,
     compared,
     default_groups,
     environment,
@@ -81,14 +80,14 @@ def published(name: str) -> dict[tuple[str, str, str], Published]:
     return found
 
 
-def comparisons(scores: Scores, name: str) -> Iterator[Comparison]:
+def comparisons(scores: Scores, name: str) -> Iterator[Entry]:
     """The one table of a paper, if runs on its sequences exist."""
     cells = published(name)
     present = [f for f in ("cw10", "cw20") if scores.groups(f)]
     families = tuple(f for f in present if any(key[0] == f for key in cells))
     if families:
         blocks = partial(side_by_side, scores, name, families)
-        yield Comparison(name, families, caption(scores, name, families), blocks)
+        yield Entry(name, "published", families, caption(scores, name, families), blocks)
 
 
 def caption(scores: Scores, name: str, families: tuple[str, ...]) -> str:

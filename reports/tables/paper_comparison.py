@@ -1,7 +1,7 @@
 """Each published cell of a table of methods next to ours, with a verdict: `--compare paper`."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Set
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Set
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from cwbench.reports.analysis.scores import Score, Scores, nothing
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.model import Block, Cell, empty_cell
+from cwbench.reports.tables.model import Block, Cell, Entry, empty_cell
 from cwbench.reports.tables.paper_numbers import Published
 
 METHODS = ("finetuning", "ewc", "packnet", "clonex", "perfect_memory", "recall")
@@ -26,16 +26,6 @@ VERDICTS = {  # how a cell's text ends -> how the summary counts it
 }
 SUCCESS = "v1-any"  # how the papers on Continual World count an episode as solved
 MOST_NAMED = 8  # settings in a caption
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How one table of published numbers next to ours is made."""
-
-    name: str
-    families: tuple[str, ...]
-    caption: str
-    blocks: Callable[[], tuple[Block, ...]]
 
 
 def environment(scores: Scores, version: str = "V1", *, intervals: bool = True) -> str:
@@ -95,7 +85,7 @@ def without_transfer(scores: Scores, families: tuple[str, ...]) -> str:
     return f" Forward transfer has no number of ours: {'; '.join(reasons)}."
 
 
-def comparisons(scores: Scores) -> Iterator[Comparison]:
+def comparisons(scores: Scores) -> Iterator[Entry]:
     """The paper's tables of all methods that our runs can fill."""
     for name, families, title in (
         ("cw3", ("cw3",), "CW3"),
@@ -110,7 +100,7 @@ def comparisons(scores: Scores) -> Iterator[Comparison]:
                 if len(families) == 1
                 else partial(side_by_side, scores, present)
             )
-            yield Comparison(f"paper-{name}", present, text, blocks)
+            yield Entry(f"paper-{name}", "published", present, text, blocks)
 
 
 def of_methods(scores: Scores, families: Iterable[str], methods: Container[str]) -> list[Group]:

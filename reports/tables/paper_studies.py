@@ -10,9 +10,8 @@ from cwbench.reports.analysis.scores import Score, Scores, align, nothing
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.model import Block, Cell
+from cwbench.reports.tables.model import Block, Cell, Entry
 from cwbench.reports.tables.paper_comparison import (
-    Comparison,
     caption,
     of_methods,
     score_of,
@@ -27,11 +26,11 @@ OWN_NETWORKS = frozenset(UNSHARED.values())
 RELEASE = frozenset({"recall-pairs"})  # the release's command for pairs
 
 
-def comparisons(scores: Scores) -> Iterator[Comparison]:
+def comparisons(scores: Scores) -> Iterator[Entry]:
     """The studies that our runs can fill. Only what a study is about may be changed in a run."""
     if groups := on_first_sextet(scores):
         text = caption(scores, "the weight of distillation on CW6-1", groups, WEIGHT)
-        yield Comparison("paper-lambda", ("cw6",), text, partial(weights, scores))
+        yield Entry("paper-lambda", "published", ("cw6",), text, partial(weights, scores))
     if not scores.groups("pairs"):
         return
     memory = memory_pairs(scores)
@@ -47,7 +46,7 @@ def comparisons(scores: Scores) -> Iterator[Comparison]:
         ),
     ):
         text = caption(scores, title, groups, studied)
-        yield Comparison(f"paper-{name}", ("pairs",), text, partial(blocks, scores))
+        yield Entry(f"paper-{name}", "published", ("pairs",), text, partial(blocks, scores))
 
 
 def on_first_sextet(scores: Scores) -> list[Group]:

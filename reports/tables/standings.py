@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import aggregates, comparison, names, stability
 from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
-from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed
+from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed, seed_matrix
 from cwbench.reports.analysis.setups import main_setups, slots, titles
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.tables.details import seed_matrix
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published

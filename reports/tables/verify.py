@@ -7,17 +7,20 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count, zip_longest
+from pathlib import Path
 from typing import Any
 
-from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import catalog
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.model import Table
+from cwbench.spec.errors import UserError
 
 # block, row, how many columns of the same title come before, title of the column
 CellKey = tuple[str, str, int, str]
+# Options that a recipe names only where the reader chose something.
+CHOSEN = ("all_cells", "success", "against", "sequences", "methods")
 _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 
@@ -31,16 +34,8 @@ def sign(scores: Scores, table: Table, format: str, interval: str) -> str:
         "window": scores.window,
         "level": scores.level,
     }
-    if scores.study.options.all_cells:
-        recipe["all_cells"] = True
-    if scores.study.options.success:
-        recipe["success"] = scores.study.options.success
-    if scores.study.options.against:
-        recipe["against"] = scores.study.options.against
-    if scores.study.options.sequences:
-        recipe["sequences"] = scores.study.options.sequences
-    if scores.study.options.methods:
-        recipe["methods"] = scores.study.options.methods
+    options = scores.study.options
+    recipe |= {name: value for name in CHOSEN if (value := getattr(options, name))}
     line = "cwbench-table " + json.dumps(recipe, sort_keys=True)
     return FORMATS[format][0](table, interval) + _COMMENT[format].format(line)
 
@@ -52,33 +47,28 @@ def tables_in(text: str) -> list[str]:
 
 
 def recipe_of(text: str) -> dict[str, Any]:
-    """The recipe of an exported table; ValueError if the text has none."""
+    """The recipe of an exported table; UserError if the text has none."""
     match = re.search(r"cwbench-table (\{.*\})", text)
     if not match:
-        raise ValueError("no `cwbench-table` line: this is not a table that `cwbench report` wrote")
+        raise UserError("no `cwbench-table` line: this is not a table that `cwbench report` wrote")
     try:
         recipe: dict[str, Any] = json.loads(match[1])
         if not {"table", "format", "interval", "protocol", "window"} <= recipe.keys():
             raise ValueError("incomplete")
     except ValueError:
-        raise ValueError("its `cwbench-table` line is damaged") from None
+        raise UserError("its `cwbench-table` line is damaged") from None
     return recipe
 
 
 def recipe_options(recipe: Mapping[str, Any]) -> Options:
     """How the results must be read to recompute the table."""
-    level, against = recipe.get("level", LEVEL), recipe.get("against")
-    every = bool(recipe.get("all_cells"))
-    return Options(
-        window=recipe["window"],
-        level=level,
-        against=against,
-        all_cells=every,
-        success=recipe.get("success"),
-        protocol=recipe["protocol"],
-        sequences=tuple(recipe.get("sequences", ())),
-        methods=tuple(recipe.get("methods", ())),
-    )
+    names = ("protocol", "window", "level", *CHOSEN)  # early tables have no level
+    given = {name: recipe[name] for name in names if name in recipe}
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return Options(**given | lists)
+
+
+NAME_RESULTS = "give the folder that the table was made from with --results"
 
 
 @dataclass(frozen=True)
@@ -87,18 +77,18 @@ class Verdict:
     differences: list[str]
 
 
-def verify(text: str, study: Study) -> Verdict:
+def verify(text: str, study: Study, results: Path | str = "the results folder") -> Verdict:
     """Recompute the table from a results folder, read with the recipe's window."""
     recipe = recipe_of(text)
     protocol = next((p for p in study.protocols if p.key == recipe["protocol"]), None)
     if protocol is None:
         have = ", ".join(f"{p.name} ({p.key})" for p in study.protocols) or "none"
-        why = f"the results hold no run under protocol {recipe['protocol']}; they have {have}"
-        return Verdict(0, [why])
+        why = f"{results} has no run under protocol {recipe['protocol']}, it has {have}"
+        return Verdict(0, [f"{why}; {NAME_RESULTS}"])
     scores = Scores(study, protocol)
     entry = catalog.find(scores, recipe["table"])
     if entry is None:
-        return Verdict(0, [f"the results hold no run for table {recipe['table']!r}"])
+        return Verdict(0, [f"{results} has no run for table {recipe['table']!r}; {NAME_RESULTS}"])
     again = sign(scores, catalog.make(scores, entry), recipe["format"], recipe["interval"])
     read = READERS[recipe["format"]]
     old, new = read(text), read(again)

@@ -2,11 +2,12 @@
 
 import json
 
+import click
 import pytest
 from commands import cwbench
 
 from cwbench.cli import main
-from cwbench.cli.bench import _show_updates
+from cwbench.cli.bench import _show_updates, bench_fleet, bench_update
 
 
 def test_bench_envs_prints_ratios() -> None:
@@ -18,6 +19,30 @@ def test_bench_envs_prints_ratios() -> None:
         assert row["ratio"] == pytest.approx(row["ours"] / row["stock"])
     mean = (table["push"]["ratio"] + table["hammer"]["ratio"]) / 2
     assert table["mean_ratio"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "value"),
+    [
+        (bench_fleet, "--eval-every=20000", 20_000),  # the paper's
+        (bench_fleet, "--eval-every=1e6", 10**6),
+        (bench_fleet, "--eval-episodes=10000", 10_000),
+        (bench_fleet, "--eval-episodes=10001", None),
+        (bench_fleet, "--workers=1025", None),
+        (bench_fleet, "--lag=2", None),
+        (bench_update, "--batch-size=20000", 20_000),
+        (bench_update, "--device=tpu", None),
+    ],
+)
+def test_options_have_the_bounds_of_run(
+    command: click.Command, text: str, value: int | None
+) -> None:
+    if value is None:
+        with pytest.raises(click.BadParameter):
+            command.make_context("bench", [text])
+    else:
+        found = command.make_context("bench", [text]).params
+        assert found[text.partition("=")[0].strip("-").replace("-", "_")] == value
 
 
 @pytest.mark.usefixtures("without_compilers")

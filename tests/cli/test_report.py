@@ -50,6 +50,18 @@ def test_without_arguments_it_reads_results_and_writes_report(
     assert "Impossible among all published numbers" in page and "protocol differs" in page
 
 
+def test_a_bug_is_not_shown_as_a_mistake_of_the_user(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    main(["report", "--table", "cw3", "results", "cw3.csv"])
+
+    def broken(*_: object) -> None:
+        raise ValueError("operands could not be broadcast together")
+
+    monkeypatch.setattr(build, "arrange", broken)
+    for command in (["report"], ["verify", "cw3.csv"]):
+        with pytest.raises(ValueError, match="broadcast"):
+            main(command)
+
+
 @pytest.mark.commands
 def test_every_figure_is_drawn_by_further_processes(folder: Path):
     done = subprocess.run(

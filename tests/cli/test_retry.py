@@ -154,5 +154,8 @@ def test_retry_of_a_method_that_is_not_here(
         main(["retry", str(tmp_path)])
     assert exit_code.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "finetuning: method 'Pull' is not installed; name it with --method FILE.py:Pull" in line
+    assert (
+        "finetuning: method 'Pull' is not installed; name it with --method FILE.py:Pull; a note"
+        in line
+    )
     assert "to train them: " in line

@@ -17,7 +17,7 @@ import cwbench
 from cwbench.cli import main
 from cwbench.experiment import api
 from cwbench.experiment.listener import Terminal
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.learner import Batch, Method
 
 PINS = Path(__file__).parents[1] / "data" / "pinned_runs.json"
@@ -75,7 +75,7 @@ def test_a_plan_prints_what_it_takes_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
-class CtrlC(Quiet):
+class CtrlC(Display):
     """Sends this process a Ctrl-C after its first chunk."""
 
     def advance(self, fleet: Any) -> None:
@@ -226,6 +226,21 @@ def test_bad_input_is_one_line(
         cwbench.plan(**given)
     assert message in str(error.value) and "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_no_live_page_is_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It trains without one, as `cwbench run` does."""
+    results, elsewhere = tmp_path / "results", tmp_path / "elsewhere"
+    results.mkdir()
+    elsewhere.mkdir()
+    (results / "report").symlink_to(elsewhere)
+    [run] = cwbench.train(
+        cwbench.plan("finetuning", ["reach-0-1"], results=results, **SMALL), live=True
+    )
+    assert run.state == "done" and not any(elsewhere.iterdir())
+    assert "no live page: " in capsys.readouterr().out
 
 
 def test_only_a_plan_can_be_trained() -> None:

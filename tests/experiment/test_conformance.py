@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cwbench.experiment.conformance import CHECKS, Kit, no_state_is_lost, require_same
 from cwbench.experiment.conformance import Broken as BrokenContract
@@ -200,19 +201,40 @@ def test_lanes_and_exploration_are_asked_for_the_current_task_only(
     CHECKS[title](Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
 
 
-def test_the_memory_written_out_in_the_docs_keeps_the_contract(
-    tmp_path: Path, toy_pool: Pool
-) -> None:
+def from_the_docs(name: str, folder: Path, pool: Pool) -> Kit:
+    """A method that is written out in the docs and keeps the contract in what its kind can miss."""
     text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
     [code] = [part for part in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-              if "class Few" in part]  # fmt: skip
-    (tmp_path / "few.py").write_text(code)
-    kit = Kit(f"{tmp_path}/few.py:Few", tmp_path, toy_pool)
+              if f"class {name}(" in part]  # fmt: skip
+    (folder / "own.py").write_text(code)
+    kit = Kit(f"{folder}/own.py:{name}", folder, pool)
     for title in ("state reaches the next task", "updates can be captured",
                   "hooks return one value per run, no global random numbers",
                   "hooks leave stored transitions alone"):  # fmt: skip
         CHECKS[title](kit)
-    method: Any = kit.rehearse(2).method
+    return kit
+
+
+def test_the_network_written_out_in_the_docs_learns_and_keeps_the_contract(
+    tmp_path: Path, toy_pool: Pool
+) -> None:
+    kit = from_the_docs("Foresight", tmp_path, toy_pool)
+    for title in ("member of a fleet = alone", "resumed = uninterrupted"):
+        CHECKS[title](kit)
+    method: Any = kit.rehearse(1).method
+    batch = method.trainer.replay.sample(8)
+    errors = []
+    for _ in range(100):
+        errors.append(method.error(batch, method.model))
+        with torch.no_grad():  # as in an update
+            method.after_update(batch, batch.reward)
+    assert (errors[-1] < errors[0]).all()
+
+
+def test_the_memory_written_out_in_the_docs_keeps_the_contract(
+    tmp_path: Path, toy_pool: Pool
+) -> None:
+    method: Any = from_the_docs("Few", tmp_path, toy_pool).rehearse(2).method
     assert method.memory.shape[:2] == (2, 200)  # of two finished tasks
     tasks = method.sample_batch(8).tasks.index
     assert set(tasks[:, :8].flatten().tolist()) <= {0, 1} and (tasks[:, 8:] == 2).all()

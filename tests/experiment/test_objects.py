@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cwbench import methods, sequences
-from cwbench.experiment.objects import find_method, find_sequences
+from cwbench.experiment.objects import find_method, find_sequences, find_several
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
 
@@ -51,6 +51,21 @@ def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
     [made] = find_sequences([heavy, light, heavy])
     assert (made.tasks, made.suite) == (("heavy", "light", "heavy"), "gymnasium")
     assert made.definitions == (heavy, light)
+
+
+def test_several_sequences_are_a_list_of_anything_but_tasks() -> None:
+    """A list that `find_sequences` takes for one sequence is that sequence."""
+    heavy, light = Task("heavy", "Pendulum-v1"), Task("light", "Pendulum-v1", kwargs={"g": 2.0})
+    one: Any
+    for one in (["reach-0-1", "reach-3-1"], ("push", "hammer"), [heavy, light], "cw3-*", "push"):
+        assert find_several(one) == find_sequences(one)
+    mixed: list[Any] = [["push", "hammer"], [light], "cw3-1", "cw3-1"]
+    for several, names in (
+        (["cw3-1", "cw3-2"], ["cw3-1", "cw3-2"]),
+        (["cw3-1", "push"], ["cw3-1", "push"]),
+        (mixed, ["push-hammer", "light", "cw3-1"]),
+    ):
+        assert [found.name for found in find_several(several)] == names
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,8 @@ def test_policies_whose_record_names_code_need_trust(
         with pytest.raises(UserError, match=message):
             read()
     assert message in fails(["video", str(file.parent)], capsys)
+    assert message in fails(["export", str(root), "--to", "weights"], capsys)  # exit code 2
+    assert not (root / "export").exists()
     assert not (tmp_path / "ran").exists()
     with pytest.raises(UserError, match="cannot import 'evil:make'"):  # it has no such function
         cwbench.load_policy(run, trust=True)

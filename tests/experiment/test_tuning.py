@@ -1,6 +1,8 @@
 """Tuning: candidates, the rule, what is written down, and how reports mark it."""
 
 import math
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from cwbench.experiment.tuning import (
     setting_of,
     summary,
 )
+from cwbench.learner import Method, MethodConfig, option
 from cwbench.planning.plan import Run
 from cwbench.reports.build import read as read_report
 from cwbench.store import tuning as store
@@ -83,7 +86,8 @@ def test_a_wrong_sweep_is_refused(text: str, message: str) -> None:
         ("ewc", "point3", {"coef": "12"}, "sweep of coef: '12' is not several values"),
         ("ewc", "point3", ["coef"], "is not a sweep"),
         ("ewc", 3, {"coef": [1, 2]}, "3 is not a sequence"),
-        (3, "point3", {"coef": [1, 2]}, "3 is not a name"),
+        (3, "point3", {"coef": [1, 2]}, "3 is not a method; give a name or a subclass"),
+        ("ewc", [], {"coef": [1, 2]}, r"\[\] is not a sequence"),
     ],
 )
 def test_a_wrong_call_of_tune_is_refused(method: Any, on: Any, sweep: Any, message: str) -> None:
@@ -231,6 +235,45 @@ def test_tune_then_run_then_report(tmp_path: Path) -> None:
     [group] = read_report(other).groups
     assert group.tuned_on == ("reach-0-1-reach-3-1",) and group.method == "ewc"
     assert not any("no test" in problem for problem in read_report(other).problems)
+
+
+@dataclass(frozen=True)
+class OwnConfig(MethodConfig):
+    coef: float = option(1.0, "Not used.", per_run=True)
+
+
+class Own(Method[OwnConfig]):
+    """Fine-tuning with an option."""
+
+    config_class = OwnConfig
+
+
+def test_a_class_is_tuned_on_a_list_of_tasks_as_it_is_planned(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"results": tmp_path, **TINY}
+    del how["importance_samples"]
+    tasks = ["reach-0-1", "reach-3-1"]
+    tuned = cwbench.tune(Own, tasks, {"coef": [1.0, 2.0]}, quiet=True, **how)
+    assert tuned.record["method"] == "Own" and tuned.record["on"] == ["reach-0-1-reach-3-1"]
+    assert tuned.record["runs"] == 2 and store.read(tuned.file)["options"] == tuned.options
+    plan = cwbench.plan(Own, tasks, **{**how, **tuned.options})
+    assert not plan.fleets.missing
+    marked = [group for group in read_report(tmp_path).groups if group.tuned_on]
+    assert [group.label for group in marked] == [plan.runs[0].label]
+
+
+def test_the_options_of_a_class_are_listed_where_no_command_finds_it() -> None:
+    """Neither of the calls: `cwbench run --method Own` is an unknown method."""
+    own = "Own has no option 'coeff'; did you mean 'coef'? Its own are coef; `cwbench run --method"
+    sweep: dict[str, Any] = {"coeff": [1.0, 2.0]}
+    for call in (lambda: cwbench.plan(Own, "point3", coeff=2.0),
+                 lambda: cwbench.tune(Own, "point3", sweep)):  # fmt: skip
+        with pytest.raises(cwbench.UserError, match=re.escape(f"{own} finetuning --help` lists")):
+            call()
+    for name in ("ewc", f"{__file__}:Own"):
+        with pytest.raises(
+            cwbench.UserError, match=re.escape(f"--method {name} --help` lists all")
+        ):
+            cwbench.plan(name, "point3", coeff=2.0)
 
 
 def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from shown_groups import clock, make_group, steps_of
 
 from cwbench.fleet.displays import Lines, NotebookBar, Screen, make_progress
-from cwbench.fleet.progress import PlanState, Quiet, Row
+from cwbench.fleet.progress import Display, PlanState, Row
 from cwbench.fleet.state import RunState
 from cwbench.planning.fleet_time import FleetNeeds, Parallelism
 from cwbench.planning.forecast import Forecast
@@ -133,7 +133,7 @@ def test_the_place_decides_how_progress_is_shown() -> None:
         (Console(force_terminal=False, force_jupyter=False), Lines),
     ):
         assert type(make_progress(steps_of(), console, quiet=False)) is kind
-        assert type(make_progress(steps_of(), console, quiet=True)) is Quiet
+        assert type(make_progress(steps_of(), console, quiet=True)) is Display
 
 
 def test_a_notebooks_bar_counts_the_steps_of_all_fleets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import torch
 from cwbench.cli import main
 from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.group import Group
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Records
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.finetuning import FineTuning
@@ -123,15 +123,15 @@ def test_what_follows_a_failed_segment_leaves_the_time_left_at_once(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    def begin(display: Quiet, groups: Sequence[Group]) -> None:
+    def begin(display: Display, groups: Sequence[Group]) -> None:
         told.extend(f"begin {group.setup.method} {group.position + 1}" for group in groups)
 
-    def leave(display: Quiet, segment: Segment) -> None:
+    def leave(display: Display, segment: Segment) -> None:
         told.append(f"leave {segment.setup.method} {segment.position + 1}")
 
     monkeypatch.setattr(FineTuning, hook, fail)
-    monkeypatch.setattr(Quiet, "begin", begin)
-    monkeypatch.setattr(Quiet, "leave", leave)
+    monkeypatch.setattr(Display, "begin", begin)
+    monkeypatch.setattr(Display, "leave", leave)
     outcome = toy_run(tmp_path, "finetuning", "l2", tasks=("reach-0-1", "reach-2-1"))[2]
     assert len(outcome.failed) == outcome.skipped == 1 and outcome.trained == 2
     expected = ["leave finetuning 1", "leave finetuning 2", "begin l2 1"]
@@ -235,7 +235,7 @@ def test_a_finished_task_has_left_memory_when_the_next_begins(
             trainers.append(weakref.ref(self))
 
     monkeypatch.setattr("cwbench.fleet.group.Trainer", Watched)
-    monkeypatch.setattr(Quiet, "begin", lambda self, groups: kept.extend(groups))
+    monkeypatch.setattr(Display, "begin", lambda self, groups: kept.extend(groups))
     gc.disable()
     try:
         toy_run(tmp_path, name, seeds=(0, 1), groups=2)
@@ -298,11 +298,11 @@ def test_a_fleet_that_runs_out_of_memory_is_split(
             raise torch.OutOfMemoryError("CUDA out of memory")
         learn(group, **how)
 
-    def end(display: Quiet, groups: Sequence[Group], again: Collection[str] = ()) -> None:
+    def end(display: Display, groups: Sequence[Group], again: Collection[str] = ()) -> None:
         again_of_fleets.append(sum(s.id in again for group in groups for s in group.segments))
 
     again_of_fleets: list[int] = []
-    monkeypatch.setattr(Quiet, "end", end)
+    monkeypatch.setattr(Display, "end", end)
     monkeypatch.setattr(Group, "learn", full)
     with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
         outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1", "reach-2-1"))[2]

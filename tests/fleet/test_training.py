@@ -15,7 +15,7 @@ import torch
 from cwbench.experiment import toy
 from cwbench.experiment.session import Session
 from cwbench.fleet.group import Group
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
 from cwbench.planning.plan import Plan
@@ -56,16 +56,16 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many fleets trained whenever one began."""
     now, counts = list[Group](), list[int]()
 
-    def begin(self: Quiet, groups: list[Group]) -> None:
+    def begin(self: Display, groups: list[Group]) -> None:
         now.extend(groups)
         counts.append(len(now))
 
-    def end(self: Quiet, groups: list[Group], **_: object) -> None:
+    def end(self: Display, groups: list[Group], **_: object) -> None:
         for group in groups:
             now.remove(group)
 
-    monkeypatch.setattr(Quiet, "begin", begin)
-    monkeypatch.setattr(Quiet, "end", end)
+    monkeypatch.setattr(Display, "begin", begin)
+    monkeypatch.setattr(Display, "end", end)
     return counts
 
 

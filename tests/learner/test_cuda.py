@@ -14,11 +14,11 @@ from torch.testing import assert_close
 from cwbench import methods
 from cwbench.experiment.build import make_setup
 from cwbench.fleet import snapshot
-from cwbench.fleet.progress import Quiet
+from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
-from cwbench.learner.cuda_graph import side_by_side
+from cwbench.learner.cuda_graph import cuda_stream
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
@@ -37,7 +37,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.options import resolve
-from cwbench.spec.segment import Segment, Setup, segments_of_run
+from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
@@ -180,10 +180,8 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     """
     kind = METHODS[name].method
     setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
-    tasks = kind.kind_of_segments()
-    segments = [
-        segments_of_run(setup, seed, ("push", "hammer"), **tasks)[-1] for seed in range(100)
-    ]
+    tasks = ("push", "hammer")
+    segments = [kind.segments_of_run(setup, seed, tasks)[-1] for seed in range(100)]
     states = []
     for members in (segments, segments[37:38]):
         torch.manual_seed(0)  # the made-up transitions
@@ -217,9 +215,8 @@ def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:
     tasks = ("reach-0-1", "reach-2-1000", "reach-4-1")
     kind = entry.method
     runs = [
-        Run("toy", tasks, name, "toy", tuple(segments))
+        Run("toy", tasks, name, "toy", tuple(kind.segments_of_run(setup, seed, tasks)))
         for seed in (0, 1, 2)
-        for segments in [segments_of_run(setup, seed, tasks, **kind.kind_of_segments())]
     ]
     return base, kind, with_experts(runs)
 
@@ -246,7 +243,7 @@ def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
         compiled=compiled, snapshot_seconds=1e9, provenance=lambda segment: {}, side_by_side=3,
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Quiet())
+        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 
@@ -267,7 +264,7 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
         compiled=False, snapshot_seconds=0, provenance=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Quiet())
+        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 
@@ -295,7 +292,7 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
         trainer.train(120)
     concurrent = []
     for number, seeds in enumerate(fleets):
-        stream = side_by_side(CUDA, number)
+        stream = cuda_stream(CUDA, number)
         with stream:
             concurrent.append((stream, make(seeds, CUDA)))
     for _ in range(12):

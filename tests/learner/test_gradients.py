@@ -24,7 +24,6 @@ from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.spec.config import Gradients, NetworkConfig, ScheduleConfig
-from cwbench.spec.segment import segments_of_run
 from cwbench.spec.tasks import CW_TASKS
 from cwbench.spec.transition import Dims
 
@@ -230,8 +229,7 @@ def rehearsal(name: str, tasks: int, device: torch.device, **how: Any) -> Rehear
     kind = METHODS[name].method
     small = {"width": 16, "batch_size": 8}
     setup = make_setup(name, METHODS[name], "paper", small)
-    rules = kind.kind_of_segments()
-    fleet = [segments_of_run(setup, seed, CW_TASKS[:tasks], **rules)[-1] for seed in (0, 1)]
+    fleet = [kind.segments_of_run(setup, seed, CW_TASKS[:tasks])[-1] for seed in (0, 1)]
     return Rehearsal(fleet, kind, Dims(12, 4), device, **how)
 
 

@@ -1,6 +1,8 @@
 """The registry: what readers see of a method stands with its registration, once."""
 
 import dataclasses
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,49 @@ def test_code_kept_of_a_notebook_is_told_from_a_file(tmp_path: Path) -> None:
     kept.write_text("\n".join(Source(Mine.__module__).collect(Mine)))
     with pytest.raises(UserError, match=r"SyntaxError: .*; of a notebook .* method=CLASS"):
         find(f"{kept}:Mine")
+
+
+OWN = """
+from pathlib import Path
+from cwbench.learner import Method
+from own_constants import VALUE
+
+with open(Path(__file__).with_name("log"), "a") as log:
+    log.write("executed\\n")
+
+class Own(Method):
+    value = VALUE
+"""
+
+
+def test_a_file_is_executed_once_until_it_is_edited_or_a_module_reloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file with a script's lines at its end would train again in every call."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "own_constants.py").write_text("VALUE = 1")
+    file, log = tmp_path / "own.py", tmp_path / "log"
+    file.write_text(OWN)
+    name, flags = f"{file}:Own", ["--protocol", "demo", "--dry-run", "--device", "cpu"]
+    made = CliRunner().invoke(cli, ["run", "--method", name, "--seq", "point3", *flags])
+    assert made.exit_code == 0, made.output
+    first = find(name)[1].method
+    assert log.read_text().count("executed") == 1 and find(name)[1].method is first
+
+    file.write_text(OWN.replace("value", "speed"))  # of equal size
+    assert log.read_text().count("executed") == 1
+    edited = find(name)[1].method
+    assert hasattr(edited, "speed") and log.read_text().count("executed") == 2
+    file.write_text("1 / 0")
+    with pytest.raises(UserError, match=r"own.py line 1: ZeroDivisionError"):
+        find(name)
+    file.write_text(OWN)
+
+    (tmp_path / "own_constants.py").write_text("VALUE = 22")
+    importlib.reload(sys.modules["own_constants"])
+    assert vars(find(name)[1].method)["value"] == 22
+    assert log.read_text().count("executed") == 3
+    importlib.reload(sys.modules["own_constants"])
+    find(name)
+    assert log.read_text().count("executed") == 4

@@ -105,6 +105,20 @@ def test_following_ends_with_the_last_run(memory: tuple[Memory, Path]) -> None:
     assert [rows for _, rows in sent] == [6, 6]
 
 
+def test_following_does_not_wait_for_a_damaged_run(
+    memory: tuple[Memory, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, results = memory
+    min(results.glob("segments/*-2-*/status.json")).write_text("{")
+
+    def wait(seconds: float) -> None:
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr("cwbench.sharing.track.time.sleep", wait)
+    list(follow(results, "memory", project="x", seconds=60))
+    assert sorted(run.state for run in cwbench.load_runs(results)) == ["damaged", "done"]
+
+
 def test_another_project_gets_everything_again(memory: tuple[Memory, Path]) -> None:
     _, results = memory
     assert rows_sent(results, "memory") == 12

@@ -1,12 +1,13 @@
 """Tables on disk, some of another version of the program, and several folders as one study."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sample_results import Setting, write_results
 
-from cwbench.store.runs import load_runs, together
+from cwbench.store.runs import load_runs, records_of, together
 
 
 @pytest.fixture
@@ -52,6 +53,24 @@ def test_files_without_their_key_are_problems(results: Path) -> None:
     loaded = load_runs(results)
     assert len(loaded.problems) == 3 and "unexpected header" in loaded.problems[0]
     assert not len(loaded.train) and len(loaded.evals)
+
+
+def test_records_have_none_for_what_is_not_there(results: Path) -> None:
+    """pandas has NaN for None next to text, and for a key that only other records have."""
+    mine = Setting("Mine", source="0123456789ab")
+    write_results(results, sequence_names=["cw3-1"], settings=[mine], seeds=[0], name="mine")
+    for file in results.glob("segments/finetuning-*/segment.json"):
+        record = json.loads(file.read_text())
+        del record["machine"]
+        file.write_text(json.dumps(record))
+    found = {
+        (record["method"], record["source"], str(record["machine"]))
+        for record in records_of(load_runs(results).segments)
+    }
+    assert found == {
+        ("finetuning", None, "None"),
+        ("Mine", "0123456789ab", "{'gpu': 'made up'}"),
+    }
 
 
 def test_each_run_keeps_the_evaluations_of_its_own_folder(results: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
 from cwbench.reports.tables.headline import stacked
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store.results import Store
@@ -156,7 +157,7 @@ def test_a_task_without_a_test_and_a_run_without_evaluations_are_no_problem(coun
 
 def test_a_count_that_no_run_has_is_refused(tmp_path: Path):
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
-    with pytest.raises(ValueError, match=r"--success v1-any: .*--success v3-any"):
+    with pytest.raises(UserError, match=r"--success v1-any: .*--success v3-any"):
         build.read(tmp_path, Options(success="v1-any"))
 
 

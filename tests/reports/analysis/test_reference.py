@@ -22,7 +22,7 @@ from cwbench.methods import METHODS
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, reference
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.study import Group, Protocol
+from cwbench.reports.analysis.study import Group, Protocol, Study
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.segment import Segment, digest
 from cwbench.store.results import Store
@@ -100,6 +100,21 @@ def test_a_sequence_of_one_task_is_a_reference_under_any_name(
     write_one_task(results, source)
     expected = {} if source else {TASKS[0]: "1 run of this folder"}
     assert sources(read(results)) == expected
+
+
+def test_a_run_of_an_own_class_leaves_the_folders_references_as_they_are(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    settings = [small("finetuning")]
+    write_results(results, sequence_names=singles(TASKS), settings=settings, name="r", seeds=[0])
+    before = read(results)
+    mine = [small("Mine", source="0123456789ab")]
+    write_results(results, sequence_names=["cw3-1"], settings=mine, name="mine", seeds=[0])
+    after = read(results)
+    assert sources(after) == sources(before) == dict.fromkeys(TASKS, "1 run of this folder")
+    [ewc] = [g for g in after.study.groups if g.method == "ewc"]
+    old = before.score(before.study.of(before.protocol, "cw3"), "forward_transfer").value
+    assert after.score([ewc], "forward_transfer").value == old and np.isfinite(old)
 
 
 def wide(method: str, width: int) -> Setting:
@@ -187,6 +202,17 @@ def gymnasium_group(*tasks: str, obs_size: int = 3, gravity: float = 9.8) -> Gro
         success=np.zeros(shape),
         training=np.zeros(shape[:3]),
     )
+
+
+def test_a_task_that_a_sequence_pads_has_no_reference_and_the_reason_is_named() -> None:
+    both = gymnasium_group("a", "b", obs_size=5)
+    alone = [gymnasium_group("a"), gymnasium_group("b", gravity=1.6), gymnasium_group("b")]
+    found = reference.find(Study([both, *alone[:2]], {}, [], []), both.protocol)
+    why = "has observations of size 3, padded to 5 in this sequence"
+    assert found.refused == {"a": f"that of this folder {why}"}
+    assert why in found.why(both.tasks) and "for a, b with" in found.why(both.tasks)
+    found = reference.find(Study([both, *alone], {}, [], []), both.protocol)
+    assert {*found.refused} == {"a", "b"}
 
 
 def test_single_tasks_of_a_gymnasium_sequence_are_matched_by_their_definitions() -> None:

@@ -1,6 +1,7 @@
 """`verify` finds what was changed, in the file or in the results, and nothing else."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.analysis.study import Study
+from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import (
     READERS,
@@ -19,6 +20,7 @@ from cwbench.reports.tables.verify import (
     verify,
 )
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.errors import UserError
 
 
 def exported(study: Study, format: str, interval: str = "bootstrap") -> str:
@@ -61,14 +63,35 @@ def test_changed_results_are_noticed(triplets: Path, study: Study, tmp_path: Pat
 
 def test_a_table_of_other_settings_is_not_compared(study: Study):
     text = exported(study, "latex").replace('"protocol": "', '"protocol": "0')
-    [difference] = verify(text, study).differences
-    assert "no run under protocol" in difference
+    [difference] = verify(text, study, "theirs").differences
+    assert difference.startswith("theirs has no run under protocol 0")
+    assert difference.endswith("give the folder that the table was made from with --results")
 
 
 @pytest.mark.parametrize("text", ["", "% cwbench-table {", '% cwbench-table {"table": "cw3"}'])
 def test_a_file_without_recipe_is_an_error(text: str):
-    with pytest.raises(ValueError, match="cwbench-table"):
+    with pytest.raises(UserError, match="cwbench-table"):
         recipe_of(text)
+
+
+def test_options_survive_in_a_table(tmp_path: Path):
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    chosen = Options(
+        window=3,
+        level=0.8,
+        against="ewc",
+        all_cells=True,
+        success="v3-any",
+        sequences=("cw3-1", "cw3-*"),
+        methods=("ewc", "recall"),
+    )
+    for options in (Options(window=2), chosen):
+        study = build.read(tmp_path, options)
+        recipe = recipe_of(exported(study, "csv"))
+        assert recipe_options(recipe) == replace(options, protocol=study.protocols[0].key)
+    del recipe["level"]  # as in tables of early versions
+    assert recipe_options(recipe).level == Options.level
 
 
 def test_latex_tables_of_version_0_2_are_still_read():
