@@ -176,7 +176,11 @@ def check(path: Path, expected: str | None, length: int | None = None) -> None:
         raise Damaged(path, "missing")
     if length is not None and path.stat().st_size < length:
         raise Damaged(path, f"{path.stat().st_size} bytes, expected at least {length}")
-    if checksum(path, length) != expected:
+    try:
+        found = checksum(path, length)
+    except OSError as error:
+        raise Damaged(path, str(error.strerror)) from None
+    if found != expected:
         raise Damaged(path, "its checksum differs from the recorded one")
 
 
