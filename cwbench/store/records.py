@@ -37,9 +37,8 @@ SEGMENT_KEYS: Kinds = dict.fromkeys(_GROUPS, dict) | {
     "tasks": list,
     "joint": bool,
 }
-# How a segment was trained. Other programs may leave something out.
-ABOUT = ("versions", "machine", "device")
-SEGMENT_TYPES: Kinds = dict.fromkeys((*ABOUT, "preset"), dict) | {
+# How a segment was trained. Older records, or those of other programs, may lack some of it.
+SEGMENT_TYPES: Kinds = dict.fromkeys(("versions", "machine", "device", "preset"), dict) | {
     "protocol": str,
     "command": str,
     "created": NUMBER,
@@ -79,7 +78,7 @@ def checked(
 
 
 def checked_segment(record: Any, where: Path) -> dict[str, Any]:
-    """The record of a segment; how it was trained is empty where it does not say so."""
+    """The record of a segment, if reports can read all of it."""
     found = checked(record, SEGMENT_KEYS, where, SEGMENT_TYPES)
     schedule = checked(found["schedule"], SCHEDULE_KEYS, where)
     for key in SCHEDULE_KEYS:
@@ -87,7 +86,7 @@ def checked_segment(record: Any, where: Path) -> dict[str, Any]:
             raise Damaged(where, f"{key} is {schedule[key]!r:.40}")
     if not all(isinstance(task, str) for task in found["tasks"]):
         raise Damaged(where, f"tasks is {found['tasks']!r:.40}")
-    return {key: {} for key in ABOUT} | found
+    return found
 
 
 def created(experiment: Mapping[str, Any]) -> float:
