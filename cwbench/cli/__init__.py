@@ -3,13 +3,13 @@
 So `cwbench --help` and `cwbench report` never import torch.
 """
 
-import errno
 import importlib
 import sys
 
 import click
 
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.failure import of_the_disk
 from cwbench.spec.version import __version__
 
 # command -> (module, one line of help)
@@ -118,6 +118,6 @@ def main(args: list[str] | None = None) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"cwbench: {where}{error.strerror or error}", err=True)
-        sys.exit(1 if error.errno in (errno.ENOSPC, errno.EIO) else 2)
+        sys.exit(1 if of_the_disk(error) else 2)
     except click.Abort:
         sys.exit(130)

@@ -29,8 +29,9 @@ def merge(
     Records stay as they are, so each segment still says where, when and with which version it was
     trained. Without --weights the target holds what reports read, in a few kilobytes per segment;
     sequences cannot be continued from it, unless weights are merged into it later. Segments of one
-    id with different evaluations are refused before anything is written. A paused segment of the
-    target is replaced only by a finished one with weights. Exits with code 1 where something that
+    id with different evaluations are refused before anything is written. A damaged segment of the
+    target is replaced. One that is paused, or damaged and has weights, is replaced only by a
+    finished one with weights. Exits with code 1 where something that
     is damaged, paused or being trained was left out.
     """
     from cwbench.store.merge import ARCHIVES

@@ -24,6 +24,10 @@ def check_version(folder: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """UserError if a folder, which need not exist yet, cannot be written to."""
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and not path.exists():
+            hint = "remove the link, or make what it points to"
+            raise UserError(f"{path} is a link to {path.readlink()}, which is not there", hint)
     parent = next(p for p in [folder, *folder.resolve().parents] if p.exists())
     if not parent.is_dir():
         raise UserError(f"{parent} is a file, not a folder")

@@ -7,6 +7,7 @@ from typing import Any
 
 from cwbench.fleet.progress import Display
 from cwbench.fleet.stop import StopRequest
+from cwbench.spec import failure
 from cwbench.spec.segment import Segment
 from cwbench.store.claims import Claims
 from cwbench.store.results import Store
@@ -52,7 +53,11 @@ class Shares:
         """Segments claimed for this process, and those to check later."""
         ours, later = [], []
         for segment in segments:
-            verdict = self._judge(segment)
+            try:
+                verdict = self._judge(segment)
+            except OSError as error:  # its folder cannot be written: other segments go on
+                self.outcome.failed[segment.folder] = failure.last_line(error)
+                verdict = "gone"
             self.waiting.discard(segment.id)
             if verdict == "ours":
                 ours.append(segment)

@@ -1,5 +1,6 @@
 """How progress is shown: a table on a terminal, a bar in a notebook, lines elsewhere."""
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -55,7 +56,8 @@ class Lines(Progress):
         )
 
     def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True)
+        with contextlib.suppress(OSError):  # a log on a full disk must not end the training
+            self.console.print(text, highlight=False, soft_wrap=True)
 
 
 class Screen(Progress):

@@ -3,18 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from cwbench.fleet import snapshot
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import check_end, check_links, check_snapshot
-from cwbench.store.results import Store
+from cwbench.store.results import Store, segment_record
 
 
 def sort_by_step(
     store: Store, segments: Sequence[Segment]
-) -> tuple[dict[int, list[Segment]], dict[Segment, Damaged]]:
+) -> tuple[dict[int, list[Segment]], dict[Segment, UserError]]:
     """Segments by the step they continue from, and those whose inputs are damaged."""
     steps: dict[int, list[Segment]] = {}
-    damaged: dict[Segment, Damaged] = {}
+    damaged: dict[Segment, UserError] = {}
     checked: dict[str, Damaged | None] = {}  # ancestors, which several runs may share
     for segment in segments:
         folder = store.folder(segment)
@@ -23,9 +24,10 @@ def sort_by_step(
             if error := next(filter(None, errors), None):
                 raise error
             check_links(folder)
+            segment_record(store.root, folder.path / "segment.json")
             check_snapshot(folder)
             steps.setdefault(snapshot.step_of(folder.snapshot), []).append(segment)
-        except Damaged as found:
+        except UserError as found:  # Damaged, or of a newer version
             damaged[segment] = found
     return steps, damaged
 

@@ -118,12 +118,14 @@ class Runner:
                 )
             yield group
 
-    def put_back(self, segments: Segments, reason: str) -> None:
+    def put_back(self, segments: Segments, reason: str) -> dict[str, str]:
         """Mark segments to be trained again, from their snapshots if they have one."""
+        unmarked: dict[str, str] = {}
         for segment in segments:
-            saved = self.store.folder(segment).snapshot.exists()
+            saved, step = self.store.folder(segment).snapshot.exists(), self.saved_step(segment)
             then = "continues from its last snapshot" if saved else "starts its task again"
-            self.mark([segment], "pending", f"{reason}; {then}", step=self.saved_step(segment))
+            unmarked |= self.mark([segment], "pending", f"{reason}; {then}", step=step)
+        return unmarked
 
     def saved_step(self, segment: Segment) -> int:
         """Where a segment would continue."""
@@ -132,12 +134,19 @@ class Runner:
         except Damaged:  # said when it is to continue
             return 0
 
-    def mark(self, segments: Segments, state: str, message: str, **content: Any) -> None:
+    def mark(self, segments: Segments, state: str, message: str, **content: Any) -> dict[str, str]:
+        """Set the state of segments that have not ended; folder -> why, where it was impossible."""
+        unmarked: dict[str, str] = {}
         for segment in segments:
             folder = self.store.folder(segment)
-            with contextlib.suppress(ClaimLost):
+            try:
                 if folder.state in ("running", "pending"):
                     folder.set_status(state, message=message, **content)
+            except ClaimLost:
+                pass
+            except OSError as error:
+                unmarked[segment.folder] = failure.last_line(error)
+        return unmarked
 
 
 class SideBySide:
@@ -334,7 +343,7 @@ class SideBySide:
         """Give up trainings whose segments will be trained again."""
         for training in trainings:
             training.abandon()
-            self.runner.put_back(training.segments, reason)
+            self.outcome.failed |= self.runner.put_back(training.segments, reason)
 
     def _count_unsaved(self, trainings: Sequence[Training]) -> None:
         for group in [group for training in trainings for group in training.groups]:

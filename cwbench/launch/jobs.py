@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.planning.plan import Plan
-from cwbench.spec.config import MethodConfig
+from cwbench.spec.config import MethodConfig, ScheduleConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
+from cwbench.spec.options import checked
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.store.files import check_inside, write_json
 from cwbench.store.results import Store
 
 KEYS = {"schema", "methods", "segments", "protocol", "command"}
+KINDS = {"method": str, "env": dict, "schedule": dict, "seed": int, "tasks": list, "joint": bool}
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,21 @@ def read_segments(
 ) -> list[Segment]:
     """The segments of a job file; `options_of` knows the option class of a method's name."""
     try:
-        return [
-            Segment.from_record(entry, options_of(entry["method"])) for entry in record["segments"]
-        ]
-    except (KeyError, TypeError, AttributeError):
+        return [_segment(entry, options_of) for entry in record["segments"]]
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError):
         raise UserError("not a job file: its segments are damaged") from None
+
+
+def _segment(entry: Mapping[str, Any], options_of: Callable[[str], type[MethodConfig]]) -> Segment:
+    for key, kind in KINDS.items():
+        if not isinstance(entry[key], kind):
+            raise TypeError(key)
+    segment = Segment.from_record(entry, options_of(entry["method"]))
+    if not segment.tasks or not all(isinstance(task, str) for task in segment.tasks):
+        raise TypeError("tasks")
+    for name, value in entry["schedule"].items():
+        checked(ScheduleConfig, name, value)
+    return segment
 
 
 def read_job(file: Path) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Costs:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
         if key not in self._bytes:
             what = {"memory": segment.record() | {"seed": None}, "code": code_state()}
-            held, working = self.known(what, lambda: self._rehearsed_bytes(segment))
+            held, working = self.known(what, 2, lambda: self._rehearsed_bytes(segment))
             share = COMPILED_SHARE[self.device.type] if self.compiled else 1
             self._bytes[key] = round(held + working * share)
         return self._bytes[key]
@@ -125,9 +125,11 @@ class Costs:
         times = self._times[key][runs] = self._cached(first, runs)
         return times
 
-    def known(self, what: Mapping[str, Any], measure: Callable[[], list[float]]) -> list[float]:
+    def known(
+        self, what: Mapping[str, Any], count: int, measure: Callable[[], list[float]]
+    ) -> list[float]:
         """Numbers that an earlier command measured on this machine, or a measurement now."""
-        numbers = None if self.cache is None else self.cache.get(what)
+        numbers = None if self.cache is None else self.cache.get(what, count)
         if numbers is None:
             numbers = measure()
             if self.cache is not None:
@@ -136,8 +138,9 @@ class Costs:
 
     def _cached(self, first: Segment, runs: int) -> "Times":
         what = {"fleet": first.setup.fleet_key(), "tasks": first.tasks, "runs": runs}
-        what |= {"length": first.length, "compiled": self.compiled, "numbers": len(fields(Times))}
-        return Times(*self.known(what, lambda: list(astuple(self._measure(first, runs)))))
+        count = len(fields(Times))
+        what |= {"length": first.length, "compiled": self.compiled, "numbers": count}
+        return Times(*self.known(what, count, lambda: list(astuple(self._measure(first, runs)))))
 
     def _measure(self, first: Segment, runs: int) -> "Times":
         method_class, dims = self.method(first)
@@ -176,7 +179,7 @@ class Costs:
         what = {"step": env.record(), "actor": layout.size, "actions": "random"}
         learned = min(1.0, first.steps / LEARNING_STEPS)
         contacts = learned * (envs.SUITES[env.suite].contact_cost - 1)
-        return self.known(what, measure)[0] * (1 + contacts)
+        return self.known(what, 1, measure)[0] * (1 + contacts)
 
     def crowding(self, first: Segment, workers: int, step_seconds: float) -> float:
         """A step's time with all workers busy, over that of one alone; similar for all tasks."""
@@ -194,7 +197,7 @@ class Costs:
         if key not in self._crowding:
             what = {"crowding": setup.env.record(), "network": astuple(setup.network)}
             try:
-                self._crowding[key] = self.known(what | {"workers": workers}, measure)[0]
+                self._crowding[key] = self.known(what | {"workers": workers}, 1, measure)[0]
             except (WorkerError, OSError):  # training meets it, too, and says which task it is
                 self._crowding[key] = 1.0
         return self._crowding[key]

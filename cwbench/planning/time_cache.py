@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import platform
 import time
@@ -36,7 +37,7 @@ def code_state() -> str:
 class TimeCache:
     """Numbers by what they were measured of.
 
-    A file that cannot be read or written is ignored, as is an entry without numbers.
+    A file that cannot be read or written is ignored, as is an entry without the right numbers.
     """
 
     def __init__(self, file: Path, device: torch.device) -> None:
@@ -44,7 +45,7 @@ class TimeCache:
         self._used: set[str] = set()
 
     def _read(self) -> dict[str, Any]:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, RecursionError):
             found = json.loads(self.file.read_text(encoding="utf-8"))
             if isinstance(found, dict):
                 return found
@@ -53,13 +54,15 @@ class TimeCache:
     def _key(self, what: Mapping[str, Any]) -> str:
         return digest({"machine": machine(self.device), "what": what})
 
-    def get(self, what: Mapping[str, Any]) -> list[float] | None:
+    def get(self, what: Mapping[str, Any], count: int) -> list[float] | None:
         key = self._key(what)
         self._used.add(key)
-        with contextlib.suppress(TypeError, KeyError, ValueError):
+        with contextlib.suppress(TypeError, KeyError, ValueError, OverflowError):
             entry = self._read()[key]
-            if time.time() - entry["measured"] <= 86400 * DAYS:
-                return [float(number) for number in entry["numbers"]]
+            numbers = [float(number) for number in entry["numbers"]]
+            right = len(numbers) == count and all(0 <= number < math.inf for number in numbers)
+            if right and time.time() - entry["measured"] <= 86400 * DAYS:
+                return numbers
         return None
 
     def put(self, what: Mapping[str, Any], numbers: list[float]) -> None:

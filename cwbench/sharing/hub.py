@@ -9,6 +9,7 @@ from typing import Any
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
+from cwbench.store import files
 from cwbench.store.files import check_inside
 from cwbench.store.results import FINAL_FILES, SEGMENTS
 
@@ -55,6 +56,8 @@ def pull(source: str, results: Path) -> None:
     fetch = _hub().snapshot_download
     with asking(source, HINT):
         fetch(name, repo_type="dataset", local_dir=str(results), allow_patterns=[*SHARED])
+    files.sync_tree(results)
+    files.sync(results.parent)
 
 
 def shared_files(results: Path) -> list[Path]:
@@ -68,6 +71,8 @@ def _copy(source: Path, target: Path) -> None:
         copy = target / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, copy)
+    files.sync_tree(target)
+    files.sync(target.parent)
 
 
 def _hub_name(target: str) -> str | None:

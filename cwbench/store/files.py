@@ -40,7 +40,8 @@ class Damaged(UserError):
 
 def hidden(path: Path) -> Path:
     """A new name in the folder of `path` that readers pass over and `cwbench clean` removes."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    # The start of a name only: with 40 characters of four bytes it is no longer than allowed.
+    return path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}")
 
 
 @contextmanager
@@ -85,6 +86,14 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until all files in a folder, and their names, are on the disk."""
+    for path in folder.rglob("*"):
+        if not path.is_symlink() and (path.is_file() or path.is_dir()):
+            sync(path)
+    sync(folder)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -167,7 +176,11 @@ def check(path: Path, expected: str | None, length: int | None = None) -> None:
         raise Damaged(path, "missing")
     if length is not None and path.stat().st_size < length:
         raise Damaged(path, f"{path.stat().st_size} bytes, expected at least {length}")
-    if checksum(path, length) != expected:
+    try:
+        found = checksum(path, length)
+    except OSError as error:
+        raise Damaged(path, str(error.strerror)) from None
+    if found != expected:
         raise Damaged(path, "its checksum differs from the recorded one")
 
 

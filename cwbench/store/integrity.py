@@ -15,7 +15,6 @@ from cwbench.store.results import (
     SEGMENTS,
     SegmentFolder,
     Store,
-    experiment_name,
     read_experiments,
     segment_record,
 )
@@ -137,12 +136,8 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
 
 
 def all_damages(root: Path) -> Iterator[Damage]:
-    """Every byte: what `damages` finds, and records of experiments that are not what was asked."""
-    yield from damages(root, full_check)
-    for file in sorted(root.glob("experiments/*.json")):
-        found = list(read_experiments(root, [], file.name))
-        if found and experiment_name(found[0]) != file.stem:
-            yield Damage(str(file.relative_to(root)), "changed since it was written", "")
+    """What is damaged, by every byte that a checksum was recorded for."""
+    return damages(root, full_check)
 
 
 def needed_segments(
@@ -205,4 +200,6 @@ def set_aside(root: Path, damage: Damage) -> Path:
     names = (f"{damaged.name}{end}" for end in ("", *(f".{n}" for n in range(1, 10_000))))
     target = next(aside / name for name in names if not os.path.lexists(aside / name))
     damaged.rename(target)
+    for folder in (aside, damaged.parent):
+        files.sync(folder)
     return target

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.store import tuning
+from cwbench.store import files, tuning
 from cwbench.store.claims import Claims
-from cwbench.store.files import check_inside, hidden, read_bytes, read_json, replacing, sync
+from cwbench.store.files import check_inside, hidden, read_bytes, read_json, replacing
 from cwbench.store.records import listing
 from cwbench.store.results import (
     FINAL_FILES,
@@ -23,6 +23,7 @@ from cwbench.store.results import (
     is_weights,
     read_experiments,
     read_segments,
+    segment_record,
 )
 
 Experiment = dict[str, Any]  # its record
@@ -70,19 +71,25 @@ def merge(
                 source: [one for one in segments if _intact(one, source, weights, merged)]
                 for source, segments in found.items()
             }
-            _check([*_finished(folder, Merged()), *chain.from_iterable(found.values())])
-            _check_links(folder, chain.from_iterable(found.values()))
+            every = list(chain.from_iterable(found.values()))
+            _check_links(folder, every)
+            damaged = _damaged(folder, {segment.name for segment in every}, weights)
+            there = [one for one in _finished(folder, Merged()) if one.name not in damaged]
+            _check([*there, *every])
             seen: set[str] = set()
+            lasting = folder == target  # not what is packed
             for source, segments in found.items():
                 for segment in segments:
                     copy = folder / "segments" / segment.name
-                    if copy.exists() and not _lacks(copy, segment, weights):
+                    intact = copy.exists() and copy.name not in damaged
+                    if intact and not _lacks(copy, segment, weights):
                         merged.repeated += segment.name in seen
                         merged.present += segment.name not in seen
+                    elif problem := _add_segment(segment, copy, weights, own, lasting=lasting):
+                        merged.problems += [*damaged.get(copy.name, []), problem]
                     else:
-                        problem = _add_segment(segment, copy, weights, own)
-                        merged.problems += [problem] if problem else []
-                        merged.added += not problem
+                        damaged.pop(copy.name, None)
+                        merged.added += 1
                     seen.add(segment.name)
                 _add_experiments(source, asked[source], folder, merged)
     return merged
@@ -134,6 +141,9 @@ def _written(target: Path) -> Iterator[Path]:
         if target.exists() and not target.is_dir():
             raise UserError(f"--into {target}: a file, not a folder")
         yield target
+        for path in (target / "segments", target, target.parent):
+            if path.exists():
+                files.sync(path)
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder, before = Path(temporary) / archive_stem(target), _version(target)
@@ -147,7 +157,7 @@ def _written(target: Path) -> Iterator[Path]:
                 packed.add(folder, folder.name, filter=_plain)
             if _version(target) != before:
                 raise UserError(f"--into {target}: changed meanwhile", "run the command again")
-        sync(target.parent)
+        files.sync(target.parent)
 
 
 def _version(archive: Path) -> tuple[int, int, int] | None:
@@ -187,6 +197,20 @@ def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
     return False
 
 
+def _damaged(root: Path, names: Iterable[str], weights: bool) -> dict[str, list[str]]:
+    """Segments with these names that are in the target and not what was written: what is wrong."""
+    found: dict[str, list[str]] = {}
+    for segment in (root / "segments" / name for name in names):
+        problems: list[str] = []
+        with listing(root, problems, segment):
+            if segment.exists():
+                segment_record(root, segment / "segment.json")
+                SegmentFolder(segment).check_files(weights=weights)
+        if problems:
+            found[segment.name] = problems
+    return found
+
+
 def _check(segments: Sequence[Path]) -> None:
     """No two of one name may have different numbers."""
     known: dict[str, Path] = {}
@@ -212,21 +236,28 @@ def _numbers(segment: Path) -> tuple[Any, bytes]:
     return read_json(segment / "segment.json")["id"], evals.read_bytes() if evals.exists() else b""
 
 
-def _add_segment(source: Path, target: Path, weights: bool, own: Claims) -> str:
+def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, lasting: bool) -> str:
     """Copy a segment that nobody is training; returns the reason if it is left out."""
     name, root, there = target.name, target.parents[1], SegmentFolder(target)
     replaces = target.exists()
     if replaces and not there.done and not own.take(there):
         return f"{name} is being trained in {root}: left out"
-    half = hidden(target)
+    half, aside = hidden(target), hidden(target)
     try:
-        if there.snapshot.exists() and not (weights and SegmentFolder(source).end.exists()):
-            return f"{name} is paused in {root}: a copy without weights is left out"
+        has_weights = weights and SegmentFolder(source).end.exists()
+        if (there.snapshot.exists() or there.end.exists()) and not has_weights:
+            state = "paused" if there.snapshot.exists() else "damaged"
+            return f"{name} is {state} in {root}: a copy without weights is left out"
         _copy(source, half, weights)
+        if lasting:
+            files.sync_tree(half)
         try:
-            _put(half, target, replaces)
+            _put(half, target, aside if replaces else None)
         except OSError:
             return f"{name} has changed in {root} meanwhile: left out; run the command again"
+        if lasting and replaces:
+            files.sync(target.parent)  # before the old one is gone
+        shutil.rmtree(aside, ignore_errors=True)
     finally:
         shutil.rmtree(half, ignore_errors=True)
         own.release(there)
@@ -245,18 +276,19 @@ def _copy(source: Path, target: Path, weights: bool) -> None:
         _mark(target)
 
 
-def _put(half: Path, target: Path, replaces: bool) -> None:
-    """Rename a whole copy, so that a crash leaves no half; OSError for an unexpected target."""
-    aside = hidden(target)
-    if replaces:
+def _put(half: Path, target: Path, aside: Path | None) -> None:
+    """Rename a whole copy, so that a crash leaves no half; OSError for an unexpected target.
+
+    What it replaces is `aside` then; None: there was nothing.
+    """
+    if aside:
         target.rename(aside)
     try:
         half.rename(target)
     except OSError:
-        if replaces and not target.exists():
+        if aside and not target.exists():
             aside.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _lacks(target: Path, source: Path, weights: bool) -> bool:

@@ -3,15 +3,23 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged
 
-STATUS_KEYS = {"state": str}
-STATUS_TYPES = {
+Kinds = Mapping[str, type | tuple[type, ...]]
+
+NUMBER = (int, float)
+STATUS_KEYS: Kinds = {"state": str}
+STATUS_TYPES: Kinds = {
     "step": int,
+    "started_step": int,
+    "started": NUMBER,
+    "updated": NUMBER,
+    "seconds": NUMBER,
     "message": str,
     "checksums": dict,
     "sessions": list,
@@ -19,8 +27,9 @@ STATUS_TYPES = {
     "resources": dict,
     "retraining": list,
 }
+MOST_STEPS = 10**12  # of a task; more than any record has
 _GROUPS = ("method_options", "sac", "network", "env", "schedule")
-SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
+SEGMENT_KEYS: Kinds = dict.fromkeys(_GROUPS, dict) | {
     "schema": int,
     "id": str,
     "method": str,
@@ -28,8 +37,18 @@ SEGMENT_KEYS = dict.fromkeys(_GROUPS, dict) | {
     "tasks": list,
     "joint": bool,
 }
-EXPERIMENT_KEYS = {"schema": int, "name": str, "runs": list}
-RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), str) | {
+# How a segment was trained. Older records, or those of other programs, may lack some of it.
+SEGMENT_TYPES: Kinds = dict.fromkeys(("versions", "machine", "device", "preset"), dict) | {
+    "protocol": str,
+    "command": str,
+    "created": NUMBER,
+    "source": (str, type(None)),
+    "parent": (str, type(None)),
+    "expert": str,
+}
+SCHEDULE_KEYS: Kinds = dict.fromkeys(("steps_per_task", "eval_every"), int)
+EXPERIMENT_KEYS: Kinds = {"schema": int, "name": str, "runs": list}
+RUN_KEYS: Kinds = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), str) | {
     "seed": int,
     "tasks": list,
     "segments": list,
@@ -37,17 +56,45 @@ RUN_KEYS = dict.fromkeys(("sequence", "method", "label", "setup", "protocol"), s
 }
 
 
-def checked(record: Any, keys: Mapping[str, type], where: Path) -> dict[str, Any]:
-    """The record, if it holds these keys and no later version wrote it."""
+def checked(
+    record: Any, keys: Kinds, where: Path, optional: Kinds = MappingProxyType({})
+) -> dict[str, Any]:
+    """The record, if it holds these keys and no later version wrote it.
+
+    A key that is optional must hold what it should where it is there.
+    """
     if not isinstance(record, dict):
         raise Damaged(where, f"expected a record, found {type(record).__name__}")
     if missing := [key for key in keys if key not in record]:
         raise Damaged(where, f"without {', '.join(missing)}")
-    if wrong := [key for key, kind in keys.items() if not isinstance(record[key], kind)]:
+    wrong = [key for key, kind in keys.items() if not isinstance(record[key], kind)]
+    for key, kind in optional.items():
+        wrong += [key] if key in record and not isinstance(record[key], kind) else []
+    if wrong:
         raise Damaged(where, f"{wrong[0]} is {record[wrong[0]]!r:.40}")
     if record.get("schema", SCHEMA) > SCHEMA:
         raise UserError(f"{where}: schema {record['schema']} is newer than {SCHEMA}")
     return record
+
+
+def checked_segment(record: Any, where: Path) -> dict[str, Any]:
+    """The record of a segment, if reports can read all of it."""
+    found = checked(record, SEGMENT_KEYS, where, SEGMENT_TYPES)
+    schedule = checked(found["schedule"], SCHEDULE_KEYS, where)
+    for key in SCHEDULE_KEYS:
+        if not 0 < schedule[key] < MOST_STEPS:
+            raise Damaged(where, f"{key} is {schedule[key]!r:.40}")
+    if not all(isinstance(task, str) for task in found["tasks"]):
+        raise Damaged(where, f"tasks is {found['tasks']!r:.40}")
+    return found
+
+
+def created(experiment: Mapping[str, Any]) -> float:
+    """When it was asked for; 0 where the file does not say."""
+    try:
+        return float(experiment.get("created", 0))
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def check_run(run: Any, file: Path) -> None:

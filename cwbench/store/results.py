@@ -28,12 +28,12 @@ from cwbench.store import files
 from cwbench.store.files import Damaged, read_json, write_json
 from cwbench.store.records import (
     EXPERIMENT_KEYS,
-    SEGMENT_KEYS,
     STATUS_KEYS,
     STATUS_TYPES,
     Problems,
     check_run,
     checked,
+    checked_segment,
     listing,
 )
 
@@ -160,8 +160,7 @@ class SegmentFolder:
             record = read_json(file)
             if record.pop("checksum", None) not in (None, digest(record)):
                 raise Damaged(file, "its checksum differs from the recorded one")
-            optional = {key: kind for key, kind in STATUS_TYPES.items() if key in record}
-            return checked(record, STATUS_KEYS | optional, file)
+            return checked(record, STATUS_KEYS, file, STATUS_TYPES)
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:
@@ -296,6 +295,7 @@ class Store:
             file.parent.mkdir(parents=True, exist_ok=True)
             with files.replacing(file) as temporary:
                 temporary.write_bytes(code)
+            files.sync(file.parent)
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""
@@ -330,9 +330,7 @@ def read_segments(
 
 def segment_record(root: Path, file: Path) -> dict[str, Any]:
     files.check_inside(root, file)
-    record = checked(read_json(file), SEGMENT_KEYS, file)
-    checked(record["schedule"], {"steps_per_task": int}, file)
-    return record
+    return checked_segment(read_json(file), file)
 
 
 def _listed_status(file: Path, root: Path, problems: Problems) -> dict[str, Any]:
@@ -352,13 +350,15 @@ def experiment_name(record: Mapping[str, Any]) -> str:
 def read_experiments(
     root: Path, problems: Problems, name: str = "*.json"
 ) -> Iterator[dict[str, Any]]:
-    """What commands asked for."""
+    """What commands asked for; what is damaged, or does not fit its name, is listed."""
     for file in sorted(root.glob(f"experiments/{name}")):
         with listing(root, problems, file):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)
             for run in experiment["runs"]:
                 check_run(run, file)
+            if experiment_name(experiment) != file.stem:
+                raise Damaged(file, "changed since it was written")
             yield experiment
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store import files
-from cwbench.store.records import listing
+from cwbench.store.records import created, listing
 from cwbench.store.results import DIAGNOSTICS_COLUMNS, read_experiments, read_segments
 
 # Columns that a file of any version has; others may be missing from older files.
@@ -74,7 +74,7 @@ def load_runs(root: str | Path) -> Runs:
     }
     runs: dict[str, dict[str, Any]] = {}
     labels: dict[str, str] = {}  # of setups; the newest command's, since names may have changed
-    for experiment in sorted(read_experiments(root, problems), key=_created):
+    for experiment in sorted(read_experiments(root, problems), key=created):
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
             labels[row["setup"]] = row["label"]
@@ -162,12 +162,6 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 _FRAMES = ("runs", "evals", "train", "diagnostics")  # keyed by run
-
-
-def _created(experiment: Mapping[str, Any]) -> float:
-    """When it was asked for; 0 where the file does not say."""
-    created = experiment.get("created")
-    return float(created) if isinstance(created, int | float) else 0.0
 
 
 def _run(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.store import claims
+from cwbench.store.records import created
 from cwbench.store.results import Store, read_experiments, read_segments
 
 # `stopped` began and no process trains it now; `waiting` has not begun.
@@ -65,7 +66,7 @@ def read_status(root: Path) -> tuple[list[ExperimentStatus], list[str]]:
         ExperimentStatus(
             record["name"],
             str(record.get("command", "")),
-            float(record.get("created", 0)),
+            created(record),
             len(record["runs"]),
             tuple(
                 {s.id: s for run in record["runs"] for s in _of_run(run, records, root)}.values()

@@ -10,7 +10,8 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.files import read_text
 from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
-from cwbench.store.files import check_inside, write_json
+from cwbench.store import files
+from cwbench.store.files import check_inside
 
 KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
 NUMBER = (int, float)
@@ -23,7 +24,8 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     key = digest({name: record[name] for name in ("method", "options", "on", "settings")})
     file = folder / f"{record['method'].replace('/', '_')}-{key}.json"
-    write_json(file, {"schema": SCHEMA, **record})
+    files.write_json(file, {"schema": SCHEMA, **record})
+    files.sync(folder)
     return file
 
 

@@ -1,5 +1,6 @@
 """Typos are answered in one line, before anything heavy is imported."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from cwbench.cli import COMMANDS, cli, main
 from cwbench.cli.bench import bench
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import DISK_ERRORS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -106,3 +108,19 @@ def test_an_interrupt_while_importing_ends_without_a_traceback(tmp_path: Path) -
     environment = os.environ | {"PYTHONPATH": paths}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("number", [*sorted(DISK_ERRORS), errno.EACCES])
+def test_a_disk_that_cannot_be_written_is_no_bad_input(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that belongs to someone else is."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), "status.json")
+
+    monkeypatch.setattr(cli, "main", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["methods"])
+    assert ended.value.code == (2 if number == errno.EACCES else 1)
+    assert capsys.readouterr().err == f"cwbench: status.json: {os.strerror(number)}\n"

@@ -1,6 +1,5 @@
 """`cwbench retry`: what failed, and what waits for it."""
 
-import json
 import os
 import platform
 import shutil
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from outcomes import states
+from sample_results import change_experiment
 
 from cwbench.cli import main
 from cwbench.cli.retry import _reset
@@ -96,17 +96,20 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
     assert asked == [list(plan.runs)] * 2
 
 
+def ask_by_name(record: dict[str, Any]) -> None:
+    """An experiment of one protocol, which has its own name."""
+    record["command"] = f"cwbench run --method {record['name']}"
+    for run in record["runs"]:
+        run["protocol"] = record["name"]
+
+
 def test_ctrl_c_ends_a_retry_and_names_the_command_that_continues(
     toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs of two protocols, of which the second has not begun."""
     store, plan, _ = toy_run(tmp_path, "finetuning", "l2", tasks=("reach-0-x",))
-    for file in (tmp_path / "experiments").iterdir():
-        record = json.loads(file.read_text())
-        record["command"] = f"cwbench run --method {record['name']}"
-        for run in record["runs"]:
-            run["protocol"] = record["name"]
-        file.write_text(json.dumps(record))
+    for file in list((tmp_path / "experiments").iterdir()):
+        change_experiment(file, ask_by_name)
     folders = [store.folder(segment) for segment in plan.segments]
     for folder in folders:
         folder.set_status("failed", message="out of memory")
@@ -141,12 +144,11 @@ def test_retry_of_a_method_that_is_not_here(
     toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, plan, _ = toy_run(tmp_path, tasks=("reach-0-x",))
-    files = [store.folder(plan.segments[0]).path / "segment.json", *tmp_path.glob("exp*/*")]
-    setup = digest(plan.segments[0].setup.record())
+    file = store.folder(plan.segments[0]).path / "segment.json"
+    file.write_text(file.read_text().replace('"method": "finetuning"', '"method": "Pull"'))
     other = digest(replace(plan.segments[0].setup, method="Pull").record())
-    for file in files:
-        text = file.read_text().replace('"method": "finetuning"', '"method": "Pull"')
-        file.write_text(text.replace(setup, other))
+    [asked] = tmp_path.glob("experiments/*.json")
+    change_experiment(asked, lambda one: one["runs"][0].update(method="Pull", setup=other))
     capsys.readouterr()
     with pytest.raises(SystemExit) as exit_code:
         main(["retry", str(tmp_path)])

@@ -19,6 +19,13 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         open_store(tmp_path / "file" / "results")
 
 
+@pytest.mark.parametrize("name", ["link", "link/below"])
+def test_a_link_to_nothing_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/nowhere/at/all")
+    with pytest.raises(UserError, match="link is a link to /nowhere/at/all, which is not there"):
+        open_store(tmp_path / name)
+
+
 def test_what_cannot_be_written_is_refused() -> None:
     with pytest.raises(UserError, match=r"results folder /proc/x: /proc is not writable"):
         open_store(Path("/proc/x"))

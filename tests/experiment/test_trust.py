@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_results import change_experiment
 from strangers import evil_file, fails
 
 import cwbench
@@ -28,11 +29,11 @@ def test_retry_never_runs_a_file_that_a_record_names(
     store, plan, _ = toy_run(root, tasks=("reach-0-x",))  # fails
     file = store.folder(plan.segments[0]).path / "segment.json"
     record = json.loads(file.read_text())
-    before = setup_digest(record)
     record["method"] = f"{evil}:Pull"
     file.write_text(json.dumps(record))
     [experiment] = root.glob("experiments/*")
-    experiment.write_text(experiment.read_text().replace(before, setup_digest(record)))
+    after = setup_digest(record)
+    change_experiment(experiment, lambda asked: asked["runs"][0].update(setup=after))
     capsys.readouterr()
     for further in ([], ["--dry-run"], ["--trust"]):
         assert "the record names a method file" in fails(["retry", str(root), *further], capsys)
@@ -120,15 +121,13 @@ def test_retry_looks_at_the_record_that_a_run_is_built_from(
     root, file = foreign
     record = json.loads(file.read_text())
     [experiment] = root.glob("experiments/*")
-    content = json.loads(experiment.read_text())
-    [run] = content["runs"]
     own = file.parent.with_name("finetuning-1-reach-s0-000000000000")
     own.mkdir()
     honest = record | {"id": "0" * 12, "env": {"suite": "pointmass"}}
     (own / "segment.json").write_text(json.dumps(honest))
     (own / "status.json").write_text(json.dumps({"state": "failed", "step": 0}))
-    run |= {"segments": ["0" * 12], "setup": setup_digest(record)}
-    experiment.write_text(json.dumps(content))
+    changed = {"segments": ["0" * 12], "setup": setup_digest(record)}
+    change_experiment(experiment, lambda asked: asked["runs"][0].update(changed))
     assert "evil:make; give --trust" in fails(["retry", str(root)], capsys)
     assert not (tmp_path / "ran").exists()
 
@@ -137,9 +136,8 @@ def test_retry_looks_at_the_record_that_a_run_is_built_from(
 def test_exports_stay_in_their_folder(name: str, toy_run: Any, tmp_path: Path) -> None:
     toy_run(tmp_path / "results", tasks=("reach-0-1",))
     [experiment] = (tmp_path / "results").glob("experiments/*")
-    content = json.loads(experiment.read_text())
-    content["runs"][0] |= {"label": name, "protocol": "../out"}
-    experiment.write_text(json.dumps(content))
+    changed = {"label": name, "protocol": "../out"}
+    change_experiment(experiment, lambda asked: asked["runs"][0].update(changed))
     for kind in ("weights", "rliable"):
         with pytest.raises(UserError, match="cannot be a file's name"):
             list(export(tmp_path / "results", kind))

@@ -37,7 +37,8 @@ def read_everything(root: Path) -> tuple[pd.DataFrame, list[str]]:
     """All that reads a results folder without training."""
     loaded = load_runs(root)
     _, problems = read_status(root)
-    damaged = [f"{one.file}: {one.reason}" for one in all_damages(root)]
+    # Reports read all of an experiment's record, and must notice themselves.
+    damaged = [f"{one.file}: {one.reason}" for one in all_damages(root) if one.segment]
     leftovers(root)
     Store(root).newer_schema()
     return loaded.evals, [*loaded.problems, *problems, *damaged]
@@ -89,6 +90,23 @@ def flips(results: Path, tmp_path: Path, number: int) -> None:
 
 def test_flipped_bits(results: Path, tmp_path: Path) -> None:
     flips(results, tmp_path, 3)
+
+
+def test_flipped_bits_in_what_was_asked_for(results: Path, tmp_path: Path) -> None:
+    """Another seed or method would be another table, with nothing missing from it."""
+    root = tmp_path / "copy"
+    shutil.copytree(results, root)
+    before = load_runs(root)
+    [file] = root.glob("experiments/*.json")
+    good, rng = file.read_bytes(), random.Random(0)
+    for _ in range(times(100)):
+        flip(file, rng.randrange(8 * len(good)))
+        found = load_runs(root)
+        same = found.runs.equals(before.runs) and rows(found.evals) == rows(before.evals)
+        silent = not (found.problems or same)
+        count("damage: one bit", silent=silent)
+        assert not silent, file.read_bytes()
+        file.write_bytes(good)
 
 
 @pytest.mark.slow

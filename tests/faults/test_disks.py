@@ -14,9 +14,14 @@ import pytest
 from disks import cut_power, make_ext4, mounted
 from faults import Disk, Killed, count, times
 from outcomes import outcome_files
+from sample_results import small, write_results
 
 from cwbench.experiment import toy
+from cwbench.sharing.hub import pull
+from cwbench.store import files
 from cwbench.store.files import sync  # the real one: tests replace it when they start
+from cwbench.store.merge import merge, opened
+from cwbench.store.runs import load_runs
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEDULE = replace(toy.SCHEDULE, steps_per_task=40, eval_every=20)
@@ -66,6 +71,29 @@ def test_a_power_cut_of_a_real_file_system(toy_run: Any, tmp_path: Path) -> None
             right = outcome.good and outcome_files(root) == expected
             count("power cut of an ext4 file system", survived=right, silent=not right)
             assert right, (at, outcome)
+
+
+def test_a_power_cut_after_folders_were_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the commands have ended, when nothing was told to be written."""
+    source, image = tmp_path / "a", tmp_path / "disk.img"
+    write_results(source, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    make_ext4(image)
+    monkeypatch.setattr(files, "sync", sync)
+    with mounted(str(image), tmp_path / "disk", "ext4", "loop") as folder:
+        merge([source], folder / "merged")
+        merge([source], folder / "study.tar.gz")
+        pull(str(source), folder / "pulled")
+        cut_power(folder)
+    expected = load_runs(source).evals
+    with mounted(str(image), tmp_path / "disk", "ext4", "loop") as folder:
+        for name in ("merged", "study.tar.gz", "pulled"):
+            with opened(folder / name) as root:
+                found = load_runs(root)
+            right = not found.problems and found.evals.equals(expected)
+            count("power cut after merge and pull", survived=right, silent=not right)
+            assert right, name
 
 
 COMMAND = ["run", "--method", "perfect-memory", "--seq", "point3", "--protocol", "demo"]

@@ -1,6 +1,7 @@
 """A plan among several processes."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -84,6 +85,41 @@ def test_what_fails_in_another_process_is_not_waited_for(
     # The other seed's three tasks are ours; two children wait for the one that failed.
     assert (outcome.trained, outcome.elsewhere, outcome.skipped) == (3, 0, 2)
     assert list(outcome.failed.values()) == ["out of luck"] and not outcome.good
+
+
+def test_a_segment_that_cannot_be_claimed_fails_alone(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that belongs to another user."""
+    known = Claims.take
+
+    def refuse(self: Claims, folder: SegmentFolder) -> bool:
+        if folder.path.name.startswith("finetuning-1-"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder.path / ".claim.x"))
+        return known(self, folder)
+
+    monkeypatch.setattr(Claims, "take", refuse)
+    _, _, outcome = toy_run(tmp_path, "finetuning", "l2")
+    [(folder, message)] = outcome.failed.items()
+    assert folder.startswith("finetuning-1-") and message.endswith(".claim.x: Permission denied")
+    assert (outcome.trained, outcome.skipped) == (3, 2)  # of l2, and of fine-tuning
+
+
+def test_a_state_that_cannot_be_written_ends_no_other_fleet(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    known = SegmentFolder.set_status
+
+    def fail(self: SegmentFolder, state: str, **content: Any) -> None:
+        if self.path.name.startswith("finetuning-1-"):
+            raise OSError(errno.EIO, "Input/output error", str(self.path / "status.json"))
+        known(self, state, **content)
+
+    monkeypatch.setattr(SegmentFolder, "set_status", fail)
+    _, _, outcome = toy_run(tmp_path, "finetuning", "l2")
+    [(folder, message)] = outcome.failed.items()
+    assert folder.startswith("finetuning-1-") and "status.json: Input/output error" in message
+    assert (outcome.trained, outcome.skipped) == (3, 2)
 
 
 RUN = ["run", "--method", "finetuning", "--seq", "faucet-close,push", "--protocol", "smoke"]

@@ -1,5 +1,6 @@
 """What a training run shows."""
 
+import errno
 import io
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +34,19 @@ def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
     assert "step 0/1000" in first
     assert "step 1000/1000, 2 runs, success 1.00" in last
     assert lines.state().left == {}
+
+
+def test_a_log_that_cannot_be_written_ends_no_training(clock: list[float]) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    group = make_group(1000, successes=(0.0, 0.0))
+    lines = Lines(steps_of(group), Console(file=Full()))
+    lines.begin([group])
+    for clock[0], group.step in ((40, 500), (80, 1000)):
+        lines.advance(group)
+    assert lines.steps() == (2000, 2000)  # of two runs
 
 
 def table_of(screen: Screen) -> list[list[str]]:

@@ -27,8 +27,14 @@ from cwbench.spec.config import (
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Segment, Setup, digest
 from cwbench.spec.statistics import EVAL_COLUMNS, TRAIN_COLUMNS
-from cwbench.store.files import read_json
-from cwbench.store.results import DIAGNOSTICS, DIAGNOSTICS_COLUMNS, SegmentFolder, Store
+from cwbench.store.files import read_json, write_json
+from cwbench.store.results import (
+    DIAGNOSTICS,
+    DIAGNOSTICS_COLUMNS,
+    SegmentFolder,
+    Store,
+    experiment_name,
+)
 
 # method -> (ceiling, evaluations to learn as a share of the task, share forgotten per later task)
 SKILLS = {
@@ -193,6 +199,14 @@ def write_runs(root: Path, runs: Sequence[Run], preset: Mapping[str, Any]) -> Pa
     name = f"{runs[0].label} on {runs[0].sequence}"
     store.add_experiment({"name": name, "command": "made up", "created": 1.7e9, "runs": records})
     return root
+
+
+def change_experiment(file: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Other runs in the record of an experiment, under the name that it then has."""
+    record = read_json(file)
+    change(record)
+    file.unlink()
+    write_json(file.with_name(f"{experiment_name(record)}.json"), record)
 
 
 def run_entry(

@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cwbench.cli import main
-from cwbench.launch.jobs import read_job
+from cwbench.launch.jobs import read_job, read_segments
 from cwbench.methods.recall import RecallConfig
+from cwbench.spec.config import NetworkConfig, PointMassConfig, SACConfig, ScheduleConfig
 from cwbench.spec.errors import UserError
-from cwbench.spec.segment import Segment
+from cwbench.spec.segment import Segment, Setup
 
 PAIR = ["pairwise", "--tasks", "2,5", "--method", "recall", "--protocol", "smoke", "--yes"]
 
@@ -42,3 +44,29 @@ def test_what_is_no_job_file_is_refused(text: str, message: str, tmp_path: Path)
         read_job(file)
     file.write_text(json.dumps(RECORD))
     assert read_job(file) == RECORD
+
+
+SETUP = Setup(
+    "recall", RecallConfig(), SACConfig(), NetworkConfig(), PointMassConfig(), ScheduleConfig()
+)
+ENTRY = Segment(SETUP, 0, ("reach-0-1", "reach-2-1000")).record()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": "x"},
+        {"env": ["a"]},
+        {"method": None},
+        {"tasks": []},
+        {"tasks": [1]},
+        {"seed": "x"},
+        {"schedule": ENTRY["schedule"] | {"steps_per_task": None}},
+        {"schedule": ENTRY["schedule"] | {"eval_every": -1}},
+        {"network": ENTRY["network"] | {"hidden": "a,b"}},
+    ],
+)
+def test_a_segment_with_something_else_is_refused(change: dict[str, Any]) -> None:
+    assert read_segments({"segments": [ENTRY]}, lambda _: RecallConfig)[0].record() == ENTRY
+    with pytest.raises(UserError):
+        read_segments({"segments": [ENTRY | change]}, lambda _: RecallConfig)

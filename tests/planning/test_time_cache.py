@@ -1,6 +1,7 @@
 """Measured times on disk."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ def test_numbers_come_back_until_they_are_old(tmp_path: Path) -> None:
     TimeCache(file, CPU).put({"fleet": 1}, [1.5, 2.0])
     TimeCache(file, CPU).put({"fleet": 2}, [3.0])
     cache = TimeCache(file, CPU)
-    assert cache.get({"fleet": 1}) == [1.5, 2.0] and cache.get({"fleet": 2}) == [3.0]
-    assert cache.get({"fleet": 3}) is None
+    assert cache.get({"fleet": 1}, 2) == [1.5, 2.0] and cache.get({"fleet": 2}, 1) == [3.0]
+    assert cache.get({"fleet": 3}, 1) is None
     content = json.loads(file.read_text())
     for entry in content.values():
         entry["measured"] -= 86400 * (DAYS + 1)
     file.write_text(json.dumps(content))
-    assert cache.get({"fleet": 1}) is None
+    assert cache.get({"fleet": 1}, 1) is None
 
 
 def test_what_has_proved_wrong_is_measured_again(tmp_path: Path) -> None:
@@ -31,9 +32,9 @@ def test_what_has_proved_wrong_is_measured_again(tmp_path: Path) -> None:
     for fleet in (1, 2):
         TimeCache(file, CPU).put({"fleet": fleet}, [1.5])
     cache = TimeCache(file, CPU)
-    assert cache.get({"fleet": 1}) == [1.5]
+    assert cache.get({"fleet": 1}, 1) == [1.5]
     cache.forget_used()
-    assert cache.get({"fleet": 1}) is None and cache.get({"fleet": 2}) == [1.5]
+    assert cache.get({"fleet": 1}, 1) is None and cache.get({"fleet": 2}, 1) == [1.5]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,12 @@ def test_what_has_proved_wrong_is_measured_again(tmp_path: Path) -> None:
         {"measured": 4e9},
         {"measured": 4e9, "numbers": 1.5},
         {"measured": 4e9, "numbers": ["x"]},
+        {"measured": 4e9, "numbers": []},
+        {"measured": 4e9, "numbers": [1.5, 1.5]},
+        {"measured": 4e9, "numbers": [-1.5]},
+        {"measured": 4e9, "numbers": [math.inf]},
+        {"measured": 4e9, "numbers": [math.nan]},
+        {"measured": 4e9, "numbers": [10**400]},
         {"measured": "yesterday", "numbers": [1.5]},
         {"numbers": [1.5]},
         [1.5],
@@ -53,16 +60,16 @@ def test_a_damaged_entry_is_measured_again(tmp_path: Path, entry: Any) -> None:
     cache = TimeCache(file, CPU)
     cache.put({"fleet": 1}, [1.5])
     file.write_text(json.dumps(dict.fromkeys(json.loads(file.read_text()), entry)))
-    assert cache.get({"fleet": 1}) is None
+    assert cache.get({"fleet": 1}, 1) is None
     cache.put({"fleet": 1}, [2.5])
-    assert cache.get({"fleet": 1}) == [2.5]
+    assert cache.get({"fleet": 1}, 1) == [2.5]
 
 
 def test_a_folder_that_cannot_be_written_is_no_problem(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = TimeCache(tmp_path / "file" / "times.json", CPU)
     cache.put({"fleet": 1}, [1.0])
-    assert cache.get({"fleet": 1}) is None
+    assert cache.get({"fleet": 1}, 1) is None
 
 
 def test_code_is_the_same_until_a_file_changes(

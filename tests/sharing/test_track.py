@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_results import change_experiment
 
 import cwbench
 from cwbench.sharing import track as tracking
@@ -216,12 +217,14 @@ def test_a_task_that_comes_twice_has_two_curves() -> None:
     assert position_names(("push", "reach", "push")) == ["push-1", "reach", "push-3"]
 
 
+OUTSIDE = "../../../outside"
+
+
 def test_a_label_cannot_lead_out_of_the_folder(shared_results: Path, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     results = Path(shutil.copytree(shared_results, tmp_path / "results"))
-    for file in results.glob("experiments/*.json"):
-        text = file.read_text()
-        file.write_text(text.replace('"label": "perfect-memory"', '"label": "../../../outside"'))
+    for file in list(results.glob("experiments/*.json")):
+        change_experiment(file, lambda asked: [run.update(label=OUTSIDE) for run in asked["runs"]])
     with pytest.raises(UserError, match="cannot be a file's name"):
         rows_sent(results, "tensorboard")
     assert not list(tmp_path.rglob("outside*"))

@@ -73,6 +73,14 @@ def test_a_checksum_of_the_beginning_ignores_what_was_added(tmp_path: Path) -> N
         files.check(file, expected, length)
 
 
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    """The temporary name must not be longer than the 255 bytes that a name may have."""
+    file = tmp_path / ("é" * 125 + ".json")
+    files.write_json(file, {"a": 1})
+    assert files.read_json(file) == {"a": 1} and list(tmp_path.iterdir()) == [file]
+    assert len(os.fsencode(files.hidden(tmp_path / ("\U0001f600" * 60)).name)) <= 255
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", ".hidden", "", "a\nb", "a\0b", "x" * 300, "\\"])
 def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
     with pytest.raises(UserError, match="cannot be a file's name"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sample_results import SMALL, small, write_results
+from sample_results import SMALL, change_experiment, small, write_results
 
 from cwbench import sequences
 from cwbench.cli import main
@@ -56,16 +56,19 @@ def test_sequences_with_other_tasks_have_one_name_everywhere(
     assert shown(tmp_path, capsys) == (expected,) * 3
 
 
+def relabel(record: dict[str, Any], label: str, created: int) -> None:
+    runs = [run | {"label": label} for run in record["runs"]]
+    record |= {"runs": runs, "created": created}
+
+
 def test_a_setup_has_the_newest_label_everywhere(tmp_path: Path, capsys: Any) -> None:
     """An older version named fewer options."""
     for number, label in enumerate(("Other", "Other (width=64)")):
         asked: Any = {"sequence_names": ["cw3-1"], "settings": [small("Other")]}
         write_results(tmp_path, seeds=[number], name=label, **asked)
-        for file in tmp_path.glob("experiments/*.json"):
-            record = json.loads(file.read_text())
-            if record["name"] == label:
-                runs = [run | {"label": label} for run in record["runs"]]
-                file.write_text(json.dumps(record | {"runs": runs, "created": number}))
+        for file in list(tmp_path.glob("experiments/*.json")):
+            if json.loads(file.read_text())["name"] == label:
+                change_experiment(file, lambda record: relabel(record, label, number))  # noqa: B023
     assert shown(tmp_path, capsys) == ({"cw3-1 Other (width=64)"},) * 3
     options = Options(methods=("other (width=64)",))
     assert len(build.read(tmp_path, options).groups[0].runs) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from faults import DAMAGE, Disk
 from sample_results import small, write_results
 
 from cwbench.cli import cli
@@ -246,6 +247,55 @@ def test_what_options_were_chosen_on_is_known_after_a_merge(tmp_path: Path) -> N
     assert [f.name for f in (tmp_path / "pushed" / "tuning").iterdir()] == [file.name]
 
 
+def sealed(root: Path) -> Path:
+    """Results of one run of three tasks, with checksums, as training leaves them."""
+    for folder in map(SegmentFolder, made(root, "ewc", [0]).glob("segments/*")):
+        folder.end.write_bytes(b"weights")
+        folder.set_status("done", checksums=folder.seal())
+    return root
+
+
+@pytest.mark.parametrize("name", ["study", "study.tar.gz"])
+def test_a_power_cut_after_a_merge_takes_nothing(name: str, tmp_path: Path) -> None:
+    """What was not synced is lost then."""
+    source, target = sealed(tmp_path / "a"), tmp_path / "new" / name
+    with Disk().watching() as disk:
+        merge([source], target, weights=True)
+    disk.cut_power(target.parent)
+    merge([target], tmp_path / "c", weights=True)
+    assert evaluations(tmp_path / "c") == evaluations(source)
+    assert not list(damages(tmp_path / "c", SegmentFolder.check_files))
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "train.csv", "segment.json", "status.json"])
+@pytest.mark.parametrize("damage", ["empty", "half", "missing"])
+def test_a_damaged_copy_in_the_target_is_replaced(name: str, damage: str, tmp_path: Path) -> None:
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    merge([source], target)
+    [first] = target.glob("segments/ewc-1-*")
+    DAMAGE[damage](first / name)
+    done = merge([source], target)
+    assert (done.added, done.present, done.problems) == (1, 2, [])
+    assert not list(damages(target, SegmentFolder.check_files)) and evaluations(
+        target
+    ) == evaluations(source)
+
+
+def test_a_damaged_copy_with_weights_is_replaced_by_nothing_less(tmp_path: Path) -> None:
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    merge([source], target, weights=True)
+    [first] = target.glob("segments/ewc-1-*")
+    DAMAGE["one byte less"](first / "train.csv")
+    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(target)])
+    assert told.exit_code == 1 and "0 segments added" in told.output
+    assert f"{first.name}/train.csv: its checksum differs" in told.output
+    assert f"{first.name} is damaged in {target}: a copy without weights" in told.output
+    assert merge([source], target, weights=True).added == 1
+    assert SegmentFolder(first).end.exists() and not list(
+        damages(target, SegmentFolder.check_files)
+    )
+
+
 def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
     a, b = made(tmp_path / "a", "ewc", [0]), made(tmp_path / "b", "ewc", [0])
     [file] = b.glob("segments/ewc-3-*/evals.csv")
@@ -300,3 +350,14 @@ def test_files_that_links_of_a_source_lead_to_are_not_copied(tmp_path: Path) -> 
     assert done.added == 3 and len(done.problems) == 2
     assert all("leads out of" in problem for problem in done.problems)
     assert not list(tmp_path.glob("b/sources/*")) and not list(tmp_path.glob("b/tuning/*"))
+
+
+def test_a_changed_experiment_is_named_and_not_merged(tmp_path: Path) -> None:
+    """Under the name of its new content it would look as if it had been asked for."""
+    source = made(tmp_path / "a", "ewc", [0, 1])
+    [file] = source.glob("experiments/*.json")
+    file.write_text(file.read_text().replace('"seed": 1', '"seed": 0'))
+    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1 and "6 segments added" in told.output
+    assert f"problem: experiments/{file.name}: changed since it was written" in told.output
+    assert not list(tmp_path.glob("b/experiments/*.json"))

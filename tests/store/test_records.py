@@ -9,7 +9,16 @@ import pytest
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged
-from cwbench.store.records import EXPERIMENT_KEYS, RUN_KEYS, Problem, check_run, checked, listing
+from cwbench.store.records import (
+    EXPERIMENT_KEYS,
+    RUN_KEYS,
+    Problem,
+    check_run,
+    checked,
+    checked_segment,
+    created,
+    listing,
+)
 
 FILE = Path("results/experiments/a.json")
 EXPERIMENT = {"schema": SCHEMA, "name": "a", "runs": []}
@@ -39,6 +48,48 @@ def test_a_whole_record_is_returned_as_it_is() -> None:
 def test_a_wrong_record_is_refused(record: Any, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         checked(record, EXPERIMENT_KEYS, FILE)
+
+
+SEGMENT: dict[str, Any] = {
+    **{key: {} for key in ("method_options", "sac", "network", "env")},
+    "schedule": {"steps_per_task": 100, "eval_every": 10},
+    "schema": SCHEMA,
+    "id": "0" * 12,
+    "method": "ewc",
+    "seed": 0,
+    "tasks": ["push"],
+    "joint": False,
+}
+
+
+def test_a_segment_may_leave_out_how_it_was_trained() -> None:
+    about = {"device": {"type": "cuda"}, "source": None, "created": 1}
+    for whole in (SEGMENT, SEGMENT | about):
+        assert checked_segment(whole, FILE) is whole
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"versions": "x"}, "versions is 'x'"),
+        ({"device": None}, "device is None"),
+        ({"protocol": []}, r"protocol is \[\]"),
+        ({"tasks": [1]}, r"tasks is \[1\]"),
+        ({"schedule": {"steps_per_task": 100}}, "without eval_every"),
+        ({"schedule": {"steps_per_task": 100, "eval_every": []}}, r"eval_every is \[\]"),
+        ({"schedule": {"steps_per_task": 100, "eval_every": 0}}, "eval_every is 0"),
+        ({"schedule": {"steps_per_task": 10**400, "eval_every": 1}}, "steps_per_task is 1000"),
+    ],
+)
+def test_a_segment_with_something_else_is_damaged(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Damaged, match=reason):
+        checked_segment(SEGMENT | change, FILE)
+
+
+@pytest.mark.parametrize("found", [None, [], "x", 10**400])
+def test_an_experiment_of_no_known_time_is_the_oldest(found: Any) -> None:
+    assert created({"created": found}) == 0 and created({}) == 0
+    assert created({"created": 1.5}) == 1.5
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store.files import Damaged
-from cwbench.store.results import SegmentFolder, Store
+from cwbench.store.results import SegmentFolder, Store, read_experiments
 
 
 def test_rows_fit_the_file_that_they_are_added_to(tmp_path: Path) -> None:
@@ -27,7 +27,10 @@ def test_a_status_that_was_edited_is_damaged(tmp_path: Path) -> None:
         folder.set_status("done")
 
 
-@pytest.mark.parametrize("found", ["", "{", "[]", "{}"])
+CHANGED = '{"schema": 1, "name": "b", "runs": []}'  # another name than it was written with
+
+
+@pytest.mark.parametrize("found", ["", "{", "[]", "{}", CHANGED])
 def test_a_damaged_experiment_is_recorded_again(found: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.add_experiment({"name": "a", "command": "first", "runs": []})
@@ -36,5 +39,7 @@ def test_a_damaged_experiment_is_recorded_again(found: str, tmp_path: Path) -> N
     store.add_experiment({"name": "a", "command": "second", "runs": []})
     assert file.read_text() == whole  # the first one stays
     file.write_text(found)
+    problems: list[str] = []
+    assert not list(read_experiments(tmp_path, problems)) and len(problems) == 1
     store.add_experiment({"name": "a", "command": "first", "runs": []})
     assert file.read_text() == whole

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from outcomes import states
-from sample_results import small, write_results
+from sample_results import change_experiment, small, write_results
 
 from cwbench.store.status import read_status, steps_per_second
 
@@ -30,6 +30,14 @@ def test_speed_is_known_after_the_first_steps_and_before_the_end() -> None:
     assert steps_per_second(under_way) == (60 - 10) / (15 - 10)
     for change in ({"retraining": [1, 2]}, {"state": "pending"}, {"step": 5}, {"updated": 10.0}):
         assert steps_per_second(under_way | change) is None
+
+
+def test_an_experiment_without_a_time_is_shown(tmp_path: Path) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    [file] = tmp_path.glob("experiments/*.json")
+    change_experiment(file, lambda record: record.update(created=None))
+    [experiment], problems = read_status(tmp_path)
+    assert experiment.created == 0 and experiment.counts["done"] == 3 and not problems
 
 
 def test_a_damaged_segment_is_counted(tmp_path: Path) -> None:

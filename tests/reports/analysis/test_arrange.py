@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sample_results import ABOUT, run_entry, singles, small, write_results
+from sample_results import ABOUT, change_experiment, run_entry, singles, small, write_results
 
 from cwbench import load_runs, sequences
 from cwbench.reports import build
@@ -53,18 +54,21 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     assert "trained at once" in scores.score(study.groups, "forward_transfer").why
 
 
+def ask(asked: dict[str, Any], protocol: str, created: float) -> None:
+    runs = [run | {"protocol": protocol} for run in asked["runs"]]
+    asked |= {"created": created, "runs": runs}
+
+
 @pytest.mark.parametrize("first", ["paper", "mine"])
 def test_equal_settings_under_two_protocol_names_are_not_averaged(tmp_path: Path, first: str):
     """A run that was asked for under both names is under both."""
     for name, seeds in {"paper": [0, 1], "mine": [1, 2]}.items():
         settings = [small("ewc")]
         write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=seeds, name=name)
-        for file in tmp_path.glob("experiments/*.json"):
-            asked = json.loads(file.read_text())
-            if asked["name"] == name:
-                asked |= {"created": 1.0 if name == first else 2.0}
-                asked["runs"] = [run | {"protocol": name} for run in asked["runs"]]
-                file.write_text(json.dumps(asked))
+        for file in list(tmp_path.glob("experiments/*.json")):
+            if json.loads(file.read_text())["name"] == name:
+                created = 1.0 if name == first else 2.0
+                change_experiment(file, lambda asked: ask(asked, name, created))  # noqa: B023
     study = build.read(tmp_path)
     found = {group.protocol.name: group for group in study.groups}
     assert {name: group.seeds for name, group in found.items()} == {"mine": [1, 2], "paper": [0, 1]}

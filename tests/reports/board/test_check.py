@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sample_results import change_experiment
 
 from cwbench.cli import cli
 from cwbench.reports.board.check import _grouped, _record_faults
@@ -30,7 +31,7 @@ def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         packed.extractall(folder, wanted, filter="data")
     [experiment] = folder.glob("cw3-1/experiments/*.json")
-    rewrite(experiment, keep_one)
+    change_experiment(experiment, keep_one)
     return folder / "cw3-1"
 
 
