@@ -40,6 +40,8 @@ def merge(
     writable(into.parent if into.name.endswith(ARCHIVES) else into)
     merged = merge_folders(sources, into, weights=weights, experiments=experiments)
     line = f"{counted(merged.added, 'segment')} added to {into}"
+    if merged.replaced:
+        line += f", {merged.replaced:,} in place of damaged ones"
     if merged.present:
         line += f", {merged.present:,} were there"
     if merged.repeated:

@@ -226,6 +226,8 @@ class SideBySide:
         index = self.waiting.index(segments)
         self.waiting[index : index + 1] = [rest for rest in (apart, later) if rest]
         if now:
+            for segment in now:  # its state could perhaps not be written when it was put back
+                self.outcome.failed.pop(segment.folder, None)
             taken = [number for training in self.trainings for number in training.streams]
             training = Training(
                 now,

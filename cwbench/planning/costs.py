@@ -77,7 +77,7 @@ class Costs:
         return replay_bytes(group, self._bare_method(group), self.method(group[0])[1])
 
     def own_steps(self, fleet: Sequence[Segment]) -> int:
-        """Steps of each run, without those that an expert made."""
+        """Steps of each run here, without those that its expert made in a run of its own."""
         return self.expert_steps(fleet) or fleet[0].steps
 
     def expert_steps(self, fleet: Sequence[Segment]) -> int | None:

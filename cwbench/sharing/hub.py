@@ -67,11 +67,14 @@ def shared_files(results: Path) -> list[Path]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    for file in shared_files(source):
+    found = shared_files(source)
+    for file in found:
         copy = target / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, copy)
-    files.sync_tree(target)
+        files.sync(copy)
+    for folder in {one for file in found for one in file.relative_to(source).parents}:
+        files.sync(target / folder)
     files.sync(target.parent)
 
 

@@ -47,9 +47,10 @@ def of_the_disk(error: BaseException) -> bool:
 
 def last_line(error: BaseException) -> str:
     """What an error says, in one line; the last of several, as after a traceback."""
-    if isinstance(error, OSError) and error.filename:
+    if isinstance(error, OSError) and (error.filename or of_the_disk(error)):
+        where = f"{error.filename}: " if error.filename else ""
         advice = "; once it can be written, the same command continues"
-        return f"{error.filename}: {error.strerror}{advice * of_the_disk(error)}"
+        return f"{where}{error.strerror}{advice * of_the_disk(error)}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if isinstance(error, TypeError):  # torch goes on with every way to call the function
         return lines[0].removesuffix(", but expected one of:")

@@ -78,7 +78,12 @@ def naming(path: Path, error: OSError) -> OSError:
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():  # one that may be passed but not listed, such as /home
+            return
+        raise
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -37,6 +37,7 @@ class Merged:
     """What a merge did."""
 
     added: int = 0
+    replaced: int = 0  # of these, where the target's own was damaged
     present: int = 0  # segments that the target already had
     repeated: int = 0  # that an earlier source has, too
     unfinished: list[str] = field(default_factory=list)  # left out
@@ -88,7 +89,7 @@ def merge(
                     elif problem := _add_segment(segment, copy, weights, own, lasting=lasting):
                         merged.problems += [*damaged.get(copy.name, []), problem]
                     else:
-                        damaged.pop(copy.name, None)
+                        merged.replaced += damaged.pop(copy.name, None) is not None
                         merged.added += 1
                     seen.add(segment.name)
                 _add_experiments(source, asked[source], folder, merged)
@@ -128,6 +129,10 @@ def _unpacked(archive: Path, into: Path) -> Path:
 def _readable(folder: Path, shown: Path | None = None) -> None:
     if not is_results(folder):
         raise UserError(f"{shown or folder}: not a results folder", "it has no segments")
+    _check_version(folder, shown)
+
+
+def _check_version(folder: Path, shown: Path | None = None) -> None:
     if newer := Store(folder).newer_schema():
         raise UserError(f"{newer.name} of {shown or folder} was written by a newer cwbench")
 
@@ -140,6 +145,7 @@ def _written(target: Path) -> Iterator[Path]:
     if not target.name.endswith(ARCHIVES):
         if target.exists() and not target.is_dir():
             raise UserError(f"--into {target}: a file, not a folder")
+        _check_version(target)
         yield target
         for path in (target / "segments", target, target.parent):
             if path.exists():
@@ -244,10 +250,12 @@ def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, last
         return f"{name} is being trained in {root}: left out"
     half, aside = hidden(target), hidden(target)
     try:
-        has_weights = weights and SegmentFolder(source).end.exists()
-        if (there.snapshot.exists() or there.end.exists()) and not has_weights:
-            state = "paused" if there.snapshot.exists() else "damaged"
+        new = SegmentFolder(source)
+        state = "paused" if there.snapshot.exists() else "damaged"
+        if (there.snapshot.exists() or there.end.exists()) and not (weights and new.end.exists()):
             return f"{name} is {state} in {root}: a copy without weights is left out"
+        if there.replay.exists() and new.cleaned:
+            return f"{name} is {state} in {root}: a copy without its transitions is left out"
         _copy(source, half, weights)
         if lasting:
             files.sync_tree(half)

@@ -1,5 +1,6 @@
 """Errors as they are stored and shown."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import blamed_on, brief, describe, where_it_failed
+from cwbench.spec.failure import blamed_on, brief, describe, last_line, where_it_failed
 
 SOURCE = """
 from cwbench.learner import Method
@@ -81,6 +82,11 @@ def test_a_user_error_needs_no_line_of_code() -> None:
     with pytest.raises(UserError) as error:
         raise UserError("found 1", "write 2")
     assert where_it_failed(describe(error.value)) == "found 1; write 2"
+
+
+def test_a_full_disk_says_how_to_go_on_even_without_a_file() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert last_line(full).startswith("No space left on device; once it can be written")
 
 
 def test_a_message_of_one_word_is_shown_with_its_type() -> None:

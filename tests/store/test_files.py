@@ -12,6 +12,8 @@ from cwbench.spec.errors import UserError
 from cwbench.store import files
 from cwbench.store.files import Damaged
 
+SYNC = files.sync  # tests replace it, for speed
+
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "status.json"
@@ -35,6 +37,22 @@ def test_content_is_synced_before_the_rename(
     monkeypatch.setattr(files, "sync", sync)
     files.write_json(tmp_path / "status.json", {"a": 1})
     assert synced == ['{\n "a": 1\n}\n']
+
+
+def test_a_folder_that_may_not_be_listed_is_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /home with mode 711; root may list everything, so the refusal is made up."""
+
+    def refuse(path: Path, flags: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setattr(os, "open", refuse)
+    SYNC(tmp_path)
+    with pytest.raises(PermissionError):
+        SYNC(file)
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

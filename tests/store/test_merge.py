@@ -276,6 +276,7 @@ def test_a_damaged_copy_in_the_target_is_replaced(name: str, damage: str, tmp_pa
     DAMAGE[damage](first / name)
     done = merge([source], target)
     assert (done.added, done.present, done.problems) == (1, 2, [])
+    assert done.replaced or (name, damage) == ("status.json", "missing")  # as if it never began
     assert not list(damages(target, SegmentFolder.check_files)) and evaluations(
         target
     ) == evaluations(source)
@@ -294,6 +295,33 @@ def test_a_damaged_copy_with_weights_is_replaced_by_nothing_less(tmp_path: Path)
     assert SegmentFolder(first).end.exists() and not list(
         damages(target, SegmentFolder.check_files)
     )
+
+
+def test_a_damaged_copy_with_transitions_is_not_replaced_by_a_cleaned_one(tmp_path: Path) -> None:
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    [path] = source.glob("segments/ewc-1-*")
+    first = SegmentFolder(path)
+    first.replay.mkdir()
+    (first.replay / "obs.npy").write_bytes(b"transitions")
+    first.set_status("done", checksums=first.seal())
+    merge([source], target, weights=True)
+    shutil.rmtree(first.replay)  # as `cwbench clean` does
+    copy = target / "segments" / path.name
+    DAMAGE["one byte less"](copy / "train.csv")
+    done = merge([source], target, weights=True)
+    assert done.added == 0 and "a copy without its transitions is left out" in done.problems[-1]
+    assert (copy / "replay" / "obs.npy").exists()
+
+
+def test_a_target_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
+    source, target = made(tmp_path / "a", "ewc", [0]), tmp_path / "b"
+    merge([source], target)
+    [record] = target.glob("segments/ewc-1-*/segment.json")
+    newer = json.dumps(json.loads(record.read_text()) | {"schema": 99})
+    record.write_text(newer)
+    with pytest.raises(UserError, match="written by a newer cwbench"):
+        merge([source], target)
+    assert record.read_text() == newer
 
 
 def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
