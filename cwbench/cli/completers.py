@@ -8,20 +8,25 @@ from cwbench import sequences
 from cwbench.experiment import definition
 from cwbench.spec.config import PROTOCOLS
 
-Completer = Callable[[object, object, str], list[str]]
+Completer = Callable[[object, object, str], list[CompletionItem]]
 
 
 def _completer(known: Callable[[], Iterable[str]]) -> Completer:
-    return lambda ctx, param, typed: [name for name in known() if name.startswith(typed)]
+    return lambda ctx, param, typed: _names_or_files(known(), typed)
 
 
 def complete_method(ctx: object, param: object, typed: str) -> list[CompletionItem]:
-    """Also after a comma; files where no name fits, since a method may be in one."""
+    """Also after a comma."""
     from cwbench.methods import known
 
-    before, comma, last = typed.rpartition(",")
-    names = [CompletionItem(before + comma + name) for name in known() if name.startswith(last)]
-    return names or [CompletionItem(typed, type="file")]
+    before, comma, _ = typed.rpartition(",")
+    return _names_or_files([before + comma + name for name in known()], typed)
+
+
+def _names_or_files(names: Iterable[str], typed: str) -> list[CompletionItem]:
+    """Files where no name fits: everything that is named may be in one."""
+    found = [CompletionItem(name) for name in names if name.startswith(typed)]
+    return found or [CompletionItem(typed, type="file")]
 
 
 complete_sequence = _completer(sequences.names)

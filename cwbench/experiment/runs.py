@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbench.experiment.results_folder import folder_named
 from cwbench.spec.errors import UserError
+from cwbench.spec.protocol import protocol_title
 from cwbench.spec.text import counted
 from cwbench.store import runs as stored
 from cwbench.store.results import SegmentFolder
@@ -193,10 +194,12 @@ class Runs(SequenceOf[Run]):
 
 
 def _matches(run: Run, name: str, wanted: Any) -> bool:
-    value = getattr(run, name)
+    values = [getattr(run, name)]
+    if name == "protocol":
+        values.append(protocol_title(run.protocol))  # as its author wrote it
     if name == "tasks" or not isinstance(wanted, list | tuple | set | frozenset | range):
-        return bool(value == wanted)
-    return value in wanted
+        return any(bool(value == wanted) for value in values)
+    return any(value in wanted for value in values)
 
 
 def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> Runs:

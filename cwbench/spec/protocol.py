@@ -81,6 +81,8 @@ def _options(given: Any) -> dict[str, Any]:
             raise unknown("option", key, known, "a protocol sets options that every method has")
         group, name = homes[options.flag_name(key)]
         with located(key):
+            if name in found:
+                raise UserError("given twice")
             found[name] = options.checked(group, name, value)
     for group in groups:
         options.resolve(group, found)  # what only shows as a whole: hidden = "64,many"

@@ -48,7 +48,7 @@ RUN_COLUMNS = (
     "label",  # method and the options that differ from its defaults
     "setup",  # digest of everything but tasks and seed: runs with equal setup may be averaged
     "protocol",  # the name it was asked for under first
-    "protocols",  # tuple of all names it was asked for under
+    "protocols",  # name -> label: all it was asked for under
     "seed",
     "tasks",  # tuple of names
     "segments",  # tuple of ids
@@ -73,15 +73,16 @@ def load_runs(root: str | Path) -> Runs:
         for name, columns in TABLE_COLUMNS.items()
     }
     runs: dict[str, dict[str, Any]] = {}
-    labels: dict[str, str] = {}  # of setups; the newest command's, since names may have changed
+    # Of a setup under a protocol, the newest command's label: names may have changed.
+    labels: dict[tuple[str, str], str] = {}
     for experiment in sorted(read_experiments(root, problems), key=created):
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
-            labels[row["setup"]] = row["label"]
-            known = runs.setdefault(row["run"], row)
-            known["protocols"] = tuple(dict.fromkeys((*known["protocols"], run["protocol"])))
+            labels[row["setup"], row["protocol"]] = row["label"]
+            runs.setdefault(row["run"], row)["protocols"] |= row["protocols"]
     for row in runs.values():
-        row["label"] = labels[row["setup"]]
+        row["protocols"] = {name: labels[row["setup"], name] for name in row["protocols"]}
+        row["label"] = row["protocols"][row["protocol"]]
     return Runs(
         runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
         evals=_assemble(runs.values(), segments, tables["evals"], TABLE_COLUMNS["evals"]),
@@ -134,12 +135,13 @@ def records_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _protocols(loaded: Sequence[Runs]) -> dict[str, tuple[str, ...]]:
-    """Run -> the names of protocols it was asked for under, in any folder."""
-    found: dict[str, tuple[str, ...]] = {}
+def _protocols(loaded: Sequence[Runs]) -> dict[str, dict[str, str]]:
+    """Run -> the protocols it was asked for under, in any folder, and its label there."""
+    found: dict[str, dict[str, str]] = {}
     for part in loaded:
-        for run, names in zip(part.runs["run"], part.runs["protocols"], strict=True):
-            found[run] = tuple(dict.fromkeys((*found.get(run, ()), *names)))
+        for run, labels in zip(part.runs["run"], part.runs["protocols"], strict=True):
+            known = found.setdefault(run, {})
+            found[run] = known | {name: labels[name] for name in labels if name not in known}
     return found
 
 
@@ -176,7 +178,7 @@ def _run(
         "run": f"{run['sequence']}/{run['segments'][-1]}",
         "experiment": experiment["name"],
         **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
-        "protocols": (run["protocol"],),
+        "protocols": {run["protocol"]: run["label"]},
         "tasks": tuple(run["tasks"]),
         "segments": tuple(run["segments"]),
         "folders": tuple(record["folder"] if record else "" for record in found),

@@ -164,10 +164,10 @@ def _by_protocol(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         names[row["setup"]].update(row["protocols"])
     return [
-        row | {"protocol": name, "setup": setup if one else setup + digest(name)}
+        row | {"protocol": name, "label": label, "setup": setup if one else setup + digest(name)}
         for row in rows
         for setup, one in [(row["setup"], len(names[row["setup"]]) == 1)]
-        for name in row["protocols"]
+        for name, label in row["protocols"].items()
     ]
 
 

@@ -40,11 +40,9 @@ def _in_label(group: Group) -> tuple[str, list[str]]:
 
 def shared_changes(study: Study, group: Group, name: str) -> dict[str, Any]:
     """Options of SAC and networks with other values than the defaults, by their flags."""
-    if group.protocol.name not in PROTOCOLS:  # of a file: labels name what is not as it says
-        return {}
     record = study.record(group)
     variant: Mapping[str, Any] = VARIANTS[name].options if name in VARIANTS else {}
-    usual = (PROTOCOLS[group.protocol.name], variant, preset_of(record, group.method))
+    usual = (PROTOCOLS.get(group.protocol.name, {}), variant, preset_of(record, group.method))
     network, found = resolve(NetworkConfig, *usual), {}
     # In a network that is less deep than a method's own, one layer stays shared.
     heads = {key: min(getattr(network, key), network.layers - 1) for key in HEADS}

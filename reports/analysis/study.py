@@ -87,7 +87,7 @@ class Protocol:
 
     @property
     def options(self) -> dict[str, Any]:
-        return {**self.env, **self.schedule}
+        return {**env_options(self.env), **self.schedule}
 
     @property
     def evaluations(self) -> int:
@@ -286,6 +286,9 @@ class Study:
             for name, value in protocol.options.items()
             if any(other.options.get(name) != value for other in same)
         ]
+        if definitions(protocol.env) and len(same) > 1:  # tasks of one name that differ
+            found = dict.fromkeys(group.sequence for group in self.of(protocol))
+            own.append(f"{', '.join(found)} ({protocol.key[:6]})")
         marked = len({other.name for other in same}) > 1
         return ", ".join([protocol.name if marked else protocol.title, *own])
 

@@ -20,7 +20,10 @@ from cwbench.store.results import SegmentFolder, read_segments
 
 OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
 ENDED = ("done", "diverged")  # diverged runs are in no mean, and noted
-Schedules = dict[str, dict[str, Any]]  # by the name of their protocol
+SCHEDULE_HINT = (
+    "train with the protocol's schedule, or give the other experiments only "
+    "(`cwbench merge --experiment`)"
+)
 NAMED = 3  # segments with the same fault, at most
 
 
@@ -30,14 +33,11 @@ def faults(study: Study, results: Path) -> list[str]:
     The study's notes do not: they are shown with the results.
     """
     found = [problem for problem in study.problems if problem not in study.notes]
-    schedules: Schedules = {}
     for record in read_segments(results, []):  # the study lists what cannot be read
-        name, own = f"segments/{record['folder']}", [*_record_faults(record, results)]
-        if "schedule" in record:
-            own += _protocol_faults(record, schedules)
-        found += [f"{name}: {fault}" for fault in own]
+        name = f"segments/{record['folder']}"
+        found += [f"{name}: {fault}" for fault in _record_faults(record, results)]
     damaged = [f"{one.file}: {one.reason}" for one in damages(results, _check_tables)]
-    return _grouped([*found, *damaged, *_row_faults(study)])
+    return _grouped([*found, *damaged, *_protocol_faults(study), *_row_faults(study)])
 
 
 def _grouped(faults: Iterable[str]) -> list[str]:
@@ -75,22 +75,22 @@ def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
     yield from _source_faults(record, results)
 
 
-def _protocol_faults(record: Mapping[str, Any], schedules: Schedules) -> Iterator[str]:
-    """A protocol's name stands for its schedule; only what it leaves open may differ.
-
-    `schedules` has those of users' protocols, as the first segment of each has it.
-    """
-    name, found = str(record.get("protocol")), completed(ScheduleConfig, record["schedule"])
-    if name in PROTOCOLS:
-        wanted, has = asdict(resolve(ScheduleConfig, PROTOCOLS[name])), f"protocol {name} has"
-    elif (title := protocol_title(name)) not in (name, *PROTOCOLS):
-        wanted, has = schedules.setdefault(name, found), f"others of protocol {title} have"
-    else:
-        yield f"unknown protocol {name!r}"
-        return
-    for key, value in wanted.items():
-        if found.get(key, value) != value:
-            yield f"{key} is {found[key]}, {has} {value}; train with the protocol's schedule"
+def _protocol_faults(study: Study) -> Iterator[str]:
+    """A protocol's name stands for its schedule; only what it leaves open may differ."""
+    schedules: dict[str, dict[str, Any]] = {}  # of users' protocols, as the first row has it
+    for group in study.groups:
+        row, name = f"{group.label} on {group.sequence}", group.protocol.name
+        found = completed(ScheduleConfig, group.protocol.schedule)
+        if name in PROTOCOLS:
+            wanted, has = asdict(resolve(ScheduleConfig, PROTOCOLS[name])), f"protocol {name} has"
+        elif (title := protocol_title(name)) not in (name, *PROTOCOLS):
+            wanted, has = schedules.setdefault(name, found), f"others of protocol {title} have"
+        else:
+            yield f"{row}: unknown protocol {name!r}"
+            continue
+        for key, value in wanted.items():
+            if found.get(key, value) != value:
+                yield f"{row}: {key} is {found[key]}, {has} {value}; {SCHEDULE_HINT}"
 
 
 def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:

@@ -69,6 +69,7 @@ def recipe_options(recipe: Mapping[str, Any]) -> Options:
 
 
 NAME_RESULTS = "give the folder that the table was made from with --results"
+EXPORT_AGAIN = "or export it again, if it is of gymnasium tasks and an earlier version"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def verify(text: str, study: Study, results: Path | str = "the results folder") 
     if protocol is None:
         have = ", ".join(f"{p.name} ({p.key})" for p in study.protocols) or "none"
         why = f"{results} has no run under protocol {recipe['protocol']}, it has {have}"
-        return Verdict(0, [f"{why}; {NAME_RESULTS}"])
+        return Verdict(0, [f"{why}; {NAME_RESULTS}, {EXPORT_AGAIN}"])
     scores = Scores(study, protocol)
     entry = catalog.find(scores, recipe["table"])
     if entry is None:

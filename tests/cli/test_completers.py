@@ -25,7 +25,8 @@ def test_names_are_completed(before: str, typed: str, names: set[str]) -> None:
     assert {item.value for item in items} == names
 
 
-def test_a_file_may_be_a_method() -> None:
+@pytest.mark.parametrize("option", ["--method", "--seq", "--protocol"])
+def test_what_is_named_may_be_in_a_file(option: str) -> None:
     found = ShellComplete(cli, {}, "cwbench", "_CWBENCH_COMPLETE")
-    [item] = found.get_completions(["run", "--method"], "mine.p")
-    assert (item.type, item.value) == ("file", "mine.p")
+    [item] = found.get_completions(["run", option], "mine.")
+    assert (item.type, item.value) == ("file", "mine.")

@@ -1,12 +1,14 @@
 """`cwbench.load_runs`: runs as a list, and tidy tables."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cwbench
+from cwbench.experiment.runs import Runs
 from cwbench.store.runs import load_runs
 
 
@@ -89,6 +91,13 @@ def test_runs_are_a_sequence_that_can_be_filtered(folder: Path) -> None:
     assert set(runs[:1].evaluations["run"]) == {runs[0].run}
     assert len(runs.filter(state="failed").evaluations) == 0
     assert "finetuning" in repr(runs) and "done" in repr(runs)
+
+
+def test_a_protocol_from_a_file_is_found_by_the_name_in_it(folder: Path) -> None:
+    runs = cwbench.load_runs(folder)
+    marked = Runs([replace(runs[0], protocol="mylab+1f3a9c"), runs[1]], runs._tables)
+    for wanted in ("mylab", "mylab+1f3a9c", ["mylab", "paper"]):
+        assert [run.run for run in marked.filter(protocol=wanted)] == [runs[0].run]
 
 
 @pytest.mark.parametrize(

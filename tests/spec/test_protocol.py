@@ -70,6 +70,10 @@ def test_segments_are_those_of_the_same_values_given_as_options(tmp_path: Path) 
         ("[options]\nlambda = 5", "options: unknown option 'lambda'; a protocol sets options that"),
         ('[options]\nhidden = "64,many"', "options: --hidden 64,many: not a list of numbers"),
         ("[options]\nsteps_per_task = [5, 6]", "options: steps_per_task: [5, 6] is not a whole"),
+        (
+            "[options]\nlr = 0.1\nsteps_per_task = 5\nsteps-per-task = 6",
+            "options: steps-per-task: given",
+        ),
         ("[options", "Expected ']'"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_results import Setting, write_results
 
@@ -98,9 +99,11 @@ def test_each_run_keeps_the_evaluations_of_its_own_folder(results: Path, tmp_pat
 
 def test_a_run_has_the_protocols_of_all_its_folders(results: Path) -> None:
     first, second = load_runs(results), load_runs(results)
-    second.runs["protocol"], second.runs["protocols"] = "mine", [("mine",)]
+    asked = pd.Series([{"mine": "ewc"}])
+    second.runs = second.runs.assign(protocol="mine", protocols=asked)
     both = together([first, second])
-    assert both.runs["protocols"].tolist() == [("paper", "mine")]
+    [found] = both.runs["protocols"]
+    assert list(found.items()) == [("paper", first.runs["label"][0]), ("mine", "ewc")]
     assert both.evals.equals(first.evals)
 
 

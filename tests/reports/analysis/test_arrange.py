@@ -55,7 +55,8 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
 
 
 def ask(asked: dict[str, Any], protocol: str, created: float) -> None:
-    runs = [run | {"protocol": protocol} for run in asked["runs"]]
+    label = f"ewc ({protocol})"  # without what the protocol sets
+    runs = [run | {"protocol": protocol, "label": label} for run in asked["runs"]]
     asked |= {"created": created, "runs": runs}
 
 
@@ -72,6 +73,7 @@ def test_equal_settings_under_two_protocol_names_are_not_averaged(tmp_path: Path
     study = build.read(tmp_path)
     found = {group.protocol.name: group for group in study.groups}
     assert {name: group.seeds for name, group in found.items()} == {"mine": [1, 2], "paper": [0, 1]}
+    assert all(group.label == f"ewc ({name})" for name, group in found.items())
     assert np.array_equal(found["mine"].success[0], found["paper"].success[1], equal_nan=True)
     assert len({group.key for group in study.groups}) == 2  # they have places on one page
     protocols = {run.seed: run.protocol for run in load_runs(tmp_path)}

@@ -103,6 +103,8 @@ def test_an_edited_sequence_is_not_averaged_with_its_old_self(tmp_path: Path) ->
     study = build.read(tmp_path)
     assert [len(group.runs) for group in study.groups] == [2, 2] and len(study.protocols) == 2
     assert len(study.notes) == 1
+    for protocol in study.protocols:  # as in the names of its files
+        assert study.title(protocol).endswith(f", push-hammer ({study.slug(protocol)[-6:]})")
 
 
 def test_contributions_with_other_tasks_of_one_name_are_separate_tables(tmp_path: Path) -> None:

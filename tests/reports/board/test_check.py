@@ -6,6 +6,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from click.testing import CliRunner
 from sample_results import change_experiment
 
 from cwbench.cli import cli
-from cwbench.reports.board.check import _grouped, _record_faults
+from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults
+from cwbench.reports.build import read
 
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
 
@@ -94,9 +96,6 @@ def segment_record(results: Path) -> Path:
     ("change", "line"),
     [
         (lambda record: record.update(seed=9), "the record was changed"),
-        (lambda record: record.update(protocol="paper"), "protocol paper has"),
-        (lambda record: record.update(protocol="mine"), "unknown protocol 'mine'"),
-        (lambda record: record.update(protocol="paper+1f3a9c"), "unknown protocol 'paper+1f3a9c'"),
         (lambda record: record["versions"].update(commit=""), "names no commit"),
         (lambda record: record.update(source="0123456789ab"), "is not in sources/0123456789ab.py"),
         (lambda record: record.pop("network"), "without network"),
@@ -110,15 +109,36 @@ def test_a_changed_record_is_refused(
     assert code == 1 and line in said
 
 
-def test_segments_of_a_protocol_from_a_file_must_have_one_schedule(results: Path) -> None:
-    """What the file says is not known; its mark says that it was one."""
-    first, *_ = files = sorted(results.glob("segments/*/segment.json"))
-    for file in files:
-        rewrite(file, lambda record: record.update(protocol="mylab+1f3a9c"))
-    assert check(results) == (0, "cw3-1: accepted\n")
-    rewrite(first, lambda record: record["schedule"].update(eval_episodes=20))
+def ask_under(results: Path, protocol: str) -> None:
+    """Let the run be one of another protocol; its segments may have been trained under any."""
+    [experiment] = results.glob("experiments/*.json")
+    change_experiment(experiment, lambda record: record["runs"][0].update(protocol=protocol))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "line"),
+    [
+        ("paper", "recall on cw3-1: steps_per_task is 250000, protocol paper has 1000000; train"),
+        ("mine", "recall on cw3-1: unknown protocol 'mine'"),
+        ("paper+1f3a9c", "recall on cw3-1: unknown protocol 'paper+1f3a9c'"),
+    ],
+)
+def test_a_protocols_name_stands_for_its_schedule(results: Path, protocol: str, line: str) -> None:
+    ask_under(results, protocol)
     code, said = check(results)
-    assert code == 1 and "eval_episodes is 10, others of protocol mylab have 20" in said
+    assert code == 1 and line in said
+
+
+def test_runs_of_a_protocol_from_a_file_must_have_one_schedule(results: Path) -> None:
+    """What the file says is not known; its mark says that it was one."""
+    ask_under(results, "mylab+1f3a9c")
+    assert check(results) == (0, "cw3-1: accepted\n")
+    study = read(results)
+    [first] = study.groups
+    schedule = {**first.protocol.schedule, "eval_episodes": 20}
+    second = replace(first, protocol=replace(first.protocol, schedule=schedule))
+    [fault] = _protocol_faults(replace(study, groups=[first, second]))
+    assert "eval_episodes is 20, others of protocol mylab have 10" in fault
 
 
 def test_unfinished_runs_are_refused(results: Path) -> None:
