@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwbench.spec.errors import UserError, unknown
-from cwbench.spec.source import check_unchanged, file_source, short_hash
+from cwbench.spec.source import changed_files, check_unchanged, file_source, short_hash
 
 if TYPE_CHECKING:
     from cwbench.learner import Method
@@ -205,8 +205,9 @@ class _Executed(NamedTuple):
     specs: Mapping[str, Any]  # of all modules then; reloading one gives it another
 
     def is_current(self, text: bytes) -> bool:
-        now = _specs()
-        return text == self.text and all(now.get(name) is one for name, one in self.specs.items())
+        now, classes = _specs(), _methods_of(self.module).values()
+        same = text == self.text and all(now.get(name) is one for name, one in self.specs.items())
+        return same and not any(path for one in classes for path in changed_files(one))
 
 
 PREFIX = "cwbench_method_"  # of the names of such modules

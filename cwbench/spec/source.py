@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import sys
 import textwrap
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
@@ -65,13 +66,17 @@ def recorded_alone(cls: type, text: bytes) -> bool:
 
 def check_unchanged(cls: type) -> None:
     """UserError if a file has changed since the class was made: old code would get a new id."""
+    for path in changed_files(cls):
+        hint = "reload the module or restart Python"
+        raise UserError(f"{path} has changed since {cls.__name__} was imported", hint)
+
+
+def changed_files(cls: type) -> Iterator[Path]:
+    """Files of a class and its bases that are not as they were when it was made."""
     for path, text in (vars(base)[NOTED] for base in cls.__mro__ if NOTED in vars(base)):
         with suppress(OSError):
             if path.read_bytes() != text:
-                raise UserError(
-                    f"{path} has changed since {cls.__name__} was imported",
-                    "reload the module or restart Python",
-                )
+                yield path
 
 
 # Environments

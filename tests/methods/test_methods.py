@@ -120,3 +120,20 @@ def test_a_file_is_executed_once_until_it_is_edited_or_a_module_reloaded(
     importlib.reload(sys.modules["own_constants"])
     find(name)
     assert log.read_text().count("executed") == 4
+
+
+def test_a_file_is_executed_again_when_a_base_in_another_file_is_edited(tmp_path: Path) -> None:
+    base, child = tmp_path / "base.py", tmp_path / "child.py"
+    base.write_text("from cwbench.learner import Method\n\nclass Base(Method):\n    value = 1\n")
+    child.write_text(
+        "from cwbench import methods\n\n"
+        f"Base = methods.load({f'{base}:Base'!r})[1].method\n\n"
+        "class Child(Base): ...\n"
+    )
+    sources = set()
+    for value in ("1", "2"):
+        base.write_text(base.read_text().replace("1", value))
+        found = find(f"{child}:Child")[1]
+        sources.add(found.source)
+        assert str(getattr(found.method, "value")) == value  # noqa: B009
+    assert len(sources) == 2
