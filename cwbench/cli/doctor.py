@@ -61,10 +61,10 @@ def examine_machine(as_json: bool) -> None:
 
 def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     """Show what is damaged in a results folder; how much."""
-    from cwbench.store.integrity import all_damages, damages, is_movable, quick_check
+    from cwbench.store.integrity import damages, full_check, is_movable, quick_check
 
     check_version(results_folder(results))
-    found = list(all_damages(results) if full else damages(results, quick_check))
+    found = list(damages(results, full_check if full else quick_check))
     rows = [(one.file, one.reason, one.segment) for one in found]
     if rows or as_json:
         show(rows, "file", "damage", "segment", as_json=as_json)

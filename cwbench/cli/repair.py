@@ -20,10 +20,10 @@ def repair(results: Path, dry_run: bool) -> None:
     that a link leads to.
     """
     from cwbench.store import claims
-    from cwbench.store.integrity import all_damages, is_movable, is_still, set_aside
+    from cwbench.store.integrity import damages, full_check, is_movable, is_still, set_aside
 
     store = open_store(results_folder(results))
-    found = {one.segment or one.file: one for one in all_damages(results)}
+    found = {one.segment or one.file: one for one in damages(results, full_check)}
     for name, one in list(found.items()):
         if one.segment and claims.owner(store.named(name)):
             click.echo(f"{name} is being trained and stays: {one.file}: {one.reason}")

@@ -135,11 +135,6 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
         yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
-def all_damages(root: Path) -> Iterator[Damage]:
-    """What is damaged, by every byte that a checksum was recorded for."""
-    return damages(root, full_check)
-
-
 def needed_segments(
     experiments: Iterable[Mapping[str, Any]], done: Collection[str]
 ) -> Iterator[str]:

@@ -140,8 +140,8 @@ def _protocols(loaded: Sequence[Runs]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for part in loaded:
         for run, labels in zip(part.runs["run"], part.runs["protocols"], strict=True):
-            known = found.setdefault(run, {})
-            found[run] = known | {name: labels[name] for name in labels if name not in known}
+            for name, label in labels.items():
+                found.setdefault(run, {}).setdefault(name, label)
     return found
 
 

@@ -80,14 +80,14 @@ def test_a_segment_that_was_trained_again_meanwhile_stays(
     first, second = (store.folder(segment) for segment in plan.segments)
     flip(first.end)
     flip(second.end)
-    damages = list(integrity.all_damages(tmp_path))
+    damages = list(integrity.damages(tmp_path, integrity.full_check))
     assert [one.segment for one in damages] == [first.path.name, second.path.name]
 
-    def found(_: Path) -> list[integrity.Damage]:
+    def found(*_: Any) -> list[integrity.Damage]:
         flip(first.end)
         return damages
 
-    monkeypatch.setattr(integrity, "all_damages", found)
+    monkeypatch.setattr(integrity, "damages", found)
     with monkeypatch.context() as patch:
         looks = iter(["", "other:1"])  # for the second: free, then taken
         patch.setattr(claims, "owner", lambda f: next(looks) if f.path == second.path else "")

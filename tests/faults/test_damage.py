@@ -12,7 +12,7 @@ from faults import DAMAGE, count, flip, times
 
 from cwbench.spec.errors import UserError
 from cwbench.store.cleanup import leftovers
-from cwbench.store.integrity import all_damages
+from cwbench.store.integrity import damages, full_check
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
@@ -38,7 +38,8 @@ def read_everything(root: Path) -> tuple[pd.DataFrame, list[str]]:
     loaded = load_runs(root)
     _, problems = read_status(root)
     # Reports read all of an experiment's record, and must notice themselves.
-    damaged = [f"{one.file}: {one.reason}" for one in all_damages(root) if one.segment]
+    found = damages(root, full_check)
+    damaged = [f"{one.file}: {one.reason}" for one in found if one.segment]
     leftovers(root)
     Store(root).newer_schema()
     return loaded.evals, [*loaded.problems, *problems, *damaged]
