@@ -35,7 +35,7 @@ test-commands: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'commands and not slow'
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -q -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m slow; code=$$?; [ $$code -eq 5 ] || exit $$code
 
 # What only a GPU can show. Three minutes on an H200 with 16 cores.
 test-gpu: $(STAMP)
