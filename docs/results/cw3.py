@@ -31,7 +31,8 @@ NAMES = {
 }
 AVERAGES = [("clonex", other) for other in ("recall", "packnet", "ewc")]
 AVERAGES += [("recall", other) for other in ("packnet", "ewc", "perfect_memory", "finetuning")]
-AVERAGES += [("packnet", "ewc"), ("ewc", "finetuning"), ("perfect_memory", "finetuning")]
+AVERAGES += [("packnet", "ewc"), ("packnet", "perfect_memory"), ("ewc", "perfect_memory")]
+AVERAGES += [("ewc", "finetuning"), ("perfect_memory", "finetuning")]
 LATER = [(method, "scratch") for method in METHODS]
 LATER += [("clonex", "recall"), ("recall", "perfect_memory"), ("ewc", "finetuning")]
 FIRST = [("packnet", "scratch"), ("packnet", "finetuning"), ("finetuning", "scratch")]
