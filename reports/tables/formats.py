@@ -34,15 +34,18 @@ _TEX = {
         )
     },
 }
-LATIN = 0x180  # characters below and a few others are known to pdflatex
+# Characters that pdflatex knows without other fonts (OT1): most of those below, and a few others.
+LATIN, UNKNOWN = 0x180, "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
 
 
 def tex(text: str) -> str:
     """Any text as LaTeX; a character that pdflatex does not know by its number."""
-    return "".join(
-        _TEX.get(sign) or (sign if ord(sign) < LATIN or sign in "–—…→" else f"(U+{ord(sign):04X})")
-        for sign in text
-    )
+    return "".join(_TEX.get(sign) or _known_or_code(sign) for sign in text)
+
+
+def _known_or_code(sign: str) -> str:
+    known = sign in "–—…→" or (ord(sign) < LATIN and sign not in UNKNOWN)
+    return sign if known else f"(U+{ord(sign):04X})"
 
 
 def number(value: float, decimals: int = 2) -> str:
