@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-import numpy as np
-
 from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.intervals import INTERVALS
+from cwbench.reports.analysis.problems import missing_evaluations
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group, Protocol
@@ -44,9 +43,10 @@ BOLD = "Bold: may be the best, intervals considered."
 
 
 def _brackets(scores: Scores) -> str:
+    damaged = any(missing_evaluations(scores.study))
     return (
         f"In brackets: {100 * scores.level:g} % intervals over seeds. {DASH}; "
-        "a fraction counts the seeds that have ended."
+        f"a fraction counts the seeds that have ended{' with all evaluations' * damaged}."
     )
 
 
@@ -309,7 +309,7 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     ]
     versions = versions_of(segments)
     schedule = protocol.schedule
-    used = sorted({_usable(scores, group) for group in groups})
+    used = sorted({scores.usable(group, "average_performance") for group in groups})
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
@@ -323,11 +323,6 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         "commit": f"trained at {commit}, reported at {commit_and_changes()}",
         "hash": f"hash {digest([protocol.key, scores.window, csv_text(table)])}",
     }
-
-
-def _usable(scores: Scores, group: Group) -> int:
-    """Runs that have ended, with the evaluations that their end values need."""
-    return int((~np.isnan(scores.per_run(group, "average_performance"))).sum())
 
 
 def _horizon(protocol: Protocol, tasks: Iterable[str]) -> str:

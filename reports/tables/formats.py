@@ -82,8 +82,7 @@ def ends(cell: Cell, interval: str) -> tuple[float, float]:
 
 def mark(cell: Cell) -> str:
     """The seeds behind a number where some are missing."""
-    seeds = cell.score.seeds if cell.score else 0
-    return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
+    return f"{cell.seeds}/{cell.asked}" if cell.seeds < cell.asked else ""
 
 
 POINTS_PER_MM = 2.845
@@ -300,13 +299,8 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
                     continue
                 got = cell.score.estimate
                 numbers = [got.value, *(end for kind in INTERVALS for end in got.ends(kind))]
-                counts = [
-                    cell.score.seeds,
-                    cell.asked,
-                    int(interval in cell.bold),
-                    inert(cell.why),
-                ]
-                writer.writerow([*labels, *map(digits, numbers), *counts])
+                counts = [cell.seeds, cell.asked, int(interval in cell.bold)]
+                writer.writerow([*labels, *map(digits, numbers), *counts, inert(cell.why)])
     return stream.getvalue() + f"# {' '.join(footer_text(table, interval).splitlines())}\n"
 
 

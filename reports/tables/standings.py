@@ -225,7 +225,8 @@ def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Ce
         scored.append(_seeds_score(rank, unranked if any(found) else scored[0].why))
         if rank and rank.seeds > 1 and isnan(rank.estimate.low):
             scored[-1] = replace(scored[-1], why="the same rank with every seed: no interval")
-        empty = empty_cell(setting.groups)
+        asked = set.intersection(*(set(group.seeds) for group in setting.groups))
+        empty = replace(empty_cell(setting.groups), asked=len(asked), ended=None)
         yield setting.title, tuple(replace(empty, score=score) for score in scored)
 
 
