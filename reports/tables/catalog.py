@@ -251,19 +251,21 @@ def _where_measured(scores: Scores, family: str) -> Details:
 def _pairwise(scores: Scores, family: str) -> Details:
     """Every method against every other, a table per headline metric."""
     title, found = scores.title(family), Details()
-    groups = scores.groups(family)
-    most = max(len(group.finished) for group in groups) or 1
-    exact = (
-        f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
-        if most <= comparison.EXACT_SEEDS
-        else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns beyond"
-    )
     for metric in names.HEADLINE:
+        pairs = comparisons.pairs(scores, family, metric)
+        most = max((pair.seeds for pair in pairs), default=1)
+        left_out = " Sequences without it are left out." * any(pair.why for pair in pairs)
+        exact = (
+            f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
+            if most <= comparison.EXACT_SEEDS
+            else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns "
+            "beyond"
+        )
         found[f"comparison-{metric.split('_')[-1]}"] = (
             f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
-            f"on {title}. The sign-flip test is {exact}. Holm: adjusted for the number of pairs in "
-            "this table. P(better): chance that a run of the method named first beats one of the "
-            "other. Last column: seeds that a paired t test at level "
+            f"on {title}.{left_out} The sign-flip test is {exact}. Holm: adjusted for the "
+            "number of pairs in this table. P(better): chance that a run of the method named first "
+            "beats one of the other. Last column: seeds that a paired t test at level "
             f"{1 - scores.level:.2g} needs to see a difference of {comparisons.DIFFERENCE:g} with "
             "a power of 0.8, at the spread seen.",
             partial(comparisons.comparisons, scores, family, metric),

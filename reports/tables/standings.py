@@ -197,6 +197,12 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
     return sorted(found, key=lambda standing: standing.estimate.value), joined
 
 
+def why_unranked(scores: Scores, family: str) -> str:
+    if len(settings_of(scores, family)) < 2:
+        return "ranks need two methods"
+    return "no seed has ended with every method on all sequences"
+
+
 def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
     """A row per method: every aggregate of performance, and the mean rank.
 
@@ -211,9 +217,7 @@ def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Ce
     columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
     ranked = rank_standings(scores, family)[0]
     settings = settings_of(scores, family)
-    unranked = "no seed has ended with every method on all sequences"
-    if len(settings) == 1:
-        unranked = "ranks need two methods"
+    unranked = why_unranked(scores, family)
     for setting in settings:
         found = [_standing_of(setting, column) for column in columns]
         scored = [_seeds_score(one, "no seed has ended on all sequences") for one in found]
