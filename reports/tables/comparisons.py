@@ -61,9 +61,16 @@ def pairs(scores: Scores, family: str, metric: str) -> list[Pair]:
 
 
 def every_pair(scores: Scores, family: str, metric: str) -> list[Pair]:
-    """The same with those that share none, if any two settings could."""
+    """The same with those that share none, if any two settings could.
+
+    Methods that train all tasks at once are in no pair of a metric that they cannot have.
+    """
     setups = main_setups(scores.groups(family))
-    named = dict(zip(titles(setups), setups.values(), strict=True))
+    named = {
+        title: groups
+        for title, groups in zip(titles(setups), setups.values(), strict=True)
+        if metric in ALSO_JOINT or not any(group.joint for group in groups)
+    }
     found = [
         _pair(scores, (first, named[first]), (second, named[second]), metric)
         for first, second in _names_of_pairs(scores, named)
@@ -130,9 +137,7 @@ def _pair(
 
 
 def _undefined(scores: Scores, group: Group, metric: str) -> bool:
-    """Whether runs that have ended have no value: without a reference, or trained jointly."""
-    if group.joint and metric not in ALSO_JOINT:
-        return True
+    """Whether runs that have ended have no value, as transfer without a reference."""
     ended = scores.usable(group, metric) > 0
     return ended and bool(np.isnan(scores.per_run(group, metric)).all())
 
