@@ -239,7 +239,7 @@ def _table(
     key = [name for name in ("step", "eval_position", "quantity", "part") if name in columns]
     keys = list(zip(*(table[name] for name in key), strict=True))
     if repeated := len(keys) - len(set(keys)):
-        problems.append(f"{where}: {repeated} repeated rows; the first of each is used")
+        problems.append(f"{where}: {counted(repeated, 'repeated row')}; the first of each is used")
         first = {value: row for row, value in reversed(list(enumerate(keys)))}
         table = {name: cells[sorted(first.values())] for name, cells in table.items()}
     return table

@@ -114,7 +114,13 @@ def _above(scores: Array, thresholds: Array) -> NDArray[np.bool_]:
 
 
 def profile_band(scores: Array, thresholds: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """Pointwise percentile band of a profile; seeds, the columns of [S, R], are resampled."""
+    """Pointwise percentile band of a profile; seeds, the columns of [S, R], are resampled.
+
+    NaN with one seed.
+    """
+    if np.count_nonzero(~np.isnan(scores).all(0)) < 2:
+        low, high = np.full((2, len(thresholds)), np.nan)
+        return low, high
     picks = np.random.default_rng(0).integers(scores.shape[1], size=(PROFILES, scores.shape[1]))
     drawn = np.moveaxis(scores[:, picks], 0, 1).reshape(PROFILES, -1)
     known = (~np.isnan(drawn)).sum(1)

@@ -74,6 +74,5 @@ def by_family(groups: Sequence[Group]) -> dict[str, list[Group]]:
 
 
 def complete(values: Array) -> Array:
-    """[orders, seeds] without orders that have no value, then without seeds that lack one."""
-    some = values[~np.isnan(values).all(1)]
-    return np.asarray(some[:, ~np.isnan(some).any(0)])
+    """[orders, seeds] of the seeds that have a value in every order."""
+    return np.asarray(values[:, ~np.isnan(values).any(0)])

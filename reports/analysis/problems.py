@@ -122,7 +122,7 @@ def wrong_tasks(loaded: Runs) -> Iterator[str]:
 
 
 def uneven_references(study: Study) -> Iterator[str]:
-    """References of several origins, or with fewer seeds for one task, which limit all others."""
+    """References of several origins, or with fewer seeds for one task of a sequence."""
     found: dict[str, None] = {}
     for group in {group.setup: group for group in study.groups}.values():
         reference = find_reference(study, group.protocol, group)
@@ -131,9 +131,8 @@ def uneven_references(study: Study) -> Iterator[str]:
         chosen = {task: reference.curves[task] for task in tasks if task in reference.curves}
         if len({len(curves) for curves in chosen.values()}) > 1:
             text = ", ".join(f"{task} {len(curves)}" for task, curves in chosen.items())
-            found[
-                f"reference runs differ in number ({text}); means use the smallest of their tasks"
-            ] = None
+            used = "transfer on a sequence uses as many as its task with the fewest has"
+            found[f"reference runs differ in number ({text}); {used}"] = None
         if len({curves.origin for curves in chosen.values()}) > 1:
             text = ", ".join(f"{task} from {curves.source}" for task, curves in chosen.items())
             found[f"forward transfer mixes references of several origins ({text})"] = None

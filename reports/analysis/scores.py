@@ -118,6 +118,12 @@ class Scores:
                 own[:, index] = np.where(np.isnan(own[:, index]), np.nan, base[index])
         return kind.combine(own[:, start:], base[start:])
 
+    def usable(self, group: Group, metric: str) -> int:
+        """Seeds that have ended with the evaluations that the metric needs."""
+        if metric in TRANSFER:  # as in its statistic: at the position that has fewest
+            return int((~np.isnan(group.own_windows.mean(2))).sum(0).min())
+        return int((~np.isnan(self.per_run(group, metric))).sum())
+
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one.
 

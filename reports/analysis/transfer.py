@@ -57,6 +57,15 @@ def shared_seeds(position: Position, reference: Reference) -> set[int]:
     return {run.seed for run in group.runs if run.segments[index] in segments}
 
 
+def reference_values(
+    part: Sequence[Position], reference: Reference, last: int | None
+) -> list[Values]:
+    """The reference at each position of a part, of equally many seeds: as if it were alone."""
+    keep = [shared_seeds(own, reference) & values_of(own, last).keys() for own in part]
+    found = reference.rows([group.tasks[index] for group, index in part], last, keep)
+    return [dict(zip(seeds, values.tolist(), strict=True)) for values, seeds in found]
+
+
 def only(values: Values, seeds: set[int]) -> Values:
     return {seed: value for seed, value in values.items() if seed in seeds}
 
@@ -79,9 +88,7 @@ def statistic(
     last = window if metric.end_values else None
     ours = [values_of(position, last) for position in positions]
     shared = [shared_seeds(position, reference) for position in positions]
-    keep = [same & own.keys() for same, own in zip(shared, ours, strict=True)]
-    found = reference.rows([group.tasks[index] for group, index in positions], last, keep)
-    theirs = [dict(zip(seeds, values, strict=True)) for values, seeds in found]
+    theirs = [row for part in parts for row in reference_values(part, reference, last)]
     count = min(map(len, ours))
     for index, same in enumerate(shared):
         if common := same & ours[index].keys() & theirs[index].keys():
@@ -104,7 +111,8 @@ def statistic(
             return combined(seed_means(rows, weights), seed_means(base, weights))
 
         return paired, [len(every)], fewest, count
-    rows, base = matrix(ours, own_seeds), np.array([list(row.values()) for row in theirs])
-    seeds = [len(own_seeds), base.shape[1]]
-    fewest = [count, base.shape[1]]
+    base_seeds = sorted({seed for row in theirs for seed in row})
+    rows, base = matrix(ours, own_seeds), matrix(theirs, base_seeds)
+    seeds = [len(own_seeds), len(base_seeds)]
+    fewest = [count, min(map(len, theirs))]
     return lambda w, v: combined(seed_means(rows, w), seed_means(base, v)), seeds, fewest, count

@@ -20,15 +20,7 @@ from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 
 METRICS = ("average_performance", "forgetting", "forward_transfer")
-COLUMNS = (
-    "method",
-    "from",
-    *(names.METRICS[metric].title for metric in METRICS),
-    "seeds",
-    "steps",
-    "hours",
-    "cwbench",
-)
+BEFORE, AFTER = ("method", "from"), ("seeds", "steps", "hours", "cwbench")  # columns
 Section = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]  # protocol, sequences, tasks
 
 
@@ -121,6 +113,15 @@ def _title(sequences: Sequence[str]) -> str:
     return sequences[0] if len(sequences) == 1 else f"{len(sequences)} pairs of tasks"
 
 
+def _columns(sequences: Sequence[str]) -> Iterator[str]:
+    """Reports on pairs give the forgetting of the first task, twice as much."""
+    yield from BEFORE
+    for metric in METRICS:
+        both = metric == "forgetting" and names.family(sequences[0]) == "pairs"
+        yield names.METRICS[metric].title + " (mean of both tasks)" * both
+    yield from AFTER
+
+
 def _order(sequences: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
     """Single sequences by name, then sets of pairs, the largest first."""
     return (-len(sequences) if len(sequences) > 1 else -sys.maxsize), names.natural(sequences[0])
@@ -130,7 +131,7 @@ def _section(section: Section, rows: Sequence[Row]) -> str:
     protocol, sequences, tasks = section
     title = _title(sequences)
     ordered = sorted(rows, key=lambda row: -row.scores[0].value)
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in _columns(sequences))
     lines = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(row))}</tr>" for row in ordered
     )

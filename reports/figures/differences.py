@@ -20,7 +20,7 @@ def differences(scores: Scores, families: Sequence[str]) -> Figure:
     every = {family: comparisons.pairs(scores, family, METRIC) for family in families}
     found = {family: pairs for family, pairs in every.items() if pairs}
     if not found:
-        return nothing("methods have no finished seed in common")
+        return nothing(comparisons.NO_SEED)
     most = max(len(_titles(pairs)) for pairs in found.values())
     columns = 1 if most > MANY else min(2, len(found))
     side = max(panel_width(columns, left=0.9, gap=1.0), CELL * most)

@@ -14,6 +14,7 @@ from cwbench.reports.figures.style import (
     figure_of,
     grid,
     legend,
+    nothing,
     panel_width,
     room_below,
 )
@@ -22,6 +23,15 @@ from cwbench.reports.tables import standings
 
 def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     """Change of success on old tasks over the steps after a switch, a panel per family."""
+    found = {
+        family: [
+            (s, standings.after_switch(scores, s)) for s in standings.settings_of(scores, family)
+        ]
+        for family in families
+    }
+    families = [f for f in families if any(np.isfinite(c.mean).any() for _, c in found[f])]
+    if not families:
+        return nothing("no seed has ended on all sequences with a switch of tasks")
     every = joined([main_setups(scores.groups(f)) for f in families])
     slot_of, columns = dict(zip(every, slots(every), strict=True)), min(3, len(families))
     below = room_below(every, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
@@ -30,8 +40,7 @@ def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     for axis, family in zip(axes, families, strict=True):
         axis.axhline(0, color="0.75", lw=0.6)
         steps = np.concatenate([[0.0], scores.protocol.evaluation_steps / 1000])
-        for setting in standings.settings_of(scores, family):
-            curve = standings.after_switch(scores, setting)
+        for setting, curve in found[family]:
             draw_curve(axis, steps[1:], curve, slot_of[setting.setup])
         axis.set_xlim(0, steps[-1])
         axis.set_title(scores.title(family))

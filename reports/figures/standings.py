@@ -93,7 +93,9 @@ def ranks(scores: Scores, families: Sequence[str]) -> Figure:
     every = {family: standings.rank_standings(scores, family) for family in families}
     found = {family: one for family, one in every.items() if one[0]}
     if not found:
-        return nothing("ranks need two methods with a finished seed in common")
+        return nothing(
+            "; ".join({standings.why_unranked(scores, family): 0 for family in families})
+        )
     most = max(len(rows) for rows, _ in found.values())
     size = (panel_width(min(2, len(found)), left=0.9, gap=1.0), ROW * max(most, 3))
     axes = grid(len(found), columns=2, size=size, gap=(1.0, 0.7), margin=(0.9, 0.45, 0.3, 0.3))

@@ -125,7 +125,8 @@ def fitted(names: Sequence[str], letters: int = 13) -> tuple[list[str], float]:
 
 def nothing(why: str) -> Figure:
     """A figure that says why it is empty."""
-    [axis] = grid(1, size=(2.8, 0.4))
+    lines = wrap(why, 42)  # of 2.8 inches
+    [axis] = grid(1, size=(2.8, 0.3 + 0.15 * len(lines)))
     axis.set_axis_off()
-    axis.text(0.5, 0.5, why, ha="center", va="center")
+    axis.text(0.5, 0.5, "\n".join(lines), ha="center", va="center")
     return figure_of([axis])

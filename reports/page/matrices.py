@@ -104,7 +104,8 @@ def differences(scores: Scores, family: str) -> str:
         found[pair.second, pair.first] = _difference(value, p_value, tip)
         found[pair.first, pair.second] = _difference(-value, p_value, tip)
     if not found:
-        return ""
+        every = comparisons.every_pair(scores, family, "average_performance")
+        return f'<p class="note">No differences: {comparisons.NO_SEED}.</p>' if every else ""
     titles = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     cells = [found.get((row, column), "<td></td>") for row in titles for column in titles]
     caption = (

@@ -173,7 +173,8 @@ def _profile(scores: Scores, family: str) -> str:
     if not lines:
         return ""
     label = "Performance profile: share of runs above a threshold"
-    plot = line_plot(lines, Axes(label, (0.0, 1.0), unit="average performance"), POINTS)
+    axes = Axes(label, (0.0, 1.0), unit="average performance", course=False)
+    plot = line_plot(lines, axes, POINTS)
     return (
         f'<figure class="chart"><figcaption><b>{label}</b></figcaption>{plot}'
         '<p class="axis">average performance (across), share of runs above (up)</p></figure>'

@@ -43,6 +43,7 @@ class Axes:
     x: Range
     y: Range = (0.0, 1.0)
     unit: str = ""  # of x
+    course: bool = True  # x are steps of training, y is known at evaluations
     height: int = 280  # pixels
     spans: tuple[tuple[float, str], ...] = ()  # end and name of each task
 
@@ -166,8 +167,8 @@ def _line(line: Line, axes: Axes, points: int) -> str:
     # Of an unfinished run the last evaluation, too.
     keep = np.union1d(np.intersect1d(drawn, known), known[[0, -1]])
     x, mean = line.x[keep], scaled(curve.mean[keep], axes.y)
-    last = f"{line.name}: {curve.mean[known[-1]]:.3g} at the last evaluation"
-    parts = [f"<title>{escape(last)}</title>", _band(line, axes, keep)]
+    last = f": {curve.mean[known[-1]]:.3g} at the last evaluation" if axes.course else ""
+    parts = [f"<title>{escape(line.name + last)}</title>", _band(line, axes, keep)]
     for run in curve.runs:
         own = keep[~np.isnan(run[keep])]
         parts.append(

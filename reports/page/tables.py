@@ -7,7 +7,7 @@ from urllib.parse import quote
 import numpy as np
 
 from cwbench.reports.analysis.intervals import INTERVALS
-from cwbench.reports.tables.formats import latex, shown
+from cwbench.reports.tables.formats import latex, mark, shown
 from cwbench.reports.tables.model import Block, Cell, Table
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -33,9 +33,7 @@ def cell_tip(cell: Cell) -> str:
         for kind, (low, high) in ends.items()
         if not np.isnan(low)
     ]
-    seeds = (
-        f"{cell.score.seeds} of {cell.asked} seeds" if cell.asked else f"{cell.score.seeds} seeds"
-    )
+    seeds = f"{cell.seeds} of {cell.asked} seeds" if cell.asked else f"{cell.seeds} seeds"
     return "\n".join([*lines, seeds, *([cell.why] if cell.why else [])])
 
 
@@ -79,8 +77,7 @@ def _interval(cell: Cell) -> str:
         return ""
     low, high = cell.score.estimate.ends()
     interval = "" if np.isnan(low) else f" <small>[{shown(cell, low)}, {shown(cell, high)}]</small>"
-    some = 0 < cell.score.seeds < cell.asked
-    return interval + (f" <small>{cell.score.seeds}/{cell.asked}</small>" if some else "")
+    return interval + (f" <small>{mark(cell)}</small>" if mark(cell) else "")
 
 
 def block_table(block: Block, label: str) -> str:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-import numpy as np
-
 from cwbench.reports.analysis import comparison, names, stability
 from cwbench.reports.analysis.intervals import INTERVALS
+from cwbench.reports.analysis.problems import missing_evaluations
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group, Protocol
@@ -44,9 +43,10 @@ BOLD = "Bold: may be the best, intervals considered."
 
 
 def _brackets(scores: Scores) -> str:
+    damaged = any(missing_evaluations(scores.study))
     return (
         f"In brackets: {100 * scores.level:g} % intervals over seeds. {DASH}; "
-        "a fraction counts the seeds that have ended."
+        f"a fraction counts the seeds that have ended{' with all evaluations' * damaged}."
     )
 
 
@@ -251,19 +251,21 @@ def _where_measured(scores: Scores, family: str) -> Details:
 def _pairwise(scores: Scores, family: str) -> Details:
     """Every method against every other, a table per headline metric."""
     title, found = scores.title(family), Details()
-    groups = scores.groups(family)
-    most = max(len(group.finished) for group in groups) or 1
-    exact = (
-        f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
-        if most <= comparison.EXACT_SEEDS
-        else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns beyond"
-    )
     for metric in names.HEADLINE:
+        pairs = comparisons.pairs(scores, family, metric)
+        most = max((pair.seeds for pair in pairs), default=1)
+        left_out = " Sequences without it are left out." * any(pair.why for pair in pairs)
+        exact = (
+            f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
+            if most <= comparison.EXACT_SEEDS
+            else f"exact up to {comparison.EXACT_SEEDS} seeds and has 100,000 random patterns "
+            "beyond"
+        )
         found[f"comparison-{metric.split('_')[-1]}"] = (
             f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
-            f"on {title}. The sign-flip test is {exact}. Holm: adjusted for the number of pairs in "
-            "this table. P(better): chance that a run of the method named first beats one of the "
-            "other. Last column: seeds that a paired t test at level "
+            f"on {title}.{left_out} The sign-flip test is {exact}. Holm: adjusted for the "
+            "number of pairs in this table. P(better): chance that a run of the method named first "
+            "beats one of the other. Last column: seeds that a paired t test at level "
             f"{1 - scores.level:.2g} needs to see a difference of {comparisons.DIFFERENCE:g} with "
             "a power of 0.8, at the spread seen.",
             partial(comparisons.comparisons, scores, family, metric),
@@ -309,7 +311,7 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     ]
     versions = versions_of(segments)
     schedule = protocol.schedule
-    used = sorted({_usable(scores, group) for group in groups})
+    used = sorted({scores.usable(group, "average_performance") for group in groups})
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
@@ -323,11 +325,6 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
         "commit": f"trained at {commit}, reported at {commit_and_changes()}",
         "hash": f"hash {digest([protocol.key, scores.window, csv_text(table)])}",
     }
-
-
-def _usable(scores: Scores, group: Group) -> int:
-    """Runs that have ended, with the evaluations that their end values need."""
-    return int((~np.isnan(scores.per_run(group, "average_performance"))).sum())
 
 
 def _horizon(protocol: Protocol, tasks: Iterable[str]) -> str:

@@ -34,15 +34,18 @@ _TEX = {
         )
     },
 }
-LATIN = 0x180  # characters below and a few others are known to pdflatex
+# Characters that pdflatex knows without other fonts (OT1): most of those below, and a few others.
+LATIN, UNKNOWN = 0x180, "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
 
 
 def tex(text: str) -> str:
     """Any text as LaTeX; a character that pdflatex does not know by its number."""
-    return "".join(
-        _TEX.get(sign) or (sign if ord(sign) < LATIN or sign in "–—…→" else f"(U+{ord(sign):04X})")
-        for sign in text
-    )
+    return "".join(_TEX.get(sign) or _known_or_code(sign) for sign in text)
+
+
+def _known_or_code(sign: str) -> str:
+    known = sign in "–—…→" or (ord(sign) < LATIN and sign not in UNKNOWN)
+    return sign if known else f"(U+{ord(sign):04X})"
 
 
 def number(value: float, decimals: int = 2) -> str:
@@ -79,8 +82,7 @@ def ends(cell: Cell, interval: str) -> tuple[float, float]:
 
 def mark(cell: Cell) -> str:
     """The seeds behind a number where some are missing."""
-    seeds = cell.score.seeds if cell.score else 0
-    return f"{seeds}/{cell.asked}" if seeds < cell.asked else ""
+    return f"{cell.seeds}/{cell.asked}" if cell.seeds < cell.asked else ""
 
 
 POINTS_PER_MM = 2.845
@@ -297,13 +299,8 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
                     continue
                 got = cell.score.estimate
                 numbers = [got.value, *(end for kind in INTERVALS for end in got.ends(kind))]
-                counts = [
-                    cell.score.seeds,
-                    cell.asked,
-                    int(interval in cell.bold),
-                    inert(cell.why),
-                ]
-                writer.writerow([*labels, *map(digits, numbers), *counts])
+                counts = [cell.seeds, cell.asked, int(interval in cell.bold)]
+                writer.writerow([*labels, *map(digits, numbers), *counts, inert(cell.why)])
     return stream.getvalue() + f"# {' '.join(footer_text(table, interval).splitlines())}\n"
 
 

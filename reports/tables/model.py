@@ -8,7 +8,7 @@ import numpy as np
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import INTERVALS, LEVEL
-from cwbench.reports.analysis.scores import Score, Scores, nothing
+from cwbench.reports.analysis.scores import Score, Scores, lacks_tasks, nothing
 from cwbench.reports.analysis.study import Group
 
 DASH = "A dash means that no number exists"  # in captions; Markdown gives the reason instead
@@ -24,7 +24,8 @@ class Cell:
     amount: float = np.nan  # what a text is about, to sort by
     any_size: bool = False  # not a rate: may be so large or small that two decimals are no good
     bold: frozenset[str] = frozenset()  # the kinds of interval by which it may be the best
-    asked: int = 0  # seeds that were asked for
+    asked: int = 0  # seeds that were asked for; of several sequences on the one that lacks most
+    ended: int | None = None  # seeds that one has, where they are not the score's
     progress: float = 1.0  # of the runs behind the cell
     keys: tuple[str, ...] = ()  # the groups behind the cell
 
@@ -35,6 +36,13 @@ class Cell:
     @property
     def empty(self) -> bool:
         return bool(np.isnan(self.value)) and not self.text
+
+    @property
+    def seeds(self) -> int:
+        """Seeds behind a number, of those asked for."""
+        if self.ended is None or self.empty:
+            return self.score.seeds if self.score else 0
+        return self.ended
 
     @property
     def why(self) -> str:
@@ -131,14 +139,19 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
     )
 
 
-def empty_cell(groups: Sequence[Group]) -> Cell:
-    """An empty cell that knows the runs behind it."""
+def empty_cell(groups: Sequence[Group], seeds: Sequence[int] | None = None) -> Cell:
+    """An empty cell that knows the runs behind it.
+
+    `seeds` are those of each group that count, by default all that have ended.
+    """
     if not groups:
         return Cell(score=nothing("not asked for"), progress=0.0)
+    counts = [len(group.finished) for group in groups] if seeds is None else seeds
     asked = [len(group.runs) for group in groups]
-    unfinished = [len(group.runs) for group in groups if len(group.finished) < len(group.runs)]
+    some, every = min(zip(counts, asked, strict=True), key=lambda pair: (pair[0] / pair[1], *pair))
     return Cell(
-        asked=max(unfinished, default=min(asked)),
+        asked=every,
+        ended=some if len(groups) > 1 else None,
         progress=sum(group.progress for group in groups) / len(groups),
         keys=tuple(group.key for group in groups),
     )
@@ -146,7 +159,8 @@ def empty_cell(groups: Sequence[Group]) -> Cell:
 
 def score_cell(scores: Scores, groups: Sequence[Group], metric: str, sequences: int = 1) -> Cell:
     """A setting's mean over sequences; empty as long as one of them has no finished run."""
-    cell = empty_cell(groups)
+    defined = [group for group in groups if not lacks_tasks(group, metric)] or groups
+    cell = empty_cell(defined, [scores.usable(group, metric) for group in defined])
     if len(groups) == sequences:
         return replace(cell, score=scores.score(groups, metric))
     if not groups:

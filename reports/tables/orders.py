@@ -47,9 +47,10 @@ def _cells(scores: Scores, groups: list[Group], metric: str) -> tuple[Cell, ...]
     mean = _estimate(found.mean, found.mean_interval, names.METRICS[metric].bounds)
     share = _estimate(found.share, found.share_interval, (0, 1))
     why = "" if min(values.shape) > 1 else "needs two orders and two seeds"
+    equal = "runs do not differ" if np.isnan(found.share) else ""
     return (
         Cell(Score(mean, found.seeds, why), keys=keys),
-        Cell(Score(share, found.seeds, why), keys=keys),
+        Cell(Score(share, found.seeds, why or equal), keys=keys),
         Cell(text=str(found.orders)),
         Cell(text=str(found.seeds)),
     )

@@ -41,7 +41,7 @@ class Standing:
     setting: Setting
     estimate: Estimate
     runs: Array  # the values of single runs, where there are some
-    seeds: int = 0  # behind an aggregate or a rank
+    seeds: int = 0  # behind the estimate
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
     count = len(sequences_of(scores, family))
     found = []
     for setting in settings_of(scores, family):
-        score = score_cell(scores, setting.groups, metric, count).score
+        score = score_cell(scores, setting.groups, metric, count).score or nothing("")
         values, _ = seed_matrix(scores, setting.groups, metric)
         runs = values[~np.isnan(values)]
-        found.append(Standing(setting, score.estimate if score else Estimate(nan), runs))
+        found.append(Standing(setting, score.estimate, runs, score.seeds))
     return found
 
 
@@ -138,15 +138,13 @@ def verdict(scores: Scores, family: str) -> str:
     verb = "have" if len(best) > 1 else "has"
     return (
         f"{scores.title(family)}: {leaders} {verb} the highest average performance{among}, "
-        f"{_best_score(scores, best)}; {others}."
+        f"{_best_score(best)}; {others}."
     )
 
 
-def _best_score(scores: Scores, best: list[Standing]) -> str:
+def _best_score(best: list[Standing]) -> str:
     """`0.97 [0.95, 0.99], n = 5 seeds`, or what tied methods have each."""
-    intervals = {
-        row.setting.title: _interval(scores, row) for row in best if not isnan(row.estimate.low)
-    }
+    intervals = {row.setting.title: _interval(row) for row in best if not isnan(row.estimate.low)}
     score = number(best[0].estimate.value)
     if len(best) == 1:
         return " ".join([score, *intervals.values()])
@@ -154,10 +152,8 @@ def _best_score(scores: Scores, best: list[Standing]) -> str:
     return f"{score} each" + (f" ({of_each})" if of_each else "")
 
 
-def _interval(scores: Scores, row: Standing) -> str:
-    values, _ = seed_matrix(scores, row.setting.groups, "average_performance")
-    seeds = np.count_nonzero(~np.isnan(values).all(0))
-    return f"[{number(row.estimate.low)}, {number(row.estimate.high)}], n = {seeds} seeds"
+def _interval(row: Standing) -> str:
+    return f"[{number(row.estimate.low)}, {number(row.estimate.high)}], n = {row.seeds} seeds"
 
 
 # Aggregates and ranks -------------------------------------------------------------------------
@@ -201,6 +197,12 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
     return sorted(found, key=lambda standing: standing.estimate.value), joined
 
 
+def why_unranked(scores: Scores, family: str) -> str:
+    if len(settings_of(scores, family)) < 2:
+        return "ranks need two methods"
+    return "no seed has ended with every method on all sequences"
+
+
 def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
     """A row per method: every aggregate of performance, and the mean rank.
 
@@ -215,9 +217,7 @@ def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Ce
     columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
     ranked = rank_standings(scores, family)[0]
     settings = settings_of(scores, family)
-    unranked = "no seed has ended with every method on all sequences"
-    if len(settings) == 1:
-        unranked = "ranks need two methods"
+    unranked = why_unranked(scores, family)
     for setting in settings:
         found = [_standing_of(setting, column) for column in columns]
         scored = [_seeds_score(one, "no seed has ended on all sequences") for one in found]
@@ -225,7 +225,8 @@ def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Ce
         scored.append(_seeds_score(rank, unranked if any(found) else scored[0].why))
         if rank and rank.seeds > 1 and isnan(rank.estimate.low):
             scored[-1] = replace(scored[-1], why="the same rank with every seed: no interval")
-        empty = empty_cell(setting.groups)
+        asked = set.intersection(*(set(group.seeds) for group in setting.groups))
+        empty = replace(empty_cell(setting.groups), asked=len(asked), ended=None)
         yield setting.title, tuple(replace(empty, score=score) for score in scored)
 
 

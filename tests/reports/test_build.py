@@ -16,7 +16,7 @@ from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures
-from cwbench.reports.tables.formats import latex
+from cwbench.reports.tables.formats import latex, tex
 from cwbench.reports.tables.model import Block, Cell, Table
 
 
@@ -146,3 +146,13 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path):
     with pytest.raises(OSError, match=r"report/index\.html"):
         build.write_page(tmp_path, tmp_path / "report")
     assert [path.name for path in (tmp_path / "report").iterdir()] == ["index.html"]
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX engine is installed")
+def test_latin_characters_are_typeset_with_the_fonts_that_latex_starts_with(tmp_path: Path):
+    """`«` and `đ` are in none of them and go by their numbers."""
+    latin = [chr(code) for code in range(0x180) if chr(code).isprintable()]
+    body = "\n\n".join(map(tex, latin)) + "\n\\end{document}"
+    (tmp_path / "latin.tex").write_text(build.PREAMBLE + body, encoding="utf-8")
+    assert "Missing character" not in typeset(tmp_path, "latin.tex")
+    assert tex("đ «Žižek»") == "(U+0111) (U+00AB)Žižek(U+00BB)"

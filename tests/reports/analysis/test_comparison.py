@@ -124,7 +124,16 @@ def test_a_score_is_not_above_the_threshold_that_it_equals():
     threshold = np.array([0.48])
     scores = np.nextafter(threshold, 1)  # as a mean of equal successes may be
     assert comparison.profile(scores, threshold) == 0
-    assert [x.item() for x in comparison.profile_band(scores[None], threshold)] == [0, 0]
+    seeds = np.tile(scores, (1, 2))
+    assert [x.item() for x in comparison.profile_band(seeds, threshold)] == [0, 0]
+
+
+def test_one_seed_has_no_band():
+    """Other columns are seeds that have not ended."""
+    nan = np.nan
+    for scores in ([[0.2], [0.5]], [[0.2, nan], [0.5, nan]]):
+        low, high = comparison.profile_band(np.array(scores), np.array([0.1, 0.3]))
+        assert np.isnan([low, high]).all() and len(low) == 2
 
 
 def test_profile_counts_runs_above_a_threshold():

@@ -52,10 +52,11 @@ def test_equal_seeds_and_single_ones() -> None:
     assert np.isnan(alone.share) and np.isnan(alone.mean_interval).all() and alone.mean == 1.5
 
 
-def test_what_is_missing_is_left_out() -> None:
+def test_only_seeds_that_have_ended_in_every_order_are_used() -> None:
     nan = np.nan
-    values = np.array([[1.0, 2.0, nan], [3.0, 4.0, 5.0], [nan, nan, nan]])
+    values = np.array([[1.0, 2.0, nan], [3.0, 4.0, 5.0]])
     assert_allclose(complete(values), [[1, 2], [3, 4]])
+    assert not complete(np.vstack([values, [nan, nan, nan]])).size
 
 
 def test_families() -> None:

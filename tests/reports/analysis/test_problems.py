@@ -69,6 +69,8 @@ def test_a_truncated_line(folder: Path):
     assert "1 evaluation is missing" in study.problems[1]
     whole = build.read(folder).groups[0].complete[1]  # the other seed alone stands in the cell
     assert performance(study, "EWC") == pytest.approx(np.mean(whole[-1, -2:]))
+    [(_, _, table)] = build.tables_of(study, "cw3")
+    assert "a fraction counts the seeds that have ended with all evaluations." in table.caption
 
 
 def test_repeated_rows(folder: Path):
@@ -79,7 +81,7 @@ def test_repeated_rows(folder: Path):
     again = f"{step},{position},{task},{episodes},0,0.0"
     file.write_text("\n".join([*lines, again]) + "\n")
     study = build.read(folder)
-    only(study.problems, "1 repeated rows", "the first of each is used")
+    only(study.problems, ": 1 repeated row; the first of each is used")
     assert performance(study, "EWC") == before
 
 

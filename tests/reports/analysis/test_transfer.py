@@ -13,6 +13,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.transfer import TRANSFER
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -96,3 +97,26 @@ def test_a_shared_first_task_gains_nothing_where_the_reference_is_cut(tmp_path: 
     [group] = scores.study.of(scores.protocol, "cw3")
     transfer, later = (scores.score([group], f"{name}_transfer") for name in ("forward", "later"))
     assert transfer.value == pytest.approx(later.value * 2 / 3, abs=1e-12)
+
+
+def test_a_mean_over_sequences_is_the_mean_of_their_scores(tmp_path: Path):
+    """Each sequence has the reference seeds of its own tasks, however few other tasks have."""
+    settings = [small("finetuning"), small("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-2", "cw3-6"], settings=settings)
+    tasks = [task for n in (1, 2, 6) for task in sequences.get(f"cw3-{n}").tasks]
+    for task, seeds in zip(dict.fromkeys(tasks), (5, 4, 5, 2, 3, 5), strict=True):
+        write_results(
+            tmp_path,
+            sequence_names=[f"single-{task}"],
+            settings=[small("finetuning")],
+            seeds=range(seeds),
+            name=task,
+        )
+    scores = read(tmp_path)
+    for method in ("finetuning", "ewc"):
+        groups = [g for g in scores.study.of(scores.protocol, "cw3") if g.method == method]
+        for metric in TRANSFER:
+            rows = [scores.score([group], metric).value for group in groups]
+            mean = scores.score(groups, metric)
+            assert mean.value == pytest.approx(np.mean(rows), abs=1e-12)
+            assert mean.estimate.low < mean.value < mean.estimate.high

@@ -21,6 +21,7 @@ def test_rows_show_what_the_tables_show(tmp_path: Path) -> None:
     with tarfile.open(SHIPPED) as packed:
         packed.extractall(tmp_path, filter="data")
     page = render([Entry("cw3-1", "A & B", build.read(tmp_path / "cw3-1"))])
+    assert '<th scope="col">Forgetting</th>' in page
     table = page.split("<tbody>")[1]
     assert table.index("RECALL") < table.index("ClonEx") < table.index("Fine-tuning")
     ends = [
@@ -45,6 +46,8 @@ def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
     mean = np.mean([scores.score([group], "average_performance").value for group in same.groups])
     assert f"<td>{mean:.2f}</td>" in tables[0]
     assert "<td>30k</td>" in tables[0]  # the first task, which both share, and two second ones
+    heads = re.findall("<thead>.*?</thead>", page)  # pair tables have the first task's forgetting
+    assert all(">Forgetting (mean of both tasks)<" in head for head in heads)
     assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
 
 

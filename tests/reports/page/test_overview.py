@@ -49,7 +49,18 @@ def test_one_seed_tells_no_ranks_apart(scores: Scores, tmp_path: Path) -> None:
     study = build.read(tmp_path)
     section = overview.comparison_section(Scores(study, study.protocols[0]))
     assert "One seed cannot tell ranks apart." in section and "Sign-flip test" not in section
+    assert "<polygon" not in profile_of(section)
     assert "Sign-flip test" in overview.comparison_section(scores)  # five seeds
+
+
+def profile_of(section: str) -> str:
+    return section.split('aria-label="Performance profile')[1].split("</figure>")[0]
+
+
+def test_a_profile_is_named_without_an_evaluation(scores: Scores) -> None:
+    """Its axis is a threshold."""
+    profile = profile_of(overview.comparison_section(scores))
+    assert "<title>Fine-tuning</title><polygon" in profile and "evaluation" not in profile
 
 
 def test_nothing_is_drawn_before_a_run_has_ended(tmp_path: Path) -> None:

@@ -39,6 +39,17 @@ def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(study: Stu
     assert entry is not None and "with 5 seeds it cannot go below 0.0625" in entry.caption
 
 
+def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_that_are_compared(tmp_path: Path):
+    """EWC has three of RECALL's five seeds."""
+    for method, seeds in (("recall", 5), ("ewc", 3)):
+        settings = [small(method)]
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(seeds), name=method
+        )
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-comparison-performance")
+    assert "with 3 seeds it cannot go below 0.25." in table.caption
+
+
 @pytest.mark.parametrize("seeds", [[0], [0, 1]])
 def test_the_caption_says_why_a_number_has_no_brackets(tmp_path: Path, seeds: list[int]):
     """Where others have them: RECALL has two seeds, EWC one or two."""

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_results import small, write_results
+from sample_results import singles, small, write_results
 
+from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options, Study
+from cwbench.reports.figures.differences import differences
+from cwbench.reports.figures.standings import ranks
+from cwbench.reports.page import matrices
 from cwbench.reports.tables import comparisons
 
 
@@ -66,3 +70,57 @@ def test_one_seed_is_not_tested(tmp_path: Path):
     assert [texts for name, texts in tests.items() if "RECALL" in name] == [["–", "–"]] * 2
     [tested] = [texts for name, texts in tests.items() if "RECALL" not in name]
     assert tested[0] == tested[1]  # not adjusted for pairs that are not tested
+
+
+def apart(root: Path) -> Scores:
+    """EWC and RECALL share two seeds on each of two sequences, and none on both."""
+    settings = [small("ewc"), small("recall")]
+    for name, seeds in (("cw3-1", [0, 1]), ("cw3-2", [2, 3])):
+        write_results(root, sequence_names=[name], settings=settings, seeds=seeds, name=name)
+    study = build.read(root)
+    return Scores(study, study.protocols[0], resamples=50)
+
+
+def test_a_pair_without_a_whole_seed_keeps_its_row_and_says_why(tmp_path: Path):
+    scores = apart(tmp_path)
+    [(name, cells)] = comparisons.comparisons(scores, "cw3", "average_performance")[0].rows
+    why = "no seed has ended with both on all shared sequences"
+    assert (name, cells[0].why, cells[4].text) == ("RECALL - EWC", why, "0")
+    assert comparisons.pairs(scores, "cw3", "average_performance") == []
+    assert why in matrices.differences(scores, "cw3")
+    [axis] = differences(scores, ["cw3"]).axes
+    assert " ".join(axis.texts[0].get_text().split()) == why
+    [axis] = ranks(scores, ["cw3"]).axes
+    assert "no seed has ended with every method" in " ".join(axis.texts[0].get_text().split())
+
+
+def test_pairs_that_have_not_begun_are_in_no_table(tmp_path: Path):
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0], upto=0.5)
+    study = build.read(tmp_path)
+    [block] = comparisons.comparisons(
+        Scores(study, study.protocols[0]), "cw3", "average_performance"
+    )
+    assert block.rows == ()
+
+
+def test_a_sequence_without_transfer_is_left_out_of_a_comparison(tmp_path: Path):
+    """CW3-1 alone has a reference for its tasks; the mean over both sequences has none."""
+    settings = [small("ewc"), small("recall")]
+    names = ["cw3-1", "cw3-2"]
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=[0, 1])
+    alone = singles(sequences.get("cw3-1").tasks)
+    reference = [small("finetuning")]
+    write_results(tmp_path, sequence_names=alone, settings=reference, seeds=[0, 1], name="alone")
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0], resamples=50)
+    [(_, (difference, *_))] = comparisons.comparisons(scores, "cw3", "forward_transfer")[0].rows
+    first = {g.method: g for g in study.of(scores.protocol, "cw3") if g.sequence == "cw3-1"}
+    a, b = (scores.per_run(first[name], "forward_transfer") for name in ("ewc", "recall"))
+    assert difference.value == pytest.approx((b - a).mean())
+    assert difference.why == "over the 1 of 2 shared sequences with forward transfer"
+    captions = {name: table.caption for name, _, table in build.tables_of(study)}
+    said = [
+        name for name, caption in captions.items() if "Sequences without it are left out" in caption
+    ]
+    assert said == ["cw3-comparison-transfer"]

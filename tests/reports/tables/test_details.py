@@ -10,7 +10,9 @@ from sample_results import SMALL, small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.page.tables import table_cell
 from cwbench.reports.tables import catalog, details
+from cwbench.reports.tables.formats import mark
 from cwbench.spec.config import MetaWorldConfig
 
 
@@ -85,11 +87,35 @@ def test_a_mean_says_that_seeds_are_missing_on_one_of_its_sequences(tmp_path: Pa
     write_results(tmp_path, sequence_names=["cw3-2"], settings=[ewc], seeds=range(3), name="c")
     [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3")
     cells = {row: cells[0] for row, cells in table.blocks[0].rows}
-    assert {row: (cell.score.seeds, cell.asked) for row, cell in cells.items() if cell.score} == {
-        "1": (3, 5),
-        "2": (3, 3),
-        "mean": (3, 5),
-    }
+    shown = {row: (cell.seeds, cell.asked) for row, cell in cells.items()}
+    assert shown == {"1": (3, 5), "2": (3, 3), "mean": (3, 5)}
+
+
+def test_the_fraction_of_a_mean_is_that_of_one_of_its_sequences(tmp_path: Path):
+    """4/5, 3/3 and 5/5: one lacks a seed of five. Three seeds were asked for on all, and ended."""
+    ewc = small("ewc")
+    for name, seeds in (("cw3-1", 4), ("cw3-2", 3), ("cw3-6", 5)):
+        write_results(
+            tmp_path, sequence_names=[name], settings=[ewc], seeds=range(seeds), name=name
+        )
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[ewc], seeds=[4], upto=0.5)
+    tables = {name: table for name, _, table in build.tables_of(build.read(tmp_path))}
+    for name in ("cw3", "cw3-tasks"):
+        rows = dict(tables[name].blocks[0].rows)
+        [cell] = rows["mean" if name == "cw3" else "push"]
+        assert mark(cell) == "4/5" and "4 of 5 seeds" in table_cell(cell)
+    [(_, (mean, *_))] = tables["cw3-aggregates"].blocks[0].rows
+    assert (mean.seeds, mean.asked) == (3, 3)
+
+
+def test_a_sequence_that_is_left_out_of_a_mean_is_not_in_its_fraction(tmp_path: Path):
+    """Backward transfer needs two tasks: `push` alone has none."""
+    ewc = small("ewc")
+    write_results(tmp_path, sequence_names=["push,hammer"], settings=[ewc], seeds=range(5))
+    write_results(tmp_path, sequence_names=["push"], settings=[ewc], seeds=range(2), name="b")
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "other-more")
+    [cell] = dict(table.blocks[0].rows)["mean (1 of 2)"]
+    assert (cell.seeds, cell.asked) == (5, 5)
 
 
 def test_two_versions_of_a_method_have_different_rows_in_the_table_of_single_tasks(tmp_path: Path):

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pandas as pd
 from sample_results import small, write_results
 
+from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.build import read
 from cwbench.reports.tables import catalog
+from cwbench.reports.tables.model import Table
 
 
 def test_several_orders_make_a_table(tmp_path: Path) -> None:
@@ -32,3 +35,29 @@ def test_one_order_makes_none(tmp_path: Path) -> None:
     )
     study = read(tmp_path)
     assert catalog.find(Scores(study, study.protocols[0]), "orders") is None
+
+
+def table_of(root: Path) -> Table:
+    [(_, _, table)] = build.tables_of(build.read(root), "orders")
+    return table
+
+
+def test_an_order_without_a_finished_run_leaves_the_cell_empty(tmp_path: Path) -> None:
+    """As the caption has it: only seeds that have ended in every order."""
+    names, settings = ["orders-cw10-1", "orders-cw10-2"], [small("ewc")]
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=range(2))
+    write_results(
+        tmp_path, sequence_names=["orders-cw10-3"], settings=settings, seeds=[0], upto=0.5, name="c"
+    )
+    [(_, (mean, share, *_))] = table_of(tmp_path).blocks[0].rows
+    assert mean.empty and mean.why == share.why == "no seed has ended in all orders"
+
+
+def test_equal_runs_have_no_share_and_say_why(tmp_path: Path) -> None:
+    names = ["orders-cw10-1", "orders-cw10-2"]
+    write_results(tmp_path, sequence_names=names, settings=[small("ewc")], seeds=range(2))
+    for file in tmp_path.glob("segments/*/evals.csv"):
+        pd.read_csv(file).assign(successes=5).to_csv(file, index=False)
+    [(_, (mean, share, *_))] = table_of(tmp_path).blocks[0].rows
+    assert mean.value == 0.5 and mean.why == ""
+    assert share.empty and share.why == "runs do not differ"

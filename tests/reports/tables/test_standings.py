@@ -125,3 +125,14 @@ def test_aggregates_and_ranks_count_the_seeds_they_use(tmp_path: Path):
         for title, cells in table.blocks[0].rows
     }
     assert found == {"Fine-tuning": [3, 3, 3, 3, 2], "EWC": [2, 2, 2, 2, 2]}
+
+
+def test_the_verdict_counts_the_seeds_of_the_sequence_with_the_fewest(tmp_path: Path):
+    """As the table's mean does: five seeds on one sequence, three on the other."""
+    settings = [small("recall"), small("finetuning")]
+    for name, seeds in (("cw3-1", range(5)), ("cw3-2", range(1, 4))):
+        write_results(tmp_path, sequence_names=[name], settings=settings, seeds=seeds, name=name)
+    study = build.read(tmp_path)
+    assert ", n = 3 seeds; " in verdict(Scores(study, study.protocols[0]), "cw3")
+    [(_, _, table)] = build.tables_of(study, "cw3")
+    assert {cell.seeds for cell in dict(table.blocks[0].rows)["mean"]} == {3}
