@@ -47,7 +47,7 @@ def load_record(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and record; Damaged if they are not what was saved."""
+    """Tensors and record; Unusable if they are not what was saved."""
     with _opened(path) as file:
         record = _record(path, file)
         names = file.keys()  # the file itself cannot be iterated over
@@ -61,6 +61,10 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _opened(path: Path) -> Iterator[Any]:
     if not files.is_file(path):
         raise Damaged(path, "missing")
+    try:
+        path.open("rb").close()  # safetensors' error would not say that the permission is lacking
+    except OSError as error:
+        raise files.unusable(path, error) from None
     try:
         with safe_open(path, "pt") as file:
             yield file

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cwbench.store.files import Damaged, read_json
+from cwbench.store.files import Damaged, Unreadable, Unusable, read_json
 from cwbench.store.results import CLAIM, SegmentFolder, claim_token
 
 BEAT_SECONDS = 20.0
@@ -160,10 +160,13 @@ def owner(folder: SegmentFolder) -> str:
     alive = _owner_lives(file)
     if alive is False or (alive is None and _is_old(file)):
         return ""
-    with contextlib.suppress(Damaged, FileNotFoundError):
+    try:
         record = read_json(file)
-        return f"{record.get('host', '?')}:{record.get('pid', 0)}"
-    return ""
+    except Unreadable:
+        return "another user"
+    except (Damaged, FileNotFoundError):
+        return ""
+    return f"{record.get('host', '?')}:{record.get('pid', 0)}"
 
 
 def _create_exclusively(file: Path, text: str) -> bool:
@@ -184,9 +187,12 @@ def _sign(file: Path) -> Sign | None:
 
 
 def _is_old(file: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
+    try:
         return time.time() - file.stat().st_mtime > OLD_SECONDS
-    return True
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        return False
 
 
 def _this_process() -> dict[str, Any]:
@@ -223,7 +229,7 @@ def _owner_lives(file: Path) -> bool | None:
     """Whether a claim's owner runs; None if that cannot be told from here."""
     try:
         record = read_json(file)
-    except (Damaged, FileNotFoundError):
+    except (Unusable, FileNotFoundError):
         return None
     if record.get("pid_namespace") != _pid_namespace() or not isinstance(record.get("pid"), int):
         return None

@@ -12,10 +12,10 @@ from cwbench.store.files import Damaged, check_inside, is_inside
 from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
-    SEGMENTS,
     SegmentFolder,
     Store,
     read_experiments,
+    segment_folders,
     segment_record,
 )
 
@@ -48,7 +48,7 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
 def check_links(folder: SegmentFolder) -> None:
     """Damaged if something in a segment's folder is a link: writing there could write anywhere."""
     for inner in (folder.path, folder.snapshot.parent, folder.replay):
-        for path in inner.iterdir() if inner.is_dir() else ():
+        for path in files.entries(inner):
             if path.is_symlink():
                 raise Damaged(path, "a link")
 
@@ -87,6 +87,7 @@ class Damage:
     file: str  # inside the results folder
     reason: str
     segment: str  # its folder, empty for other files
+    denied: bool = False  # it may be intact: this user has no permission to read it
 
 
 Check = Callable[[SegmentFolder], None]
@@ -126,12 +127,13 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
             check_inside(root, root / name)
     experiments = [] if "experiments" in linked else list(read_experiments(root, problems))
     for problem in problems:
-        yield Damage(problem.file, problem.reason, "")
+        yield Damage(problem.file, problem.reason, "", problem.denied)
     if "segments" in linked:
         return
-    done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
+    segments = segment_folders(root)
+    done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
-    for path in sorted(root.glob(SEGMENTS)):
+    for path in segments:
         yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
@@ -160,7 +162,7 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         if needed and gone:
             raise Damaged(folder.end, "missing")
     for problem in problems:
-        yield Damage(problem.file, problem.reason, path.name)
+        yield Damage(problem.file, problem.reason, path.name, problem.denied)
 
 
 def is_still(root: Path, damage: Damage) -> bool:
@@ -169,17 +171,18 @@ def is_still(root: Path, damage: Damage) -> bool:
         return os.path.lexists(root / damage.file)
     folder = Store(root).named(damage.segment)
     free = os.path.lexists(folder.path) and not claims.owner(folder)
-    return free and any(_of_segment(root, folder.path, full_check, needed=True))
+    found = _of_segment(root, folder.path, full_check, needed=True) if free else ()
+    return any(not one.denied for one in found)
 
 
 def is_movable(root: Path, damage: Damage) -> bool:
-    """Whether it is a segment or a record in the results folder itself.
+    """Whether it is a segment or a record in the results folder itself, and damaged for everyone.
 
     A link in place of one is moved as a link. A link in place of all of them stays, and so does
     everything that it leads to.
     """
     folder = _location(root, damage).parent
-    return folder != root and is_inside(root, folder)
+    return not damage.denied and folder != root and is_inside(root, folder)
 
 
 def _location(root: Path, damage: Damage) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from other_machine import claim_elsewhere
+from other_user import private
 
 from cwbench.store import claims
 from cwbench.store.claims import STALE_SECONDS, Claims
@@ -88,6 +89,16 @@ def test_an_unreadable_claim_blocks_for_seconds(content: str, tmp_path: Path) ->
         assert not one.take(folder)  # someone may be writing it
         clock.now += claims.EMPTY_SECONDS + 1
         assert one.take(folder)
+
+
+def test_a_private_claim_is_no_half_written_one(tmp_path: Path) -> None:
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    with private(claim_elsewhere(folder)), Claims(clock) as one:
+        assert not one.take(folder) and claims.owner(folder)
+        clock.now += claims.EMPTY_SECONDS + 1
+        assert not one.take(folder)
+        clock.now += STALE_SECONDS
+        assert not one.elsewhere(folder)
 
 
 def test_who_lost_a_claim_neither_writes_nor_releases(

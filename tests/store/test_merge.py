@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from faults import DAMAGE, Disk
+from other_user import private
 from sample_results import small, write_results
 
 from cwbench.cli import cli
@@ -166,6 +167,37 @@ def test_a_damaged_table_stays_behind_and_is_told(damage: str, table: str, tmp_p
     assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
     with_weights = merge([source], tmp_path / "c", weights=True)
     assert (with_weights.added, len(with_weights.damaged)) == (0, 3)
+
+
+def test_a_private_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    [first] = source.glob("segments/ewc-1-*")
+    with private(first):
+        told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1 and "2 segments added" in told.output
+    assert f"problem: segments/{first.name}/segment.json: not readable for you" in told.output
+
+
+@pytest.mark.parametrize("name", ["status.json", "train.csv", ""])
+def test_a_private_segment_of_the_target_is_not_replaced(name: str, tmp_path: Path) -> None:
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    merge([source], target)
+    [first] = target.glob("segments/ewc-1-*")
+    before = first.stat().st_ino
+    with private(first / name):
+        done = merge([source], target, weights=True)
+    assert (done.added, done.present, len(done.problems)) == (2, 0, 1)
+    assert "not readable for you; ask its owner" in done.problems[0]
+    assert first.stat().st_ino == before and not SegmentFolder(first).end.exists()
+
+
+def test_code_and_choices_that_may_not_be_listed_are_problems(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    for name in ("sources", "tuning"):
+        (source / name).mkdir(exist_ok=True)
+        with private(source / name):
+            done = merge([source], tmp_path / name)
+        assert done.problems == [f"{name}: not readable for you; ask its owner"]
 
 
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
