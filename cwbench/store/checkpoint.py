@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,15 @@ def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -
     # One entry: the order of several would differ from file to file.
     text = json.dumps({**record, "checksum": _sum(content, record)})
     with files.replacing(path) as temporary:
+        temporary.touch()  # as any new file; safetensors lets only its owner read what it writes
+        mode = stat.S_IMODE(temporary.stat().st_mode)
         try:
             save_file(content, temporary, metadata={"record": text})
         except SafetensorError as error:
             number = re.search(r"os error (\d+)", str(error))
             raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
+        if stat.S_IMODE(temporary.stat().st_mode) != mode:
+            temporary.chmod(mode)
         load(temporary)
 
 
