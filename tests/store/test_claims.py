@@ -62,6 +62,59 @@ def test_clocks_that_differ_take_no_claim(tmp_path: Path) -> None:
             assert not other.take(folder) and other.elsewhere(folder)
 
 
+@pytest.mark.parametrize("days", [-2, 400])
+def test_a_claim_of_another_day_is_nobodys(days: int, tmp_path: Path) -> None:
+    """Also one that a clock in the future left behind."""
+    folder = SegmentFolder(tmp_path)
+    moment = time.time() + days * 86_400
+    os.utime(claim_elsewhere(folder), (moment, moment))
+    assert claims.owner(folder) == ""
+    with Claims() as one:
+        assert one.take(folder)
+
+
+def test_a_link_that_was_made_twice_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS repeats a request whose reply was lost; the second answer is that the file exists."""
+    link = Path.hardlink_to
+
+    def twice(file: Path, target: Path) -> None:
+        link(file, target)
+        link(file, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", twice)
+    folder = SegmentFolder(tmp_path)
+    with Claims() as one:
+        assert one.take(folder) and (tmp_path / "claim.json") in one.held
+        assert not Claims().take(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nobody_waits_for_a_claim_of_its_own(tmp_path: Path) -> None:
+    """It could not be removed when it was released."""
+    folder, one = SegmentFolder(tmp_path), Claims()
+    assert one.take(folder)
+    one.held.clear()
+    assert not one.elsewhere(folder) and Claims().elsewhere(folder)
+    assert one.take(folder)
+
+
+def test_a_process_that_is_hidden_from_others_keeps_its_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hidepid, /proc does not show processes of other users; its signs of life decide."""
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    assert Claims().take(folder)
+    monkeypatch.setattr(claims, "_started", lambda pid: "")
+    with Claims(clock) as other:
+        assert not other.take(folder) and claims.owner(folder)
+        clock.now += STALE_SECONDS - 1
+        assert not other.take(folder)
+        clock.now += 2
+        assert other.take(folder)
+
+
 def test_a_stopped_process_of_this_machine_keeps_its_claim(tmp_path: Path) -> None:
     """One that was stopped by Ctrl-Z gives no sign of life, but it will go on."""
     folder, clock = SegmentFolder(tmp_path), Clock()
