@@ -12,6 +12,7 @@ Counts are stored, not rates. A finished segment is never rewritten.
 
 import contextlib
 import csv
+import errno
 import io
 import os
 import re
@@ -72,11 +73,14 @@ def is_weights(name: str) -> bool:
 
 
 class ClaimLost(UserError):
-    """Another process has taken a segment that this one was training."""
+    """Another process has taken, or may take, a segment that this one was training."""
 
-    def __init__(self, folder: Path) -> None:
-        message = f"{folder.name}: another process has taken it, since this one was silent for long"
-        super().__init__(message, "the same command continues when that one has ended")
+    def __init__(self, folder: Path, *, gone: bool) -> None:
+        what = "another process has taken it, since this one was silent for long"
+        if gone:
+            what = f"its {CLAIM} is gone: another process has taken it and ended, or it was removed"
+        hint = "the same command continues" + ("" if gone else " when that one has ended")
+        super().__init__(f"{folder.name}: {what}", hint)
 
 
 def claim_token(file: Path) -> str:
@@ -167,18 +171,27 @@ class SegmentFolder:
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:
-        """ClaimLost if the segment is not this process's any more. Called before every write."""
+        """ClaimLost if the segment is not this process's any more. Called before every write.
+
+        FileNotFoundError if there is no such folder any more.
+        """
         if not self.token:
             return
         # A process that clears an old claim may move ours for a moment.
         for wait in (0.0, 0.5, 1.5):
             time.sleep(wait)
-            with contextlib.suppress(FileNotFoundError):
-                if (token := claim_token(self.path / CLAIM)) == self.token:
-                    return
-                if token:
-                    break
-        raise ClaimLost(self.path)
+            try:
+                token = claim_token(self.path / CLAIM)
+            except FileNotFoundError:
+                token = ""
+                if not self.path.exists():
+                    what = "moved or deleted while it was in use"
+                    raise FileNotFoundError(errno.ENOENT, what, str(self.path)) from None
+            if token == self.token:
+                return
+            if token:
+                break
+        raise ClaimLost(self.path, gone=not token)
 
     def set_status(self, state: str, **content: Any) -> None:
         """Replace the state; numbers that are not given stay as they were, an error does not."""

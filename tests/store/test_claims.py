@@ -163,10 +163,12 @@ def test_who_lost_a_claim_neither_writes_nor_releases(
         assert loser.take(mine)
         mine.set_status("running")
         (tmp_path / "claim.json").unlink()
-        with pytest.raises(ClaimLost, match="another process has taken it"):
+        with pytest.raises(ClaimLost, match=r"its claim\.json is gone"):
             mine.set_status("running")
         theirs = SegmentFolder(tmp_path, winner.token)
         assert winner.take(theirs)
+        with pytest.raises(ClaimLost, match="another process has taken it, since"):
+            mine.set_status("running")
         before = sorted(tmp_path.iterdir())
         for write in (
             lambda: mine.set_status("done"),
@@ -179,6 +181,18 @@ def test_who_lost_a_claim_neither_writes_nor_releases(
         loser.release(mine)
         assert sorted(tmp_path.iterdir()) == before and theirs.state == "running"
         theirs.set_status("running", step=1)
+
+
+def test_a_folder_that_was_moved_away_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "segments" / "one"
+    path.mkdir(parents=True)
+    with Claims() as one:
+        folder = SegmentFolder(path, one.token)
+        assert one.take(folder)
+        (tmp_path / "results").rename(tmp_path / "elsewhere")
+        with pytest.raises(FileNotFoundError, match=f"moved or deleted .*'{path}'"):
+            folder.set_status("running")
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> None:
