@@ -88,6 +88,16 @@ def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
     assert ended.value.code == 1 and "1 damaged file in" in capsys.readouterr().out
 
 
+def test_advised_commands_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "my results"
+    (results / "segments" / NAME).mkdir(parents=True)
+    (results / "segments" / NAME / "status.json").write_text("")
+    with pytest.raises(SystemExit):
+        main(["doctor", str(results)])
+    said = capsys.readouterr().out
+    assert f"`cwbench repair '{results}'`" in said and f"`cwbench verify '{results}'`" in said
+
+
 def test_a_segment_that_was_trained_again_meanwhile_stays(
     toy_run: Any,
     tmp_path: Path,
