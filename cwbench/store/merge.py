@@ -1,5 +1,6 @@
 """Several results folders as one: the finished segments of each, with their records unchanged."""
 
+import errno
 import shutil
 import tarfile
 import tempfile
@@ -259,9 +260,10 @@ def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, last
             return f"{name} is {state} in {root}: a copy without weights is left out"
         if there.replay.exists() and new.cleaned:
             return f"{name} is {state} in {root}: a copy without its transitions is left out"
-        _copy(source, half, weights)
-        if lasting:
-            files.sync_tree(half)
+        with _blaming(target):
+            _copy(source, half, weights)
+            if lasting:
+                files.sync_tree(half)
         try:
             _put(half, target, aside if replaces else None)
         except OSError:
@@ -275,6 +277,17 @@ def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, last
     return ""
 
 
+@contextmanager
+def _blaming(target: Path) -> Iterator[None]:
+    """Name the target in errors of a full disk: those of `shutil` name what was copied."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise files.naming(target, error) from error
+        raise
+
+
 def _copy(source: Path, target: Path, weights: bool) -> None:
     target.mkdir(parents=True)
     for file in (source / name for name in ("status.json", *FINAL_FILES)):
@@ -282,7 +295,10 @@ def _copy(source: Path, target: Path, weights: bool) -> None:
             shutil.copy2(file, target)
     replay = SegmentFolder(source).replay
     if weights and replay.is_dir() and not replay.is_symlink():
-        shutil.copytree(replay, target / replay.name)
+        (target / replay.name).mkdir()
+        for file in replay.iterdir():
+            if file.is_file() and not file.is_symlink():
+                shutil.copy2(file, target / replay.name)
     if not weights:
         _mark(target)
 

@@ -1,5 +1,6 @@
 """Results folders put together."""
 
+import errno
 import json
 import shutil
 import tarfile
@@ -13,6 +14,7 @@ from sample_results import small, write_results
 
 from cwbench.cli import cli
 from cwbench.sharing.hub import push
+from cwbench.spec import failure
 from cwbench.spec.errors import UserError
 from cwbench.store import tuning
 from cwbench.store.claims import Claims
@@ -198,6 +200,29 @@ def test_code_and_choices_that_may_not_be_listed_are_problems(tmp_path: Path) ->
         with private(source / name):
             done = merge([source], tmp_path / name)
         assert done.problems == [f"{name}: not readable for you; ask its owner"]
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "obs.npy"])
+def test_a_full_disk_is_the_targets(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of the copy names what was copied."""
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    for replay in (folder / "replay" for folder in source.glob("segments/*")):
+        replay.mkdir()
+        (replay / "obs.npy").write_bytes(b"transitions")
+    copy2 = shutil.copy2
+
+    def full(file: Path, half: Path) -> None:
+        if Path(file).name == name:
+            raise OSError(errno.ENOSPC, "No space left on device", str(file), None, str(half))
+        copy2(file, half)
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        merge([source], target, weights=True)
+    assert Path(caught.value.filename).is_relative_to(target)
+    assert failure.of_the_disk(caught.value) and not list(target.glob("segments/*"))
 
 
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
