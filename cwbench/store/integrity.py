@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside, is_inside
 from cwbench.store.records import Problem, listing
@@ -71,10 +72,20 @@ def check_snapshot(folder: SegmentFolder) -> None:
 
 
 def check_end(folder: SegmentFolder) -> None:
-    """Damaged if children cannot start from what a finished segment left."""
+    """UserError if children cannot start from what a finished segment left."""
+    if folder.records_only:
+        raise without_weights(folder)
     folder.check_files()
     if not files.is_file(folder.end):
         raise Damaged(folder.end, "missing")
+
+
+def without_weights(folder: SegmentFolder) -> UserError:
+    """The error where training is to continue in a folder that was merged without weights."""
+    return UserError(
+        f"{folder.path.name} is done, but its weights are not in {folder.path.parents[1]}",
+        "use another results folder, or merge with --weights",
+    )
 
 
 # A whole folder
@@ -118,7 +129,8 @@ def full_check(folder: SegmentFolder) -> None:
 def damages(root: Path, check: Check) -> Iterator[Damage]:
     """What is damaged in a results folder: records of experiments, then segments.
 
-    Of a folder that is elsewhere the link is named, not what is in it.
+    Of a folder that is elsewhere the link is named, not what is in it. A segment in training is
+    damaged only if it is so at two looks: its files may be replaced while they are read.
     """
     problems: list[Problem] = []
     linked = [name for name in ("experiments", "segments") if not is_inside(root, root / name)]
@@ -134,7 +146,8 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
     done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
     for path in segments:
-        yield from _of_segment(root, path, check, path.name[-12:] in needed)
+        if any(_of_segment(root, path, check, path.name[-12:] in needed)):
+            yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
 def needed_segments(
