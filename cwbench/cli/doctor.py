@@ -74,6 +74,8 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
         movable = any(is_movable(results, one) for one in found)
         hint = f"; `cwbench repair {folder}` sets them aside" if movable else ""
         what = "damaged file" if full else "unreadable file"
+        if full and any(one.denied for one in found):
+            what = "damaged or unreadable file"
         click.echo(f"{counted(len(found), what)} in {results}{hint}")
         if not full:
             click.echo(f"`cwbench verify {folder}` compares every file with its checksum")
