@@ -33,7 +33,8 @@ def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -
     # One entry: the order of several would differ from file to file.
     text = json.dumps({**record, "checksum": _sum(content, record)})
     with files.replacing(path) as temporary:
-        temporary.touch()  # as any new file; safetensors lets only its owner read what it writes
+        # What new files get here, by umask or ACL: safetensors' own only their owner may read.
+        temporary.open("xb").close()
         mode = stat.S_IMODE(temporary.stat().st_mode)
         try:
             save_file(content, temporary, metadata={"record": text})
