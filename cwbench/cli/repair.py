@@ -17,7 +17,7 @@ def repair(results: Path, dry_run: bool) -> None:
 
     Every file with a checksum is read. The command that made the runs then trains what is missing,
     each segment from its parent. Segments that a process is training stay, and so does everything
-    that a link leads to.
+    that a link leads to or that another user keeps private.
     """
     from cwbench.store import claims
     from cwbench.store.integrity import damages, full_check, is_movable, is_still, set_aside
@@ -25,7 +25,7 @@ def repair(results: Path, dry_run: bool) -> None:
     store = open_store(results_folder(results))
     found = {one.segment or one.file: one for one in damages(results, full_check)}
     for name, one in list(found.items()):
-        if one.segment and claims.owner(store.named(name)):
+        if one.segment and not one.denied and claims.owner(store.named(name)):
             click.echo(f"{name} is being trained and stays: {one.file}: {one.reason}")
             del found[name]
     if not found:

@@ -27,7 +27,7 @@ from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store.files import check_output
 from cwbench.store.merge import ARCHIVES, opened
-from cwbench.store.results import SEGMENTS
+from cwbench.store.results import segment_files
 
 
 def unpacked(source: Path) -> Path:
@@ -45,7 +45,7 @@ def read_study(results: Path, options: Options, source: Path | None = None) -> S
     study = build.read(results, options)
     if not study.groups:
         list_problems(study.problems[:-1])  # the last one says the same
-        if not any(results.glob(f"{SEGMENTS}/segment.json")):
+        if not segment_files(results):
             raise UserError(f"{source or results} holds no runs", "`cwbench run` writes some")
         hint = "the command that trained its segments records them again"
         raise click.ClickException(f"{source or results} holds no runs: {hint}")

@@ -71,7 +71,7 @@ def retry(
         part = [run for run in runs if run.protocol == protocol]
         ids = {segment.id for run in part for segment in run.segments}
         folders = {
-            store.named(segments[key]["folder"]): restart or state == "diverged"
+            store.named(segments[key]["folder"]): state
             for key, state in chosen.items()
             if key in ids
         }
@@ -80,7 +80,7 @@ def retry(
             methods,
             training,
             record=False,  # already recorded: a retry is not an experiment
-            also_record=partial(_reset, folders),
+            also_record=partial(_reset, folders, restart),
             command=_commands(asked, ids),  # for another retry nothing has failed
         )
         good.append(done)
@@ -201,14 +201,18 @@ def _installed(name: str) -> Entry:
     return load_recorded(name)
 
 
-def _reset(folders: Mapping[SegmentFolder, bool]) -> None:
-    """Let segments be trained again, those with True from the beginning."""
+def _reset(folders: Mapping[SegmentFolder, str], restart: bool) -> None:
+    """Let segments be trained again that are still in these states, and nobody else's."""
     from cwbench.fleet import snapshot
-    from cwbench.store import claims
+    from cwbench.store.claims import Claims
 
-    for folder, restart in folders.items():
-        if claims.owner(folder):  # another process has come first
-            continue
-        if restart:
-            snapshot.discard(folder.snapshot)
-        folder.set_status("pending", **({"step": 0} if restart else {}))
+    with Claims() as own:
+        for folder, state in folders.items():
+            if own.take(folder) and folder.state == state:
+                anew = restart or state == "diverged"
+                if anew:
+                    snapshot.discard(folder.snapshot)
+                folder.set_status("pending", **({"step": 0} if anew else {}))
+            else:
+                click.echo(f"{folder.path.name} is in use or has changed since and is left out")
+            own.release(folder)

@@ -29,7 +29,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted
-from cwbench.store.files import Damaged, check_output
+from cwbench.store.files import Unusable, check_output
 from cwbench.store.results import Store
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Session:
 
         try:
             return snapshot.step_of(self.store.folder(segment).snapshot)
-        except Damaged:  # training reports it, and continues with the others
+        except Unusable:  # training reports it, and continues with the others
             return 0
 
     def estimate(self, plan: Plan) -> Estimate:

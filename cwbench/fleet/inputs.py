@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from cwbench.fleet import snapshot
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
-from cwbench.store.files import Damaged
 from cwbench.store.integrity import check_end, check_links, check_snapshot
 from cwbench.store.results import Store, segment_record
 
@@ -16,7 +15,7 @@ def sort_by_step(
     """Segments by the step they continue from, and those whose inputs are damaged."""
     steps: dict[int, list[Segment]] = {}
     damaged: dict[Segment, UserError] = {}
-    checked: dict[str, Damaged | None] = {}  # ancestors, which several runs may share
+    checked: dict[str, UserError | None] = {}  # ancestors, which several runs may share
     for segment in segments:
         folder = store.folder(segment)
         errors = (_check_ancestor(store, one, checked) for one in _ancestors(segment))
@@ -27,7 +26,7 @@ def sort_by_step(
             segment_record(store.root, folder.path / "segment.json")
             check_snapshot(folder)
             steps.setdefault(snapshot.step_of(folder.snapshot), []).append(segment)
-        except UserError as found:  # Damaged, or of a newer version
+        except UserError as found:  # Unusable, or of a newer version
             damaged[segment] = found
     return steps, damaged
 
@@ -41,12 +40,12 @@ def _ancestors(segment: Segment) -> Iterator[Segment]:
 
 
 def _check_ancestor(
-    store: Store, segment: Segment, checked: dict[str, Damaged | None]
-) -> Damaged | None:
+    store: Store, segment: Segment, checked: dict[str, UserError | None]
+) -> UserError | None:
     if segment.id not in checked:
         checked[segment.id] = None
         try:
             check_end(store.folder(segment))
-        except Damaged as error:
+        except UserError as error:
             checked[segment.id] = error
     return checked[segment.id]

@@ -32,7 +32,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
-from cwbench.store.files import Damaged
+from cwbench.store.files import Unusable
 from cwbench.store.results import ClaimLost, Store
 
 Segments = Sequence[Segment]
@@ -131,7 +131,7 @@ class Runner:
         """Where a segment would continue."""
         try:
             return step_of(self.store.folder(segment).snapshot)
-        except Damaged:  # said when it is to continue
+        except Unusable:  # said when it is to continue
             return 0
 
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> dict[str, str]:

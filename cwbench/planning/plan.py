@@ -7,7 +7,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, digest
-from cwbench.store.integrity import needed_segments
+from cwbench.store.integrity import needed_segments, without_weights
 from cwbench.store.results import Store
 
 Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
@@ -109,10 +109,7 @@ def _check_weights(missing: Sequence[Segment], done: frozenset[str], store: Stor
     for segment in missing:
         for parent in segment.parents:
             if parent.id in done and not store.folder(parent).end.exists():
-                raise UserError(
-                    f"{parent.folder} is done, but its weights are not in {store.root}",
-                    "use another results folder, or merge with --weights",
-                )
+                raise without_weights(store.folder(parent))
 
 
 def _check_replay(needed: Sequence[Segment], store: Store) -> None:

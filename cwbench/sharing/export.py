@@ -22,7 +22,7 @@ from cwbench.spec.environment import environment
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.text import file_name
-from cwbench.store.files import Damaged, check, check_output, checked_name, read_array, read_json
+from cwbench.store.files import Unusable, check, check_output, checked_name, read_array, read_json
 from cwbench.store.results import SegmentFolder
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
             if (folder / "replay" / "transitions.npy").exists():
                 try:
                     yield out / _minari_dataset(folder, trusted)
-                except Damaged as error:
+                except Unusable as error:
                     runs.problems.append(f"{error.path}: {error.reason}")
 
 
@@ -144,7 +144,7 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
 
 
 def transitions(folder: Path) -> NDArray[Any]:
-    """Those that a segment has kept, [rows, numbers]; Damaged if they are not what was written."""
+    """Those that a segment has kept, [rows, numbers]; Unusable if they are not what was written."""
     name = "replay/transitions.npy"
     check(folder / name, SegmentFolder(folder).checksums().get(name))
     return read_array(folder / name)

@@ -11,7 +11,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.store import files
 from cwbench.store.files import check_inside
-from cwbench.store.results import FINAL_FILES, SEGMENTS
+from cwbench.store.results import FINAL_FILES, SEGMENTS, segment_folders
 
 # Not shared: snapshots, replay, claims, reports.
 SHARED = (
@@ -61,7 +61,13 @@ def pull(source: str, results: Path) -> None:
 
 
 def shared_files(results: Path) -> list[Path]:
-    """UserError for a link that leads out of the folder: nobody means to share what is there."""
+    """UserError for a link that leads out of the folder: nobody means to share what is there.
+
+    Also for a folder that may not be listed: what is shared would lack it without a word.
+    """
+    others = (results / name for name in ("experiments", "sources", "tuning"))
+    for folder in (*others, *segment_folders(results)):
+        files.entries(folder)
     found = [file for pattern in SHARED for file in results.glob(pattern)]
     return [check_inside(results, file) for file in found]
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,16 @@ def save(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -
     # One entry: the order of several would differ from file to file.
     text = json.dumps({**record, "checksum": _sum(content, record)})
     with files.replacing(path) as temporary:
+        # What new files get here, by umask or ACL: safetensors' own only their owner may read.
+        temporary.open("xb").close()
+        mode = stat.S_IMODE(temporary.stat().st_mode)
         try:
             save_file(content, temporary, metadata={"record": text})
         except SafetensorError as error:
             number = re.search(r"os error (\d+)", str(error))
             raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
+        if stat.S_IMODE(temporary.stat().st_mode) != mode:
+            temporary.chmod(mode)
         load(temporary)
 
 
@@ -47,7 +53,7 @@ def load_record(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and record; Damaged if they are not what was saved."""
+    """Tensors and record; Unusable if they are not what was saved."""
     with _opened(path) as file:
         record = _record(path, file)
         names = file.keys()  # the file itself cannot be iterated over
@@ -61,6 +67,10 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _opened(path: Path) -> Iterator[Any]:
     if not files.is_file(path):
         raise Damaged(path, "missing")
+    try:
+        path.open("rb").close()  # safetensors' error would not say that the permission is lacking
+    except OSError as error:
+        raise files.unusable(path, error) from None
     try:
         with safe_open(path, "pt") as file:
             yield file

@@ -20,13 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cwbench.store.files import Damaged, read_json
+from cwbench.store.files import Damaged, Unreadable, Unusable, read_json
 from cwbench.store.results import CLAIM, SegmentFolder, claim_token
 
 BEAT_SECONDS = 20.0
 STALE_SECONDS = 180.0  # several beats, for busy file systems
 EMPTY_SECONDS = 5.0  # a claim without content is being written, or its writer was killed
-OLD_SECONDS = 86_400.0  # no two clocks differ by this much
+OLD_SECONDS = 86_400.0  # no two clocks of working machines differ by this much
 ENDED = ("Z", "X")  # states of a process that has ended and is still listed
 
 Sign = tuple[str, int]  # a claim's token and its file's time: whether it has changed
@@ -91,7 +91,9 @@ class Claims:
     def elsewhere(self, folder: SegmentFolder) -> bool:
         """Whether a living process other than this one has taken the segment."""
         file = folder.path / CLAIM
-        return file not in self.held and not self._free(file)
+        if file in self.held or (sign := _sign(file)) is None:
+            return False
+        return sign[0] != self.token and not self._abandoned(file, sign)
 
     def release(self, folder: SegmentFolder) -> None:
         self._drop(folder.path / CLAIM)
@@ -105,9 +107,6 @@ class Claims:
         with contextlib.suppress(OSError):
             if claim_token(file) == self.token:
                 file.unlink(missing_ok=True)
-
-    def _free(self, file: Path) -> bool:
-        return (sign := _sign(file)) is None or self._abandoned(file, sign)
 
     def _abandoned(self, file: Path, sign: Sign) -> bool:
         """Whether a claim's owner is dead."""
@@ -123,8 +122,8 @@ class Claims:
         temporary.write_text(json.dumps({"token": self.token, **_this_process()}), encoding="utf-8")
         try:
             file.hardlink_to(temporary)
-        except FileExistsError:
-            return False
+        except FileExistsError:  # NFS may have made it, lost the reply and been asked again
+            return (_sign(file) or ("",))[0] == self.token
         except OSError:  # a file system without links
             return _create_exclusively(file, temporary.read_text(encoding="utf-8"))
         finally:
@@ -160,10 +159,13 @@ def owner(folder: SegmentFolder) -> str:
     alive = _owner_lives(file)
     if alive is False or (alive is None and _is_old(file)):
         return ""
-    with contextlib.suppress(Damaged, FileNotFoundError):
+    try:
         record = read_json(file)
-        return f"{record.get('host', '?')}:{record.get('pid', 0)}"
-    return ""
+    except Unreadable:
+        return "another user"
+    except (Damaged, FileNotFoundError):
+        return ""
+    return f"{record.get('host', '?')}:{record.get('pid', 0)}"
 
 
 def _create_exclusively(file: Path, text: str) -> bool:
@@ -184,9 +186,12 @@ def _sign(file: Path) -> Sign | None:
 
 
 def _is_old(file: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return time.time() - file.stat().st_mtime > OLD_SECONDS
-    return True
+    try:
+        return abs(time.time() - file.stat().st_mtime) > OLD_SECONDS  # a clock may have been wrong
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        return False
 
 
 def _this_process() -> dict[str, Any]:
@@ -209,13 +214,13 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks: process ids are reused. Empty if it has ended.
+    """When a process started, in the kernel's ticks: process ids are reused. Empty if not known.
 
     A process that has ended keeps its id until its parent has asked for its exit code.
     """
     with contextlib.suppress(OSError, IndexError):
         state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if state in ENDED else numbers[18]
+        return "ended" if state in ENDED else numbers[18]
     return ""
 
 
@@ -223,7 +228,7 @@ def _owner_lives(file: Path) -> bool | None:
     """Whether a claim's owner runs; None if that cannot be told from here."""
     try:
         record = read_json(file)
-    except (Damaged, FileNotFoundError):
+    except (Unusable, FileNotFoundError):
         return None
     if record.get("pid_namespace") != _pid_namespace() or not isinstance(record.get("pid"), int):
         return None
@@ -233,4 +238,7 @@ def _owner_lives(file: Path) -> bool | None:
         return False
     except PermissionError:  # alive, and someone else's
         pass
-    return bool(_started(record["pid"]) == record.get("started", ""))
+    now, then = _started(record["pid"]), record.get("started", "")
+    if then and not now:  # /proc may hide other users' processes
+        return None
+    return bool(now == then)

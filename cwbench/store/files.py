@@ -5,6 +5,7 @@ What counts on a file is written after that file has been synced.
 """
 
 import errno
+import fnmatch
 import json
 import os
 import re
@@ -27,12 +28,26 @@ NAME = re.compile(r"[^\s./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}")
 BLOCK = 1 << 20
 
 
-class Damaged(UserError):
+class Unusable(UserError):
+    """A file of a results folder from which nothing can be read, and what to do about it."""
+
+    def __init__(self, path: Path, reason: str, hint: str) -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason = path, reason
+
+
+class Damaged(Unusable):
     """A file of a results folder that does not hold what was written to it."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", REPAIR)
-        self.path, self.reason = path, reason
+        super().__init__(path, reason, REPAIR)
+
+
+class Unreadable(Unusable):
+    """A file or folder that another user keeps to themselves. It may be intact."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "not readable for you; ask its owner", "")
 
 
 # Writing
@@ -115,27 +130,57 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 # Reading
 
 
+def unusable(path: Path, error: OSError) -> Unusable:
+    """What an error of reading says about a file."""
+    if isinstance(error, PermissionError):
+        return Unreadable(path)
+    return Damaged(path, str(error.strerror))
+
+
+def entries(folder: Path, pattern: str = "*") -> list[Path]:
+    """What is in a folder under names of this pattern, sorted; nothing if there is no folder.
+
+    Unreadable if it may not be listed: to `Path.glob` it would be empty.
+    """
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return sorted(folder / name for name in fnmatch.filter(names, pattern))
+
+
+def may_exist(path: Path) -> bool:
+    """Whether something is there, or that cannot be told: reading it then says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+    return True
+
+
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file; Damaged if something else is in its place."""
+    """Whether there is a regular file; Unusable if something else is in its place."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise Damaged(path, str(error.strerror)) from None
+        raise unusable(path, error) from None
     if not stat.S_ISREG(mode):
         raise Damaged(path, "not a file")
     return True
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a regular file. Damaged, never blocked, where it cannot be read."""
+    """The content of a regular file. Unusable, never blocked, where it cannot be read."""
     if not is_file(path):
         raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Damaged(path, str(error.strerror)) from None
+        raise unusable(path, error) from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -155,6 +200,8 @@ def read_array(path: Path) -> NDArray[Any]:
         raise Damaged(path, "missing")
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+    except PermissionError:
+        raise Unreadable(path) from None
     except Exception as error:  # numpy lets any error of reading the header through
         raise Damaged(path, f"not an array ({type(error).__name__})") from None
     return array
@@ -174,7 +221,7 @@ def checksum(path: Path, length: int | None = None) -> str:
 
 
 def check(path: Path, expected: str | None, length: int | None = None) -> None:
-    """Damaged unless a file has the checksum recorded for it. None: none was recorded."""
+    """Unusable unless a file has the checksum recorded for it. None: none was recorded."""
     if expected is None:
         return
     if not is_file(path):
@@ -184,7 +231,7 @@ def check(path: Path, expected: str | None, length: int | None = None) -> None:
     try:
         found = checksum(path, length)
     except OSError as error:
-        raise Damaged(path, str(error.strerror)) from None
+        raise unusable(path, error) from None
     if found != expected:
         raise Damaged(path, "its checksum differs from the recorded one")
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside, is_inside
 from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
-    SEGMENTS,
     SegmentFolder,
     Store,
     read_experiments,
+    segment_folders,
     segment_record,
 )
 
@@ -48,7 +49,7 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
 def check_links(folder: SegmentFolder) -> None:
     """Damaged if something in a segment's folder is a link: writing there could write anywhere."""
     for inner in (folder.path, folder.snapshot.parent, folder.replay):
-        for path in inner.iterdir() if inner.is_dir() else ():
+        for path in files.entries(inner):
             if path.is_symlink():
                 raise Damaged(path, "a link")
 
@@ -71,10 +72,20 @@ def check_snapshot(folder: SegmentFolder) -> None:
 
 
 def check_end(folder: SegmentFolder) -> None:
-    """Damaged if children cannot start from what a finished segment left."""
+    """UserError if children cannot start from what a finished segment left."""
+    if folder.records_only:
+        raise without_weights(folder)
     folder.check_files()
     if not files.is_file(folder.end):
         raise Damaged(folder.end, "missing")
+
+
+def without_weights(folder: SegmentFolder) -> UserError:
+    """The error where training is to continue in a folder that was merged without weights."""
+    return UserError(
+        f"{folder.path.name} is done, but its weights are not in {folder.path.parents[1]}",
+        "use another results folder, or merge with --weights",
+    )
 
 
 # A whole folder
@@ -87,6 +98,7 @@ class Damage:
     file: str  # inside the results folder
     reason: str
     segment: str  # its folder, empty for other files
+    denied: bool = False  # it may be intact: this user has no permission to read it
 
 
 Check = Callable[[SegmentFolder], None]
@@ -117,7 +129,8 @@ def full_check(folder: SegmentFolder) -> None:
 def damages(root: Path, check: Check) -> Iterator[Damage]:
     """What is damaged in a results folder: records of experiments, then segments.
 
-    Of a folder that is elsewhere the link is named, not what is in it.
+    Of a folder that is elsewhere the link is named, not what is in it. A segment in training is
+    damaged only if it is so at two looks: its files may be replaced while they are read.
     """
     problems: list[Problem] = []
     linked = [name for name in ("experiments", "segments") if not is_inside(root, root / name)]
@@ -126,13 +139,15 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
             check_inside(root, root / name)
     experiments = [] if "experiments" in linked else list(read_experiments(root, problems))
     for problem in problems:
-        yield Damage(problem.file, problem.reason, "")
+        yield Damage(problem.file, problem.reason, "", problem.denied)
     if "segments" in linked:
         return
-    done = {path.name[-12:] for path in root.glob(SEGMENTS) if SegmentFolder(path).done}
+    segments = segment_folders(root)
+    done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
-    for path in sorted(root.glob(SEGMENTS)):
-        yield from _of_segment(root, path, check, path.name[-12:] in needed)
+    for path in segments:
+        if any(_of_segment(root, path, check, path.name[-12:] in needed)):
+            yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
 def needed_segments(
@@ -160,7 +175,7 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         if needed and gone:
             raise Damaged(folder.end, "missing")
     for problem in problems:
-        yield Damage(problem.file, problem.reason, path.name)
+        yield Damage(problem.file, problem.reason, path.name, problem.denied)
 
 
 def is_still(root: Path, damage: Damage) -> bool:
@@ -169,17 +184,18 @@ def is_still(root: Path, damage: Damage) -> bool:
         return os.path.lexists(root / damage.file)
     folder = Store(root).named(damage.segment)
     free = os.path.lexists(folder.path) and not claims.owner(folder)
-    return free and any(_of_segment(root, folder.path, full_check, needed=True))
+    found = _of_segment(root, folder.path, full_check, needed=True) if free else ()
+    return any(not one.denied for one in found)
 
 
 def is_movable(root: Path, damage: Damage) -> bool:
-    """Whether it is a segment or a record in the results folder itself.
+    """Whether it is a segment or a record in the results folder itself, and damaged for everyone.
 
     A link in place of one is moved as a link. A link in place of all of them stays, and so does
     everything that it leads to.
     """
     folder = _location(root, damage).parent
-    return folder != root and is_inside(root, folder)
+    return not damage.denied and folder != root and is_inside(root, folder)
 
 
 def _location(root: Path, damage: Damage) -> Path:

@@ -1,5 +1,6 @@
 """Several results folders as one: the finished segments of each, with their records unchanged."""
 
+import errno
 import shutil
 import tarfile
 import tempfile
@@ -14,7 +15,7 @@ from cwbench.spec.errors import UserError
 from cwbench.store import files, tuning
 from cwbench.store.claims import Claims
 from cwbench.store.files import check_inside, hidden, read_bytes, read_json, replacing
-from cwbench.store.records import listing
+from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     FINAL_FILES,
     SegmentFolder,
@@ -83,9 +84,12 @@ def merge(
                 for segment in segments:
                     copy = folder / "segments" / segment.name
                     intact = copy.exists() and copy.name not in damaged
+                    denied = [one for one in damaged.get(copy.name, ()) if one.denied]
                     if intact and not _lacks(copy, segment, weights):
                         merged.repeated += segment.name in seen
                         merged.present += segment.name not in seen
+                    elif denied:  # whether it is damaged cannot be told
+                        merged.problems += denied
                     elif problem := _add_segment(segment, copy, weights, own, lasting=lasting):
                         merged.problems += [*damaged.get(copy.name, []), problem]
                     else:
@@ -203,11 +207,11 @@ def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
     return False
 
 
-def _damaged(root: Path, names: Iterable[str], weights: bool) -> dict[str, list[str]]:
+def _damaged(root: Path, names: Iterable[str], weights: bool) -> dict[str, list[Problem]]:
     """Segments with these names that are in the target and not what was written: what is wrong."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Problem]] = {}
     for segment in (root / "segments" / name for name in names):
-        problems: list[str] = []
+        problems: list[Problem] = []
         with listing(root, problems, segment):
             if segment.exists():
                 segment_record(root, segment / "segment.json")
@@ -222,7 +226,7 @@ def _check(segments: Sequence[Path]) -> None:
     known: dict[str, Path] = {}
     for segment in segments:
         first = known.setdefault(segment.name, segment)
-        if _numbers(first) != _numbers(segment):
+        if first != segment and _numbers(first) != _numbers(segment):
             raise UserError(
                 f"{segment.name} has different evaluations in {segment.parents[1]} and "
                 f"{first.parents[1]}",
@@ -256,9 +260,10 @@ def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, last
             return f"{name} is {state} in {root}: a copy without weights is left out"
         if there.replay.exists() and new.cleaned:
             return f"{name} is {state} in {root}: a copy without its transitions is left out"
-        _copy(source, half, weights)
-        if lasting:
-            files.sync_tree(half)
+        with _blaming(target):
+            _copy(source, half, weights)
+            if lasting:
+                files.sync_tree(half)
         try:
             _put(half, target, aside if replaces else None)
         except OSError:
@@ -272,6 +277,17 @@ def _add_segment(source: Path, target: Path, weights: bool, own: Claims, *, last
     return ""
 
 
+@contextmanager
+def _blaming(target: Path) -> Iterator[None]:
+    """Name the target in errors of a full disk: those of `shutil` name what was copied."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise files.naming(target, error) from error
+        raise
+
+
 def _copy(source: Path, target: Path, weights: bool) -> None:
     target.mkdir(parents=True)
     for file in (source / name for name in ("status.json", *FINAL_FILES)):
@@ -279,7 +295,10 @@ def _copy(source: Path, target: Path, weights: bool) -> None:
             shutil.copy2(file, target)
     replay = SegmentFolder(source).replay
     if weights and replay.is_dir() and not replay.is_symlink():
-        shutil.copytree(replay, target / replay.name)
+        (target / replay.name).mkdir()
+        for file in replay.iterdir():
+            if file.is_file() and not file.is_symlink():
+                shutil.copy2(file, target / replay.name)
     if not weights:
         _mark(target)
 
@@ -342,7 +361,10 @@ def _part(segments: Sequence[Path], experiments: Sequence[Experiment]) -> list[P
 def _add_experiments(
     source: Path, experiments: Sequence[Experiment], target: Path, merged: Merged
 ) -> None:
-    for code in sorted(source.glob("sources/*.py")):
+    codes: list[Path] = []
+    with listing(source, merged.problems, source / "sources"):
+        codes = files.entries(source / "sources", "*.py")
+    for code in codes:
         with listing(source, merged.problems, code):
             Store(target).add_source(code.stem, read_bytes(check_inside(source, code)))
     for record in tuning.read_all(source, merged.problems):

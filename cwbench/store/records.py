@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA
-from cwbench.store.files import Damaged
+from cwbench.store.files import Damaged, Unreadable, Unusable
 
 Kinds = Mapping[str, type | tuple[type, ...]]
 
@@ -111,14 +111,15 @@ class Problem(str):
 
     file: str  # inside the folder
     reason: str
+    denied: bool  # it may be intact: this user has no permission to read it
 
-    def __new__(cls, file: str, reason: str) -> "Problem":
+    def __new__(cls, file: str, reason: str, denied: bool = False) -> "Problem":
         problem = super().__new__(cls, f"{file}: {reason}")
-        problem.file, problem.reason = file, reason
+        problem.file, problem.reason, problem.denied = file, reason, denied
         return problem
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return self.file, self.reason  # to be sent to another process
+    def __getnewargs__(self) -> tuple[str, str, bool]:  # type: ignore[override]
+        return self.file, self.reason, self.denied  # to be sent to another process
 
 
 class Problems(Protocol):
@@ -136,9 +137,10 @@ def listing(root: Path, problems: Problems, file: Path) -> Iterator[None]:
     try:
         yield
     except (UserError, OSError) as error:
-        if isinstance(error, Damaged):
+        if isinstance(error, Unusable):
             file, reason = error.path, error.reason
         else:
             reason = str(error).removeprefix(f"{file}: ").removeprefix(f"{file} ")
         where = file.relative_to(root) if file.is_relative_to(root) else file
-        problems.append(Problem(str(where), reason))
+        denied = isinstance(error, Unreadable | PermissionError)
+        problems.append(Problem(str(where), reason, denied))

@@ -12,6 +12,7 @@ Counts are stored, not rates. A finished segment is never rewritten.
 
 import contextlib
 import csv
+import errno
 import io
 import os
 import re
@@ -25,7 +26,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store import files
-from cwbench.store.files import Damaged, read_json, write_json
+from cwbench.store.files import Damaged, Unreadable, Unusable, read_json, write_json
 from cwbench.store.records import (
     EXPERIMENT_KEYS,
     STATUS_KEYS,
@@ -57,7 +58,8 @@ FINAL_FILES = (
 REPLAY_FILE = re.compile(r"replay/[\w-]+\.npy")
 CLAIM = "claim.json"
 # Folders of segments, whose names end in their ids. Not hidden ones or copies such as X.bak.
-SEGMENTS = "segments/[!.]*-" + 12 * "[0-9a-f]"
+SEGMENT = "[!.]*-" + 12 * "[0-9a-f]"
+SEGMENTS = f"segments/{SEGMENT}"
 
 
 def is_results(folder: Path) -> bool:
@@ -71,17 +73,22 @@ def is_weights(name: str) -> bool:
 
 
 class ClaimLost(UserError):
-    """Another process has taken a segment that this one was training."""
+    """Another process has taken, or may take, a segment that this one was training."""
 
-    def __init__(self, folder: Path) -> None:
-        message = f"{folder.name}: another process has taken it, since this one was silent for long"
-        super().__init__(message, "the same command continues when that one has ended")
+    def __init__(self, folder: Path, *, gone: bool) -> None:
+        what = "another process has taken it, since this one was silent for long"
+        if gone:
+            what = f"its {CLAIM} is gone: another process has taken it and ended, or it was removed"
+        hint = "the same command continues" + ("" if gone else " when that one has ended")
+        super().__init__(f"{folder.name}: {what}", hint)
 
 
 def claim_token(file: Path) -> str:
     """Who has claimed a segment; empty where the claim cannot be read."""
     try:
         return str(read_json(file).get("token", ""))
+    except Unreadable:
+        return "another user"
     except Damaged:
         return ""
 
@@ -127,7 +134,7 @@ class SegmentFolder:
         """Whether it kept transitions for later tasks, and `cwbench clean` has removed them."""
         checksums = self.status().get("checksums", {})
         replay = [name for name in checksums if REPLAY_FILE.fullmatch(name)]
-        return bool(replay) and not any((self.path / name).exists() for name in replay)
+        return bool(replay) and not any(files.may_exist(self.path / name) for name in replay)
 
     @property
     def state(self) -> str:
@@ -138,11 +145,11 @@ class SegmentFolder:
         """What is known of its training; with state `damaged` where that cannot be read."""
         try:
             return self.intact_status()
-        except Damaged as error:
+        except Unusable as error:
             return {"state": "damaged", "step": 0, "message": str(error)}
 
     def intact_status(self) -> dict[str, Any]:
-        """What is known of its training; Damaged if it is not what was written.
+        """What is known of its training; Unusable if it is not what was written.
 
         Also if a table or the record of a done segment is gone.
         """
@@ -164,18 +171,27 @@ class SegmentFolder:
         return {"state": "pending", "step": 0}
 
     def check_claim(self) -> None:
-        """ClaimLost if the segment is not this process's any more. Called before every write."""
+        """ClaimLost if the segment is not this process's any more. Called before every write.
+
+        FileNotFoundError if there is no such folder any more.
+        """
         if not self.token:
             return
         # A process that clears an old claim may move ours for a moment.
         for wait in (0.0, 0.5, 1.5):
             time.sleep(wait)
-            with contextlib.suppress(FileNotFoundError):
-                if (token := claim_token(self.path / CLAIM)) == self.token:
-                    return
-                if token:
-                    break
-        raise ClaimLost(self.path)
+            try:
+                token = claim_token(self.path / CLAIM)
+            except FileNotFoundError:
+                token = ""
+                if not self.path.exists():
+                    what = "moved or deleted while it was in use"
+                    raise FileNotFoundError(errno.ENOENT, what, str(self.path)) from None
+            if token == self.token:
+                return
+            if token:
+                break
+        raise ClaimLost(self.path, gone=not token)
 
     def set_status(self, state: str, **content: Any) -> None:
         """Replace the state; numbers that are not given stay as they were, an error does not."""
@@ -207,7 +223,7 @@ class SegmentFolder:
         return found
 
     def check_files(self, *, weights: bool = True) -> None:
-        """Damaged if a file, or one that reports read, is not what it was when it was sealed.
+        """Unusable if a file, or one that reports read, is not what it was when it was sealed.
 
         Its replay may be gone as a whole: `cwbench clean` removes it when no recorded run needs it.
         """
@@ -299,27 +315,39 @@ class Store:
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""
-        for file in [
-            *self.root.glob("experiments/*.json"),
-            *self.root.glob(f"{SEGMENTS}/segment.json"),
-        ]:
-            with contextlib.suppress(Damaged, TypeError, OSError):
+        for file in (
+            *files.entries(self.root / "experiments", "*.json"),
+            *segment_files(self.root),
+        ):
+            with contextlib.suppress(Unusable, TypeError, OSError):
                 if read_json(file).get("schema", 0) > SCHEMA:
                     return file
         return None
 
 
+def segment_folders(root: Path) -> list[Path]:
+    """Sorted; Unreadable if they may not be listed."""
+    return files.entries(root / "segments", SEGMENT)
+
+
+def segment_files(root: Path) -> list[Path]:
+    """Records of segments, also of those that this user may not read."""
+    found = [folder / "segment.json" for folder in segment_folders(root)]
+    return [file for file in found if files.may_exist(file)]
+
+
 def read_segments(
     root: Path, problems: Problems, folders: Iterable[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Records of the segments on disk, with their folder and status; what is damaged is listed.
+    """Records of the segments on disk, with their folder and status; what is unusable is listed.
 
     Of all segments, or of those in these folders.
     """
-    found: Iterable[Path] = root.glob(f"{SEGMENTS}/segment.json")
-    if folders is not None:
-        found = (root / "segments" / folder / "segment.json" for folder in folders)
-    for file in sorted(found):
+    if folders is None:
+        found = segment_files(root)
+    else:
+        found = sorted(root / "segments" / folder / "segment.json" for folder in folders)
+    for file in found:
         with listing(root, problems, file):
             record = segment_record(root, file)
             yield record | {
@@ -350,8 +378,8 @@ def experiment_name(record: Mapping[str, Any]) -> str:
 def read_experiments(
     root: Path, problems: Problems, name: str = "*.json"
 ) -> Iterator[dict[str, Any]]:
-    """What commands asked for; what is damaged, or does not fit its name, is listed."""
-    for file in sorted(root.glob(f"experiments/{name}")):
+    """What commands asked for; what is unusable, or does not fit its name, is listed."""
+    for file in files.entries(root / "experiments", name):
         with listing(root, problems, file):
             files.check_inside(root, file)
             experiment = checked(read_json(file), EXPERIMENT_KEYS, file)

@@ -12,6 +12,7 @@ from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
 from cwbench.store import files
 from cwbench.store.files import check_inside
+from cwbench.store.records import listing
 
 KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
 NUMBER = (int, float)
@@ -50,12 +51,13 @@ def _has(content: Any, kinds: Mapping[str, Any]) -> bool:
 
 def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:
     """The records of a results folder; files that cannot be read become problems."""
+    records: list[Path] = []
+    with listing(root, problems, root / "tuning"):
+        records = files.entries(root / "tuning", "*.json")
     found = []
-    for file in sorted(root.glob("tuning/*.json")):
-        try:
+    for file in records:
+        with listing(root, problems, file):
             found.append(read(check_inside(root, file)))
-        except UserError as error:
-            problems.append(f"tuning/{file.name}: {error}")
     return found
 
 

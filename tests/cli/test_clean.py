@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import private
 
 from cwbench.cli import main
 from cwbench.reports import build
@@ -88,6 +89,19 @@ def test_clean_refuses_when_a_record_cannot_be_read(
         main(["clean", str(tmp_path), "--yes"])
     assert exit_code.value.code == 1
     assert "other.json" in capsys.readouterr().err
+    assert store.folder(plan.segments[0]).replay.exists()
+
+
+@pytest.mark.parametrize("name", ["experiments", "segments"])
+def test_clean_refuses_when_records_may_not_be_listed(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The second task still needs the first one's replay."""
+    store, plan, _ = toy_run(tmp_path, "perfect-memory", stop_after=14)
+    with private(tmp_path / name), pytest.raises(SystemExit) as exit_code:
+        main(["clean", str(tmp_path), "--yes"])
+    assert exit_code.value.code == 2
+    assert f"{name}: not readable for you; ask its owner" in capsys.readouterr().err
     assert store.folder(plan.segments[0]).replay.exists()
 
 

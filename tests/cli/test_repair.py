@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import private
 
 from cwbench.cli import main
 from cwbench.store import claims, integrity
@@ -55,6 +56,25 @@ def test_damage_is_found_set_aside_and_trained_again(
     assert load_runs(tmp_path).evals.equals(before)
 
 
+@pytest.mark.parametrize("name", ["end.safetensors", "evals.csv", ""])
+def test_what_another_user_keeps_private_stays(
+    toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A file, or the whole segment."""
+    store, plan, _ = toy_run(tmp_path, tasks=TASKS[:1])
+    folder = store.folder(plan.segments[0])
+    capsys.readouterr()
+    with private(folder.path / name):
+        with pytest.raises(SystemExit) as ended:
+            main(["verify", str(tmp_path)])
+        said = capsys.readouterr().out
+        assert ended.value.code == 1 and "not readable for you" in said and "repair" not in said
+        assert f"1 damaged or unreadable file in {tmp_path}" in said
+        main(["repair", str(tmp_path)])
+        assert "stays" in capsys.readouterr().out
+    assert folder.done and not (tmp_path / "damaged").exists()
+
+
 def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
     toy_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,6 +87,16 @@ def test_doctor_claims_nothing_about_bytes_that_it_does_not_read(
     with pytest.raises(SystemExit) as ended:
         main(["verify", str(tmp_path)])
     assert ended.value.code == 1 and "1 damaged file in" in capsys.readouterr().out
+
+
+def test_advised_commands_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "my results"
+    (results / "segments" / NAME).mkdir(parents=True)
+    (results / "segments" / NAME / "status.json").write_text("")
+    with pytest.raises(SystemExit):
+        main(["doctor", str(results)])
+    said = capsys.readouterr().out
+    assert f"`cwbench repair '{results}'`" in said and f"`cwbench verify '{results}'`" in said
 
 
 def test_a_segment_that_was_trained_again_meanwhile_stays(

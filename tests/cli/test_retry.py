@@ -87,13 +87,32 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
         with pytest.raises(SystemExit):
             main(["retry", str(tmp_path), "--diverged", plan.segments[1].id])
         assert f"belongs to process {platform.node()}:{os.getpid()}" in capsys.readouterr().err
-        _reset({folder: True})
+        _reset({folder: "diverged"}, restart=True)
         assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged", "--dry-run"])
     assert folder.state == "diverged" and folder.snapshot.exists()
     main(["retry", str(tmp_path), "--diverged"])
     assert folder.state == "pending" and not folder.snapshot.exists()
     assert asked == [list(plan.runs)] * 2
+
+
+def test_a_segment_that_was_finished_meanwhile_stays_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By another process, while the question was on the screen."""
+    states = {"failed": "failed", "done": "failed", "diverged": "failed"}
+    for name in states:
+        (tmp_path / name).mkdir()
+        SegmentFolder(tmp_path / name).set_status(name, step=7)
+    _reset({SegmentFolder(tmp_path / name): state for name, state in states.items()}, restart=True)
+    found = {name: SegmentFolder(tmp_path / name).status() for name in states}
+    assert [(one["state"], one["step"]) for one in found.values()] == [
+        ("pending", 0),
+        ("done", 7),
+        ("diverged", 7),
+    ]
+    assert capsys.readouterr().out.count("has changed since and is left out") == 2
+    assert not list(tmp_path.glob("*/claim.json"))
 
 
 def ask_by_name(record: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from other_user import private
 
 import cwbench
 from cwbench.cli import main
@@ -36,6 +37,13 @@ def test_a_pulled_folder_is_not_damaged(
     for results in (shared_results, tmp_path / "back"):
         main(["verify", str(results)])
         assert f"0 damaged files in {results}" in capsys.readouterr().out
+
+
+def test_nothing_is_shared_without_what_is_private(shared_results: Path, tmp_path: Path) -> None:
+    for folder in (shared_results / "experiments", min(shared_results.glob("segments/*"))):
+        with private(folder), pytest.raises(UserError, match=f"{folder.name}: not readable"):
+            push(shared_results, str(tmp_path / "there"))
+    assert not (tmp_path / "there").exists()
 
 
 def test_every_sealed_file_travels(shared_results: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Files of tensors: what was saved is what is read, or an error names the file."""
 
 import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,17 @@ def test_what_is_saved_is_read(tmp_path: Path) -> None:
     assert record == {"step": 7, "last": float("inf")} and tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
     assert checkpoint.load_record(file)["step"] == 7
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_weights_have_the_permissions_of_other_files(tmp_path: Path, umask: int, mode: int) -> None:
+    """So that a colleague can continue what is in a shared folder."""
+    before = os.umask(umask)
+    try:
+        checkpoint.save(tmp_path / "end.safetensors", TENSORS, {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "end.safetensors").stat().st_mode) == mode
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:

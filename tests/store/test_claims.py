@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from other_machine import claim_elsewhere
+from other_user import private
 
 from cwbench.store import claims
 from cwbench.store.claims import STALE_SECONDS, Claims
@@ -61,6 +62,59 @@ def test_clocks_that_differ_take_no_claim(tmp_path: Path) -> None:
             assert not other.take(folder) and other.elsewhere(folder)
 
 
+@pytest.mark.parametrize("days", [-2, 400])
+def test_a_claim_of_another_day_is_nobodys(days: int, tmp_path: Path) -> None:
+    """Also one that a clock in the future left behind."""
+    folder = SegmentFolder(tmp_path)
+    moment = time.time() + days * 86_400
+    os.utime(claim_elsewhere(folder), (moment, moment))
+    assert claims.owner(folder) == ""
+    with Claims() as one:
+        assert one.take(folder)
+
+
+def test_a_link_that_was_made_twice_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS repeats a request whose reply was lost; the second answer is that the file exists."""
+    link = Path.hardlink_to
+
+    def twice(file: Path, target: Path) -> None:
+        link(file, target)
+        link(file, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", twice)
+    folder = SegmentFolder(tmp_path)
+    with Claims() as one:
+        assert one.take(folder) and (tmp_path / "claim.json") in one.held
+        assert not Claims().take(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nobody_waits_for_a_claim_of_its_own(tmp_path: Path) -> None:
+    """It could not be removed when it was released."""
+    folder, one = SegmentFolder(tmp_path), Claims()
+    assert one.take(folder)
+    one.held.clear()
+    assert not one.elsewhere(folder) and Claims().elsewhere(folder)
+    assert one.take(folder)
+
+
+def test_a_process_that_is_hidden_from_others_keeps_its_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hidepid, /proc does not show processes of other users; its signs of life decide."""
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    assert Claims().take(folder)
+    monkeypatch.setattr(claims, "_started", lambda pid: "")
+    with Claims(clock) as other:
+        assert not other.take(folder) and claims.owner(folder)
+        clock.now += STALE_SECONDS - 1
+        assert not other.take(folder)
+        clock.now += 2
+        assert other.take(folder)
+
+
 def test_a_stopped_process_of_this_machine_keeps_its_claim(tmp_path: Path) -> None:
     """One that was stopped by Ctrl-Z gives no sign of life, but it will go on."""
     folder, clock = SegmentFolder(tmp_path), Clock()
@@ -90,6 +144,16 @@ def test_an_unreadable_claim_blocks_for_seconds(content: str, tmp_path: Path) ->
         assert one.take(folder)
 
 
+def test_a_private_claim_is_no_half_written_one(tmp_path: Path) -> None:
+    folder, clock = SegmentFolder(tmp_path), Clock()
+    with private(claim_elsewhere(folder)), Claims(clock) as one:
+        assert not one.take(folder) and claims.owner(folder)
+        clock.now += claims.EMPTY_SECONDS + 1
+        assert not one.take(folder)
+        clock.now += STALE_SECONDS
+        assert not one.elsewhere(folder)
+
+
 def test_who_lost_a_claim_neither_writes_nor_releases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,10 +163,12 @@ def test_who_lost_a_claim_neither_writes_nor_releases(
         assert loser.take(mine)
         mine.set_status("running")
         (tmp_path / "claim.json").unlink()
-        with pytest.raises(ClaimLost, match="another process has taken it"):
+        with pytest.raises(ClaimLost, match=r"its claim\.json is gone"):
             mine.set_status("running")
         theirs = SegmentFolder(tmp_path, winner.token)
         assert winner.take(theirs)
+        with pytest.raises(ClaimLost, match="another process has taken it, since"):
+            mine.set_status("running")
         before = sorted(tmp_path.iterdir())
         for write in (
             lambda: mine.set_status("done"),
@@ -115,6 +181,18 @@ def test_who_lost_a_claim_neither_writes_nor_releases(
         loser.release(mine)
         assert sorted(tmp_path.iterdir()) == before and theirs.state == "running"
         theirs.set_status("running", step=1)
+
+
+def test_a_folder_that_was_moved_away_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "segments" / "one"
+    path.mkdir(parents=True)
+    with Claims() as one:
+        folder = SegmentFolder(path, one.token)
+        assert one.take(folder)
+        (tmp_path / "results").rename(tmp_path / "elsewhere")
+        with pytest.raises(FileNotFoundError, match=f"moved or deleted .*'{path}'"):
+            folder.set_status("running")
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_dead_process_of_this_machine_is_noticed_at_once(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from other_user import private
 
 from cwbench.spec.errors import UserError
 from cwbench.store import files
-from cwbench.store.files import Damaged
+from cwbench.store.files import Damaged, Unreadable
 
 SYNC = files.sync  # tests replace it, for speed
 
@@ -65,6 +66,29 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     for file in sorted(tmp_path.iterdir()):
         with pytest.raises(Damaged, match=file.name):
             files.read_json(file)
+
+
+def test_what_is_private_is_not_called_damaged(tmp_path: Path) -> None:
+    """Its owner reads it without trouble."""
+    file = tmp_path / "segment" / "a.npy"
+    file.parent.mkdir()
+    files.write_array(file, np.zeros(3))
+    known = files.checksum(file)
+    reads = (files.read_json, files.read_array, lambda path: files.check(path, known))
+    for where in (file, file.parent):
+        with private(where):
+            for read in reads:
+                with pytest.raises(Unreadable, match=r"a\.npy: not readable for you; ask"):
+                    read(file)
+
+
+def test_a_folder_that_may_not_be_listed_is_not_empty(tmp_path: Path) -> None:
+    for name in ("b.json", "a.json", "a.csv"):
+        (tmp_path / name).touch()
+    assert files.entries(tmp_path, "*.json") == [tmp_path / "a.json", tmp_path / "b.json"]
+    assert files.entries(tmp_path / "none") == files.entries(tmp_path / "a.csv") == []
+    with private(tmp_path), pytest.raises(Unreadable, match=tmp_path.name):
+        files.entries(tmp_path)
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:

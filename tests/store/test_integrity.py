@@ -1,15 +1,18 @@
 """Damage is found by checksums and named; the rest goes on."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import flip
 
+from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import check_end, check_snapshot, damages, full_check, quick_check
+from cwbench.store.merge import merge
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
 from cwbench.store.status import read_status
@@ -42,6 +45,31 @@ def test_every_file_of_a_done_segment_is_guarded(folders: list[SegmentFolder]) -
         flip(done.path / name, 1001)
     (done.replay / "transitions.npy").unlink()
     check_end(done)  # as `cwbench clean` leaves it
+
+
+def test_a_copy_without_weights_is_not_called_damaged(
+    folders: list[SegmentFolder], tmp_path: Path
+) -> None:
+    merge([tmp_path], tmp_path / "records")
+    copy = SegmentFolder(tmp_path / "records" / "segments" / folders[0].path.name)
+    with pytest.raises(UserError, match=r"its weights are not in .*; use another .* --weights$"):
+        check_end(copy)
+
+
+def test_a_snapshot_that_was_replaced_while_it_was_read_is_not_damaged(
+    folders: list[SegmentFolder], tmp_path: Path
+) -> None:
+    """The first look has the header of one and the data of the next."""
+    looks = Counter[Path]()
+
+    def torn(folder: SegmentFolder) -> None:
+        looks[folder.path] += 1
+        torn_once = folder.path == folders[1].path and looks[folder.path] == 1
+        if torn_once or folder.path == folders[0].path:
+            raise Damaged(folder.snapshot, "its checksum differs from the recorded one")
+
+    assert [damage.segment for damage in damages(tmp_path, torn)] == [folders[0].path.name]
+    assert sorted(looks.values()) == [1] * (len(looks) - 2) + [2, 2]
 
 
 def test_half_of_a_replay_is_damage(toy_run: Any, tmp_path: Path) -> None:

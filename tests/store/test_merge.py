@@ -1,5 +1,6 @@
 """Results folders put together."""
 
+import errno
 import json
 import shutil
 import tarfile
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from faults import DAMAGE, Disk
+from other_user import private
 from sample_results import small, write_results
 
 from cwbench.cli import cli
 from cwbench.sharing.hub import push
+from cwbench.spec import failure
 from cwbench.spec.errors import UserError
 from cwbench.store import tuning
 from cwbench.store.claims import Claims
@@ -166,6 +169,60 @@ def test_a_damaged_table_stays_behind_and_is_told(damage: str, table: str, tmp_p
     assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
     with_weights = merge([source], tmp_path / "c", weights=True)
     assert (with_weights.added, len(with_weights.damaged)) == (0, 3)
+
+
+def test_a_private_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    [first] = source.glob("segments/ewc-1-*")
+    with private(first):
+        told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
+    assert told.exit_code == 1 and "2 segments added" in told.output
+    assert f"problem: segments/{first.name}/segment.json: not readable for you" in told.output
+
+
+@pytest.mark.parametrize("name", ["status.json", "train.csv", ""])
+def test_a_private_segment_of_the_target_is_not_replaced(name: str, tmp_path: Path) -> None:
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    merge([source], target)
+    [first] = target.glob("segments/ewc-1-*")
+    before = first.stat().st_ino
+    with private(first / name):
+        done = merge([source], target, weights=True)
+    assert (done.added, done.present, len(done.problems)) == (2, 0, 1)
+    assert "not readable for you; ask its owner" in done.problems[0]
+    assert first.stat().st_ino == before and not SegmentFolder(first).end.exists()
+
+
+def test_code_and_choices_that_may_not_be_listed_are_problems(tmp_path: Path) -> None:
+    source = made(tmp_path / "a", "ewc", [0])
+    for name in ("sources", "tuning"):
+        (source / name).mkdir(exist_ok=True)
+        with private(source / name):
+            done = merge([source], tmp_path / name)
+        assert done.problems == [f"{name}: not readable for you; ask its owner"]
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "obs.npy"])
+def test_a_full_disk_is_the_targets(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of the copy names what was copied."""
+    source, target = sealed(tmp_path / "a"), tmp_path / "b"
+    for replay in (folder / "replay" for folder in source.glob("segments/*")):
+        replay.mkdir()
+        (replay / "obs.npy").write_bytes(b"transitions")
+    copy2 = shutil.copy2
+
+    def full(file: Path, half: Path) -> None:
+        if Path(file).name == name:
+            raise OSError(errno.ENOSPC, "No space left on device", str(file), None, str(half))
+        copy2(file, half)
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        merge([source], target, weights=True)
+    assert Path(caught.value.filename).is_relative_to(target)
+    assert failure.of_the_disk(caught.value) and not list(target.glob("segments/*"))
 
 
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:

@@ -3,10 +3,15 @@
 from pathlib import Path
 
 import pytest
+from other_user import private
+from sample_results import small, write_results
 
+from cwbench.spec.errors import UserError
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store.files import Damaged
 from cwbench.store.results import SegmentFolder, Store, read_experiments
+from cwbench.store.runs import load_runs
+from cwbench.store.status import read_status
 
 
 def test_rows_fit_the_file_that_they_are_added_to(tmp_path: Path) -> None:
@@ -43,3 +48,22 @@ def test_a_damaged_experiment_is_recorded_again(found: str, tmp_path: Path) -> N
     assert not list(read_experiments(tmp_path, problems)) and len(problems) == 1
     store.add_experiment({"name": "a", "command": "first", "runs": []})
     assert file.read_text() == whole
+
+
+def test_another_users_private_segment_is_a_problem(tmp_path: Path) -> None:
+    """Not a segment that has not begun."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    [first] = tmp_path.glob("segments/ewc-1-*")
+    with private(first):
+        for problems in (load_runs(tmp_path).problems, read_status(tmp_path)[1]):
+            reason = "not readable for you; ask its owner"
+            assert problems == [f"segments/{first.name}/segment.json: {reason}"]
+
+
+@pytest.mark.parametrize("folder", ["segments", "experiments"])
+def test_records_that_may_not_be_listed_are_an_error(folder: str, tmp_path: Path) -> None:
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    with private(tmp_path / folder):
+        for read in (load_runs, read_status, lambda root: Store(root).newer_schema()):
+            with pytest.raises(UserError, match=f"{folder}: not readable for you; ask its owner"):
+                read(tmp_path)
