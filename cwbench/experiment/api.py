@@ -25,6 +25,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
+from cwbench.experiment.notebook_source import source_hash
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import folder_named
 from cwbench.experiment.runs import Runs, read_runs
@@ -33,6 +34,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import plain, take
 from cwbench.spec.protocol import parse_protocol
+from cwbench.spec.source import check_unchanged
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -155,6 +157,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
+    _check_methods(plan)
     session = replace(plan.session, listener=Silent() if quiet else Terminal())
     todo = session.plan(plan.runs)  # again: something may have been trained since
     session.check(todo)
@@ -166,6 +169,16 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     if todo.missing and not good:
         _raise_failure(plan, runs)
     return runs
+
+
+def _check_methods(plan: Plan) -> None:
+    """UserError if a method is not the one that was planned, whose ids its results would get."""
+    for name, source in {(s.setup.method, s.setup.source) for r in plan.runs for s in r.segments}:
+        if source:
+            method = plan.session.methods[name]
+            check_unchanged(method)
+            if source_hash(method) != source:
+                raise UserError(f"{name} has changed since it was planned", "plan again")
 
 
 def _runs_of(plan: Plan) -> Runs:

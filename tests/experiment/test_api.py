@@ -1,5 +1,6 @@
 """`cwbench.plan` and `cwbench.train`: what the command line does, from Python."""
 
+import importlib
 import json
 import os
 import signal
@@ -281,3 +282,46 @@ def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
     """That it writes one, the notebook's test checks."""
     with pytest.raises(cwbench.UserError, match="no results folder at"):
         cwbench.report(tmp_path / "nowhere")
+
+
+CHANGES = """
+import cwbench
+
+SCALE = 0.0
+
+
+class Mine(cwbench.Method):
+    def actor_penalty(self, batch):
+        return SCALE * super().actor_penalty(batch)
+
+
+plan = cwbench.plan(Mine, ["reach-0-1"], **{options!r})
+SCALE = 100.0
+cwbench.train(plan)
+"""
+
+
+def test_a_method_that_changed_since_it_was_planned_is_not_trained(tmp_path: Path) -> None:
+    """Its results would have the ids of the one that was planned."""
+    (tmp_path / "script.py").write_text(CHANGES.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    last = made.stderr.splitlines()[-1]
+    assert last.endswith("UserError: Mine has changed since it was planned; plan again")
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
+def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file, text = tmp_path / "reloaded_method.py", "import cwbench\nclass Mine(cwbench.Method): "
+    file.write_text(f"{text}coef = 1\n")
+    importlib.invalidate_caches()
+    module = importlib.import_module("reloaded_method")
+    monkeypatch.setitem(sys.modules, "reloaded_method", module)
+    plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
+    file.write_text(f"{text}coef = 22\n")
+    importlib.reload(module)
+    with pytest.raises(cwbench.UserError, match=r"reloaded_method.py has changed since Mine was"):
+        cwbench.train(plan, quiet=True)
+    assert not (tmp_path / "results").exists()

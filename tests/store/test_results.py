@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cwbench.spec.source import short_hash
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store.files import Damaged
 from cwbench.store.results import SegmentFolder, Store, read_experiments
@@ -43,3 +44,11 @@ def test_a_damaged_experiment_is_recorded_again(found: str, tmp_path: Path) -> N
     assert not list(read_experiments(tmp_path, problems)) and len(problems) == 1
     store.add_experiment({"name": "a", "command": "first", "runs": []})
     assert file.read_text() == whole
+
+
+def test_code_is_kept_only_under_its_hash(tmp_path: Path) -> None:
+    store, code = Store(tmp_path), b"SCALE = 1\n"
+    store.add_source(short_hash(code), code)
+    with pytest.raises(Damaged, match="its code is not the one of this name"):
+        store.add_source("0123456789ab", code)
+    assert [file.name for file in tmp_path.glob("sources/*")] == [f"{short_hash(code)}.py"]
