@@ -19,6 +19,8 @@ from typing import Any
 from cwbench.spec.errors import UserError
 
 NOTED = "_source_when_made"
+# Where Python finds the text of what is defined.
+HOMES = "a file or a notebook's cell without %%time or another cell magic"
 
 
 def short_hash(text: bytes) -> str:
@@ -99,7 +101,7 @@ def named_source(function: Any) -> dict[str, str]:
     except (OSError, TypeError):
         raise UserError(
             f"the source of {name} is not available",
-            "define it in a file or a notebook, so that its results can be told apart",
+            f"define it in {HOMES}, so that its results can be told apart",
         ) from None
     if isinstance(function, FunctionType) and not has_plain_defaults(function, text):
         defaults = repr((function.__defaults__, function.__kwdefaults__))
