@@ -34,7 +34,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import plain, take
 from cwbench.spec.protocol import parse_protocol
-from cwbench.spec.source import check_unchanged
+from cwbench.spec.source import check_unchanged, of_main
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
 
 def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
-    return method.__module__ != "__main__"
+    return not of_main(method)
 
 
 def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:

@@ -20,7 +20,16 @@ from typing import Any, get_origin
 import numpy as np
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import HOMES, NOTED, file_source, has_plain_defaults, in_file, short_hash
+from cwbench.spec.source import (
+    HOMES,
+    MAIN,
+    NOTED,
+    SPAWNED,
+    file_source,
+    has_plain_defaults,
+    in_file,
+    short_hash,
+)
 
 # A text in quotes, as `repr` shows it.
 QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
@@ -40,7 +49,8 @@ def source_code(cls: type) -> bytes:
     files = file_source(cls)
     if in_file(cls):
         return files
-    own = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    text = "\n".join(Source(cls.__module__).collect(cls))
+    own = (text.replace(SPAWNED, MAIN) if cls.__module__ == SPAWNED else text).encode()
     return own + b"\n" + files if files else own
 
 

@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import named_source
+from cwbench.spec.source import SPAWNED, named_source, of_main
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -154,7 +155,7 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         """Workers do not import scripts and notebooks, so functions from there go by value."""
         state = dict(vars(self))
-        if getattr(self.env, "__module__", None) == "__main__":
+        if of_main(self.env):
             state["env"] = by_value(self.env)
         return state
 
@@ -200,6 +201,8 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
 def by_value(function: Any) -> bytes:
     import cloudpickle
 
+    if function.__module__ == SPAWNED:  # else by name
+        cloudpickle.register_pickle_by_value(sys.modules[SPAWNED])
     content: bytes = cloudpickle.dumps(function)
     return content
 

@@ -152,6 +152,56 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("results/segments/*"))) == 1
 
 
+SPAWNED = """
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import cwbench
+import gymnasium
+
+
+class Curve:
+    pass
+
+
+@dataclass
+class Schedule:
+    curve: Curve
+
+
+class Mine(cwbench.Method):
+    schedule = Schedule
+
+    def actor_penalty(self, batch):
+        return 0 * super().actor_penalty(batch)
+
+
+def make(gravity):
+    return gymnasium.make("Pendulum-v1", g=gravity)
+
+
+def work(train):
+    task = cwbench.Task("mine", make, kwargs={{"gravity": 5.0}}, horizon=20)
+    plan = cwbench.plan(Mine, [task], **{options!r})
+    if not train:
+        return plan.segments
+    runs = cwbench.train(plan, quiet=True)
+    return plan.segments, runs[0].state, cwbench.load_policy(runs[0]).task
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        print(pool.submit(work, True).result() == (work(False), "done", "mine"))
+"""
+
+
+def test_a_scripts_class_has_the_same_ids_in_a_spawned_process(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SPAWNED.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    assert made.stdout == "True\n", made.stdout + made.stderr
+
+
 CODE = """
 import cwbench
 def plan(method):
