@@ -59,6 +59,8 @@ class Terminal:
             self.warn(text)
 
     def warn(self, text: str) -> None:
+        encoding = self.console.encoding  # an ASCII one cannot show every folder's name
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:
