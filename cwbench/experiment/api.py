@@ -92,10 +92,15 @@ def plan(
 ) -> Plan:
     """Plan to train a method on a sequence; printing it shows what it takes. Writes nothing.
 
-    `method` is a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`; `sequence` a name
-    as on the command line, a list of task names or a `cwbench.Sequence`. `options` are those of
-    `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
-    `steps_per_task=50_000`) and those that control execution (`device="cpu"`, `workers=4`).
+    `method`: a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`.
+    `sequence`: a name or pattern (`cw3-*`) as on the command line, a `.toml` file, a list of task
+    names or of `cwbench.Task`s, or a `cwbench.Sequence`.
+    `seeds`: a number, several, or text such as "0-4".
+    `protocol`: a name such as "compact", or a `.toml` file.
+    `results`: the results folder, which `train` makes.
+    `unshared`: "actor", "critic" or both: these have a separate network for each task.
+    `options`: those of `cwbench run` with underscores: the method's own and shared ones
+    (`lambda_=5.0`, `steps_per_task=50_000`) and those of execution (`device="cpu"`, `workers=4`).
     """
     asked = parse_protocol(protocol)
     name, recorded, entry = find_method(method)
