@@ -211,9 +211,12 @@ def report(results: str | Path, out: str | Path | None = None) -> Path:
 
     Runs `cwbench report` in a separate process.
     """
-    command = [sys.executable, "-m", "cwbench", "report", str(results)]
-    made = subprocess.run([*command, *([str(out)] if out else [])], capture_output=True, text=True)
+    folder = folder_named(results)
+    target = folder / "report" if out is None else folder_named(out, "folder")
+    paths = [str(folder), *([] if out is None else [str(target)])]
+    command = [sys.executable, "-m", "cwbench", "report", "--", *paths]
+    made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
         lines = made.stderr.strip().splitlines() or ["cwbench: the report could not be written"]
         raise UserError(lines[-1].removeprefix("cwbench: "))
-    return Path(out or Path(results) / "report") / "index.html"
+    return target / "index.html"

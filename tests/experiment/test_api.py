@@ -373,5 +373,9 @@ def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
     file.write_text(f"{text}coef = 22\n")
     importlib.reload(module)
     with pytest.raises(cwbench.UserError, match=r"reloaded_method.py has changed since Mine was"):
+    with pytest.raises(cwbench.UserError, match="no results folder at '--help'"):
+        cwbench.report("--help")
+    with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
+        cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
         cwbench.train(plan, quiet=True)
     assert not (tmp_path / "results").exists()
