@@ -6,6 +6,7 @@ runs = cwbench.train(plan)
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import threading
@@ -49,6 +50,9 @@ class TrainingError(RuntimeError):
     def __init__(self, message: str, runs: Runs) -> None:
         super().__init__(message)
         self.runs = runs
+
+    def __reduce__(self) -> tuple[Any, ...]:  # by itself Python keeps the message only
+        return type(self), (str(self), self.runs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,6 +172,9 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     session.check(todo)
     session.record({plan.name: plan.runs})
     if todo.missing:
+    if multiprocessing.current_process().daemon:
+        hint = "use concurrent.futures.ProcessPoolExecutor"
+        raise UserError("train was called in a multiprocessing.Pool, which allows no workers", hint)
         needs = None if quiet else session.estimate(todo)
         good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)

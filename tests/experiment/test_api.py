@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -116,6 +118,8 @@ def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
     assert first == "1 segment is not done"
     assert len(others) == 1 and others[0].startswith("Broken-2-reach-2-1-s0-")
     assert [(run.done, run.state) for run in error.value.runs] == [(1, "failed")]
+    sent = pickle.loads(pickle.dumps(error.value))  # as from a process of a pool
+    assert str(sent) == str(error.value) and list(sent.runs) == list(error.value.runs)
     assert cwbench.load_policy(error.value.runs[0]).task == "reach-0-1"  # knows its own class
 
 
@@ -239,6 +243,43 @@ def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_training_in_a_daemonic_process_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a multiprocessing.Pool: Python lets it start no workers."""
+    plan = cwbench.plan("finetuning", "point3", results=tmp_path / "results", **SMALL)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
+    with pytest.raises(cwbench.UserError, match=r"in a multiprocessing.Pool, .* use concurrent"):
+        cwbench.train(plan)
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_stay_where_they_were_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder of that name in the working directory of then, also for what is read later.
+
+    A plan that is printed again knows what has been trained.
+    """
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    plan = cwbench.plan("finetuning", ["reach-0-1"], results="runs", **SMALL)
+    assert "1 segment, 0 done, 1 to train" in repr(plan)
+    monkeypatch.chdir(tmp_path / "b")
+    runs = cwbench.train(plan)
+    assert capsys.readouterr().out.endswith(f"results are in {tmp_path / 'a' / 'runs'}\n")
+    assert "1 segment, 1 done, 0 to train" in repr(plan)
+    monkeypatch.chdir(tmp_path / "a")
+    read = cwbench.load_runs("runs")
+    cwbench.train(cwbench.plan("finetuning", ["reach-0-1"], seeds=1, results="runs", **SMALL))
+    assert capsys.readouterr().out.endswith("results are in runs\n")
+    monkeypatch.chdir(tmp_path)
+    assert [cwbench.load_policy(run).task for run in (runs[0], read[0])] == ["reach-0-1"] * 2
+    assert not list((tmp_path / "b").iterdir())
+    assert not any(str(tmp_path) in file.read_text() for file in tmp_path.rglob("*.json"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -332,6 +373,10 @@ def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
     """That it writes one, the notebook's test checks."""
     with pytest.raises(cwbench.UserError, match="no results folder at"):
         cwbench.report(tmp_path / "nowhere")
+    with pytest.raises(cwbench.UserError, match="no results folder at '--help'"):
+        cwbench.report("--help")
+    with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
+        cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
 
 
 CHANGES = """
@@ -373,9 +418,5 @@ def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
     file.write_text(f"{text}coef = 22\n")
     importlib.reload(module)
     with pytest.raises(cwbench.UserError, match=r"reloaded_method.py has changed since Mine was"):
-    with pytest.raises(cwbench.UserError, match="no results folder at '--help'"):
-        cwbench.report("--help")
-    with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
-        cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
         cwbench.train(plan, quiet=True)
     assert not (tmp_path / "results").exists()
