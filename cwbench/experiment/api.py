@@ -28,7 +28,7 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
 from cwbench.experiment.notebook_source import source_hash
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
-from cwbench.experiment.results_folder import folder_named
+from cwbench.experiment.results_folder import anchored, folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
@@ -73,6 +73,11 @@ class Plan:
     def estimate(self) -> Estimate:
         """Steps, updates, memory, and time from a short measurement on this machine."""
         return self.session.estimate(self.fleets)
+
+    def forget(self) -> None:
+        """Look again for what is missing when next asked."""
+        for name in ("fleets", "estimate"):
+            vars(self).pop(name, None)
 
     @property
     def segments(self) -> list[str]:
@@ -128,6 +133,7 @@ def plan(
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
+    session = replace(session, store=anchored(session.store))
     title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
     return Plan(title, asked.name, tuple(runs), session)
 
@@ -166,20 +172,21 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
-    _check_methods(plan)
-    session = replace(plan.session, listener=Silent() if quiet else Terminal())
-    todo = session.plan(plan.runs)  # again: something may have been trained since
-    session.check(todo)
-    session.record({plan.name: plan.runs})
-    if todo.missing:
     if multiprocessing.current_process().daemon:
         hint = "use concurrent.futures.ProcessPoolExecutor"
         raise UserError("train was called in a multiprocessing.Pool, which allows no workers", hint)
+    _check_methods(plan)
+    session = replace(plan.session, listener=Silent() if quiet else Terminal())
+    plan.forget()  # something may have been trained since, and is trained now
+    todo = session.plan(plan.runs)
+    session.check(todo)
+    session.record({plan.name: plan.runs})
+    if todo.missing:
         needs = None if quiet else session.estimate(todo)
         good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
-        _raise_failure(plan, runs)
+        _raise_failure(todo, session, runs)
     return runs
 
 
@@ -200,11 +207,10 @@ def _runs_of(plan: Plan) -> Runs:
     return read_runs(session.store.root, session.methods, trusted=True).filter(run=names)
 
 
-def _raise_failure(plan: Plan, runs: Runs) -> None:
-    store = plan.session.store
+def _raise_failure(todo: planning.Plan, session: Session, runs: Runs) -> None:
     failures = []
-    for segment in plan.fleets.segments:
-        status = store.folder(segment).status()
+    for segment in todo.segments:
+        status = session.store.folder(segment).status()
         if status["state"] in ("failed", "diverged", "damaged"):
             failures.append(f"{segment.folder} {status['state']}: {brief(status)}")
     if not failures:

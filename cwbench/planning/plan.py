@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.files import shown
 from cwbench.spec.segment import Segment, digest
 from cwbench.store.integrity import needed_segments
 from cwbench.store.results import Store
@@ -110,7 +111,7 @@ def _check_weights(missing: Sequence[Segment], done: frozenset[str], store: Stor
         for parent in segment.parents:
             if parent.id in done and not store.folder(parent).end.exists():
                 raise UserError(
-                    f"{parent.folder} is done, but its weights are not in {store.root}",
+                    f"{parent.folder} is done, but its weights are not in {shown(store.root)}",
                     "use another results folder, or merge with --weights",
                 )
 
