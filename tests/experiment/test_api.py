@@ -1,5 +1,6 @@
 """`cwbench.plan` and `cwbench.train`: what the command line does, from Python."""
 
+import copy
 import importlib
 import json
 import multiprocessing
@@ -76,6 +77,13 @@ def test_a_plan_prints_what_it_takes_and_writes_nothing(
     assert repr(plan).startswith(f"{title}\n5 runs = 15 segments")
     assert plan.estimate.steps == 5 * 3 * 90
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_can_be_copied(tmp_path: Path) -> None:
+    plan = cwbench.plan("finetuning", "point3", results=tmp_path, device="cpu", **SMALL)
+    assert "3 segments" in repr(plan)
+    for made in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+        assert made.segments == plan.segments and repr(made) == repr(plan)
 
 
 class CtrlC(Display):
