@@ -209,10 +209,10 @@ def _reset(folders: Mapping[SegmentFolder, str], restart: bool) -> None:
     with Claims() as own:
         for folder, state in folders.items():
             if own.take(folder) and folder.state == state:
-                anew = restart or state == "diverged"
-                if anew:
+                from_start = restart or state == "diverged"
+                if from_start:
                     snapshot.discard(folder.snapshot)
-                folder.set_status("pending", **({"step": 0} if anew else {}))
+                folder.set_status("pending", **({"step": 0} if from_start else {}))
             else:
                 click.echo(f"{folder.path.name} is in use or has changed since and is left out")
             own.release(folder)

@@ -6,6 +6,7 @@ runs = cwbench.train(plan)
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import threading
@@ -25,14 +26,16 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
+from cwbench.experiment.notebook_source import source_hash
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
-from cwbench.experiment.results_folder import folder_named
+from cwbench.experiment.results_folder import anchored, folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import plain, take
 from cwbench.spec.protocol import parse_protocol
+from cwbench.spec.source import check_unchanged, of_main
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ class TrainingError(RuntimeError):
     def __init__(self, message: str, runs: Runs) -> None:
         super().__init__(message)
         self.runs = runs
+
+    def __reduce__(self) -> tuple[Any, ...]:  # by itself Python keeps the message only
+        return type(self), (str(self), self.runs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +73,11 @@ class Plan:
     def estimate(self) -> Estimate:
         """Steps, updates, memory, and time from a short measurement on this machine."""
         return self.session.estimate(self.fleets)
+
+    def forget(self) -> None:
+        """Look again for what is missing when next asked."""
+        for name in ("fleets", "estimate"):
+            vars(self).pop(name, None)
 
     @property
     def segments(self) -> list[str]:
@@ -90,10 +101,15 @@ def plan(
 ) -> Plan:
     """Plan to train a method on a sequence; printing it shows what it takes. Writes nothing.
 
-    `method` is a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`; `sequence` a name
-    as on the command line, a list of task names or a `cwbench.Sequence`. `options` are those of
-    `cwbench run` with underscores: the method's own and shared ones (`lambda_=5.0`,
-    `steps_per_task=50_000`) and those that control execution (`device="cpu"`, `workers=4`).
+    `method`: a name, `path/to/file.py:Class` or a subclass of `cwbench.Method`.
+    `sequence`: a name or pattern (`cw3-*`) as on the command line, a `.toml` file, a list of task
+    names or of `cwbench.Task`s, or a `cwbench.Sequence`.
+    `seeds`: a number, several, or text such as "0-4".
+    `protocol`: a name such as "compact", or a `.toml` file.
+    `results`: the results folder, which `train` makes.
+    `unshared`: "actor", "critic" or both: these have a separate network for each task.
+    `options`: those of `cwbench run` with underscores: the method's own and shared ones
+    (`lambda_=5.0`, `steps_per_task=50_000`) and those of execution (`device="cpu"`, `workers=4`).
     """
     asked = parse_protocol(protocol)
     name, recorded, entry = find_method(method)
@@ -117,6 +133,7 @@ def plan(
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
+    session = replace(session, store=anchored(session.store))
     title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
     return Plan(title, asked.name, tuple(runs), session)
 
@@ -142,7 +159,7 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
 
 def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
-    return method.__module__ != "__main__"
+    return not of_main(method)
 
 
 def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
@@ -155,8 +172,13 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
+    if multiprocessing.current_process().daemon:
+        hint = "use concurrent.futures.ProcessPoolExecutor"
+        raise UserError("train was called in a multiprocessing.Pool, which allows no workers", hint)
+    _check_methods(plan)
     session = replace(plan.session, listener=Silent() if quiet else Terminal())
-    todo = session.plan(plan.runs)  # again: something may have been trained since
+    plan.forget()  # something may have been trained since, and is trained now
+    todo = session.plan(plan.runs)
     session.check(todo)
     session.record({plan.name: plan.runs})
     if todo.missing:
@@ -164,8 +186,18 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
-        _raise_failure(plan, runs)
+        _raise_failure(todo, session, runs)
     return runs
+
+
+def _check_methods(plan: Plan) -> None:
+    """UserError if a method is not the one that was planned, whose ids its results would get."""
+    for name, source in {(s.setup.method, s.setup.source) for r in plan.runs for s in r.segments}:
+        if source:
+            method = plan.session.methods[name]
+            check_unchanged(method)
+            if source_hash(method) != source:
+                raise UserError(f"{name} has changed since it was planned", "plan again")
 
 
 def _runs_of(plan: Plan) -> Runs:
@@ -175,11 +207,10 @@ def _runs_of(plan: Plan) -> Runs:
     return read_runs(session.store.root, session.methods, trusted=True).filter(run=names)
 
 
-def _raise_failure(plan: Plan, runs: Runs) -> None:
-    store = plan.session.store
+def _raise_failure(todo: planning.Plan, session: Session, runs: Runs) -> None:
     failures = []
-    for segment in plan.fleets.segments:
-        status = store.folder(segment).status()
+    for segment in todo.segments:
+        status = session.store.folder(segment).status()
         if status["state"] in ("failed", "diverged", "damaged"):
             failures.append(f"{segment.folder} {status['state']}: {brief(status)}")
     if not failures:
@@ -193,9 +224,12 @@ def report(results: str | Path, out: str | Path | None = None) -> Path:
 
     Runs `cwbench report` in a separate process.
     """
-    command = [sys.executable, "-m", "cwbench", "report", str(results)]
-    made = subprocess.run([*command, *([str(out)] if out else [])], capture_output=True, text=True)
+    folder = folder_named(results)
+    target = folder / "report" if out is None else folder_named(out, "folder")
+    paths = [str(folder), *([] if out is None else [str(target)])]
+    command = [sys.executable, "-m", "cwbench", "report", "--", *paths]
+    made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
         lines = made.stderr.strip().splitlines() or ["cwbench: the report could not be written"]
         raise UserError(lines[-1].removeprefix("cwbench: "))
-    return Path(out or Path(results) / "report") / "index.html"
+    return target / "index.html"

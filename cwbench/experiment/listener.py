@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
@@ -54,11 +55,16 @@ class Terminal:
     def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
         self.quiet, self.console = quiet, Output(stderr=stderr)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a console has locks, which cannot be copied
+        return partial(Terminal, quiet=self.quiet, stderr=self.console.stderr), ()
+
     def say(self, text: str) -> None:
         if not self.quiet:
             self.warn(text)
 
     def warn(self, text: str) -> None:
+        encoding = self.console.encoding  # an ASCII one cannot show every folder's name
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, forecast: Forecast) -> AbstractContextManager[Display]:

@@ -10,16 +10,26 @@ import dis
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, get_origin
 
 import numpy as np
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import NOTED, file_source, has_plain_defaults, in_file, short_hash
+from cwbench.spec.source import (
+    HOMES,
+    MAIN,
+    NOTED,
+    SPAWNED,
+    file_source,
+    has_plain_defaults,
+    in_file,
+    short_hash,
+)
 
 # A text in quotes, as `repr` shows it.
 QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
@@ -39,7 +49,8 @@ def source_code(cls: type) -> bytes:
     files = file_source(cls)
     if in_file(cls):
         return files
-    own = "\n".join(Source(cls.__module__).collect(cls)).encode()
+    text = "\n".join(Source(cls.__module__).collect(cls))
+    own = (text.replace(SPAWNED, MAIN) if cls.__module__ == SPAWNED else text).encode()
     return own + b"\n" + files if files else own
 
 
@@ -66,8 +77,11 @@ class Source:
         for base in cls.__bases__:
             if base.__module__ == self.module:
                 yield from self.collect(base)
+        if issubclass(cls, Enum):
+            for name, member in cls.__members__.items():
+                yield from self._value(f"{cls.__qualname__}.{name}", member.value)
         for name, value in vars(cls).items():
-            if name != NOTED:
+            if name not in (NOTED, "_abc_impl"):
                 yield from self._attribute(cls, name, value)
 
     def _field(self, field: dataclasses.Field[Any]) -> str:
@@ -78,25 +92,50 @@ class Source:
         return f"{field.name}: {field.type} = {default} {metadata}"
 
     def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
-        value = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(value, FunctionType):
+        if functions := _functions(value):
             generated = dataclasses.is_dataclass(cls) and name.startswith("__")
-            if value.__module__ == self.module and (not generated or name == "__post_init__"):
-                yield from self.collect(value)
-        elif not name.startswith("__") and name not in getattr(cls, "__dataclass_fields__", {}):
+            for function in functions:
+                if self._owns(function) and (not generated or name == "__post_init__"):
+                    yield from self.collect(function)
+        elif not (
+            name.startswith("__")
+            or name in getattr(cls, "__dataclass_fields__", {})
+            or issubclass(cls, Enum)  # what else it holds, Python has made of its members
+        ):
+            value = getattr(value, "__func__", getattr(value, "fget", value))
             yield from self._value(f"{cls.__qualname__}.{name}", value)
 
+    def _owns(self, made: Any) -> bool:
+        """Whether a class or function is of this module."""
+        return bool(made.__module__ == self.module)
+
     def _function(self, function: FunctionType) -> Iterator[str]:
+        inner = getattr(function, "__wrapped__", None)
+        foreign = inner is not None and function.__globals__.get("__name__") != self.module
         try:
-            text = inspect.getsource(function)
+            text = inspect.getsource(function)  # of the innermost one, with its decorators' names
+            decorator = inspect.getsource(function.__code__) if inner and not foreign else None
         except (OSError, TypeError):
             raise UserError(
                 f"the source of {function.__qualname__} is not available",
-                "define the method in a file or a notebook, so that its results can be told apart",
+                f"define the method in {HOMES}, so that its results can be told apart",
             ) from None
         yield text
+        if decorator:
+            yield decorator
         for name, value in _outer_values(function, text):
-            yield from self._value(name, value)
+            yield from self._known(name, value) if foreign else self._value(name, value)
+        yield from self.collect(inner)
+
+    def _known(self, name: str, value: Any) -> Iterator[str]:
+        """What another module's decorator holds, unless only that module knows what it is."""
+        before = set(self.seen)
+        try:
+            yield from list(self._value(name, value))
+        except UserError:
+            if self._owns(value if isinstance(value, type | FunctionType) else type(value)):
+                raise
+            self.seen = before
 
     def _value(self, name: str, value: Any) -> Iterator[str]:
         if not inspect.ismodule(value):
@@ -108,20 +147,57 @@ class Source:
         if value is dataclasses.MISSING:
             return "MISSING"
         if isinstance(value, type | FunctionType):
-            own = value.__module__ == self.module
+            own = self._owns(value)
             named = f"{'' if own else value.__module__}.{value.__qualname__}"
             return "\n".join([named, *(self.collect(value) if own else ())])
+        if (function := self._behind(value)) is not None:
+            return inner(function)
         try:
             if (found := _container(value, inner) or _numbers(value)) is not None:
                 return found
+            hidden = "".join(map(inner, self._hidden(value)))
         except RecursionError:  # it holds itself
             raise _no_part_of_an_id(name, repr(value)) from None
         text = repr(value)
         if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
-            return text + inner(dict(value.state_dict()))
+            return text + inner(dict(value.state_dict())) + hidden
         if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
             raise _no_part_of_an_id(name, text)
-        return text
+        return text + hidden
+
+    def _behind(self, value: Any) -> Any:
+        """What is called in the end: of a bound method function and object, of a cache a function.
+
+        None for other values, and for methods of other modules.
+        """
+        if isinstance(value, MethodType) and self._owns(value.__func__):
+            return (value.__func__, value.__self__)
+        inner = getattr(value, "__wrapped__", None)
+        return inner if isinstance(inner, FunctionType) and not self._owns(type(value)) else None
+
+    def _hidden(self, value: Any) -> list[Any]:
+        """Code and values that the text of an object of this module's classes may leave out."""
+        torch = sys.modules.get("torch")
+        if torch and isinstance(value, torch.nn.Module):
+            own = [one for one in value.modules() if self._owns(type(one))]
+            return [part for one in own for part in (type(one), _public(vars(one)))]
+        if not self._owns(type(value)):
+            return []
+        if isinstance(value, Enum):
+            return [type(value)]
+        kinds = (dict, list, tuple, set, frozenset)
+        content = [kind(value) for kind in kinds if isinstance(value, kind)]
+        return [type(value), *content, *([vars(value)] if hasattr(value, "__dict__") else [])]
+
+
+def _functions(value: Any) -> list[FunctionType]:
+    """The functions that an attribute of a class consists of: of a property up to three."""
+    found = [getattr(value, part, None) for part in ("__func__", "fget", "fset", "fdel")]
+    return [one for one in (value, *found) if isinstance(one, FunctionType)]
+
+
+def _public(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if not name.startswith("_")}
 
 
 def _no_part_of_an_id(name: str, text: str) -> UserError:

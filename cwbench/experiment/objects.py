@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.methods import Entry
 
-SequenceLike = str | sequences.Sequence | Sequence[str | Task]
+SequenceLike = str | Path | sequences.Sequence | Iterable[str | Task]
 
 
 def find_method(method: str | type[Method[Any]]) -> tuple[str, str, Entry]:
@@ -66,29 +66,35 @@ def _find_class(method: type[Method[Any]]) -> tuple[str, Entry]:
 
 def find_sequences(wanted: SequenceLike) -> list[sequences.Sequence]:
     """A name or pattern as on the command line, a sequence, or its tasks, by name or as objects."""
-    if isinstance(wanted, str):
-        return sequences.expand(wanted)
+    if isinstance(wanted, str | PurePath):
+        return sequences.expand(str(wanted))
     if isinstance(wanted, sequences.Sequence):
         # Meta-World is what a sequence says that names no suite.
         unnamed = wanted.suite == "metaworld"
         return [sequences.checked(dataclasses.replace(wanted, suite="") if unnamed else wanted)]
-    if not isinstance(wanted, Iterable):
-        raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
-    definitions = [task for task in wanted if isinstance(task, Task)]
-    tasks = [task.name if isinstance(task, Task) else task for task in wanted]
+    parts = _in_order(wanted)
+    definitions = [task for task in parts if isinstance(task, Task)]
+    tasks = [task.name if isinstance(task, Task) else task for task in parts]
     if not tasks or not all(isinstance(task, str) for task in tasks):
-        raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
+        raise UserError(f"{parts!r} is not a sequence", "give a name, or a list of tasks")
     if definitions and len(definitions) < len(tasks):
         raise UserError("a sequence has tasks by name and tasks as objects", "use only one kind")
     made = sequences.Sequence("-".join(tasks), tuple(tasks), "", tuple(definitions))
     return [sequences.checked(made)]
 
 
+def _in_order(wanted: Any) -> list[Any]:
+    """Several things as a list; UserError if it is a set, which has no order, or not several."""
+    if not isinstance(wanted, Iterable) or isinstance(wanted, set | frozenset | Mapping):
+        raise UserError(f"{wanted!r} is not a sequence", "give a name, or a list of tasks")
+    return list(wanted)
+
+
 def find_several(wanted: SequenceLike | Iterable[SequenceLike]) -> list[sequences.Sequence]:
     """As `find_sequences`, or a list of sequences. A list of nothing but tasks is one sequence."""
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         return find_sequences(wanted)
-    parts: list[Any] = list(wanted)
+    parts = _in_order(wanted)
     if all(
         isinstance(one, Task) or (isinstance(one, str) and sequences.is_task(one)) for one in parts
     ):

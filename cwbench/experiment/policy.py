@@ -22,6 +22,7 @@ from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.segment import Segment
+from cwbench.spec.source import of_main
 from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
@@ -186,8 +187,7 @@ def _trained_here(run: Run, record: Mapping[str, Any]) -> MethodClass | None:
     What it uses may have changed meanwhile, so its source is not compared.
     """
     found: MethodClass | None = run.methods.get(record["method"])
-    here = run.trusted and getattr(found, "__module__", "") == "__main__"
-    return found if here else None
+    return found if run.trusted and of_main(found) else None
 
 
 def _method_class(

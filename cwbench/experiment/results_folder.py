@@ -1,6 +1,7 @@
 """Opening a results folder to write to it."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from cwbench.spec.errors import UserError, located
@@ -13,6 +14,11 @@ def open_store(folder: Path) -> Store:
         check_writable(folder)
         check_version(folder)
     return Store(folder)
+
+
+def anchored(store: Store) -> Store:
+    """The same results folder, wherever the working directory is later."""
+    return replace(store, root=store.root.absolute())
 
 
 def check_version(folder: Path) -> None:
@@ -38,10 +44,10 @@ def check_writable(folder: Path) -> None:
         raise UserError(problem, "use another folder") from None
 
 
-def folder_named(text: str | Path) -> Path:
+def folder_named(text: str | Path, what: str = "results folder") -> Path:
     """A folder by name. An empty one is a mistake, though `Path("")` is the current folder."""
     if not isinstance(text, str | Path):
-        raise UserError(f"{text!r:.60} is not a results folder", "give its path")
+        raise UserError(f"{text!r:.60} is not a {what}", "give its path")
     if text == "":
-        raise UserError("the results folder's name is empty", 'write "." for the current folder')
+        raise UserError(f"the {what}'s name is empty", 'write "." for the current folder')
     return Path(text)

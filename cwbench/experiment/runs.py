@@ -215,6 +215,7 @@ def read_runs(results: str | Path, methods: Mapping[str, Any], *, trusted: bool 
     folder = folder_named(results)
     if not folder.is_dir():
         raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
+    folder = folder.absolute()  # runs are read from it later, wherever the process works then
     tables = stored.load_runs(folder)
     rows = tables.runs.to_dict("records")
     return Runs([_run(row, folder, methods, trusted) for row in rows], tables)

@@ -17,7 +17,7 @@ from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
 from cwbench.experiment.objects import SequenceLike, find_method, find_several
-from cwbench.experiment.results_folder import folder_named
+from cwbench.experiment.results_folder import anchored, folder_named
 from cwbench.experiment.session import open_session
 from cwbench.reports.analysis.comparison import DIGITS
 from cwbench.reports.analysis.intervals import t_quantile
@@ -315,8 +315,10 @@ def tune(
         listener=Silent() if quiet else Terminal(),
         command=call,
     )
+    session = replace(session, store=anchored(session.store))
     api.train(api.Plan(tuning.experiment.name, runs[0].protocol, tuple(runs), session), quiet=quiet)
-    return tuning.finish(folder, runs, call)
+    tuned = tuning.finish(folder, runs, call)
+    return replace(tuned, file=tuned.file.absolute())
 
 
 def _listed(values: Mapping[str, Any]) -> str:

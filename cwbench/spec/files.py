@@ -1,4 +1,4 @@
-"""Reading text files that users wrote; anything else under their names is an error."""
+"""Files that users name: reading their text, and showing where something is."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +21,12 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UserError("not a text file in UTF-8") from None
+
+
+def shown(path: Path) -> Path:
+    """A path as users write it: below the working directory it is relative."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def checked_table(value: Any, keys: Sequence[str]) -> dict[str, Any]:

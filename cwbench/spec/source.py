@@ -19,6 +19,17 @@ from typing import Any
 from cwbench.spec.errors import UserError
 
 NOTED = "_source_when_made"
+# Where Python finds the text of what is defined.
+HOMES = "a file or a notebook's cell without %%time or another cell magic"
+
+
+# In processes that `multiprocessing` spawns, the script being run has the second name.
+MAIN, SPAWNED = "__main__", "__mp_main__"
+
+
+def of_main(made: Any) -> bool:
+    """Whether a class or function is of a notebook or of the script being run."""
+    return getattr(made, "__module__", None) in (MAIN, SPAWNED)
 
 
 def short_hash(text: bytes) -> str:
@@ -40,7 +51,7 @@ def note_source(cls: type) -> None:
 
 def in_file(cls: type) -> bool:
     """Whether a class is of an imported file, rather than of a notebook or the script being run."""
-    return NOTED in vars(cls) and cls.__module__ != "__main__"
+    return NOTED in vars(cls) and not of_main(cls)
 
 
 def file_source(cls: type) -> bytes:
@@ -91,7 +102,7 @@ def named_source(function: Any) -> dict[str, str]:
     if not isinstance(function, type | FunctionType):
         kind = type(function).__name__
         raise UserError(f"`env` is of type {kind}: records cannot tell what it holds", advice)
-    name = f"{function.__module__}:{function.__qualname__}"
+    name = f"{MAIN if of_main(function) else function.__module__}:{function.__qualname__}"
     if captured := _captured(function):
         raise UserError(f"{name} uses {captured[0]!r} of the function around it", advice)
     try:
@@ -99,7 +110,7 @@ def named_source(function: Any) -> dict[str, str]:
     except (OSError, TypeError):
         raise UserError(
             f"the source of {name} is not available",
-            "define it in a file or a notebook, so that its results can be told apart",
+            f"define it in {HOMES}, so that its results can be told apart",
         ) from None
     if isinstance(function, FunctionType) and not has_plain_defaults(function, text):
         defaults = repr((function.__defaults__, function.__kwdefaults__))

@@ -4,13 +4,16 @@ import importlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import cache, reduce
+from numbers import Integral, Real
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import named_source
+from cwbench.spec.source import SPAWNED, named_source, of_main
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -62,7 +65,7 @@ class Score:
                 "or { return_from = X, return_to = Y }"
             )
         for key, bound in value.items():
-            if isinstance(bound, bool) or not isinstance(bound, int | float):
+            if isinstance(bound, bool) or not isinstance(bound, Real):
                 raise UserError(f"score: {key} = {bound!r} is not a number")
             if not math.isfinite(bound):
                 raise UserError(f"score: {key} = {bound!r} is not finite")
@@ -90,25 +93,33 @@ class Score:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of the gymnasium suite: how its environment is made, and what its scores mean."""
+    """A task of the gymnasium suite: how its environment is made, and what its scores mean.
+
+    `name`: letters, digits and . + - _.
+    `env`: a registered id, "module:ID", or a function or class that makes the environment.
+    `kwargs`: its arguments: plain numbers, text, lists and tables. They are copied.
+    `wrappers`: innermost first, each "module:Class" or {"wrapper": ..., "kwargs": {...}}.
+    `score`: "success" (from `info`), {"threshold": X} (returns of at least X score 1, others 0) or
+    {"return_from": X, "return_to": Y} (returns from X to Y become scores from 0 to 1).
+    `horizon`: steps per episode; None: the environment's own limit.
+
+    The others are found out from the environment; leave them out.
+    """
 
     name: str
-    # A registered id, "module:ID", or a function or class that makes it: these have a text to hash.
     env: str | Callable[..., Any]
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    # Each a name "module:Class" or {"wrapper": name, "kwargs": {...}}, innermost first.
     wrappers: tuple[Any, ...] = field(default=(), hash=False)
-    # Also as in a file: "success", {"threshold": X} or {"return_from": X, "return_to": Y}.
     score: Score = field(default_factory=Score)
-    horizon: int | None = None  # steps per episode; None: the environment's own limit
-    # Found out from the environment:
+    horizon: int | None = None
     obs_size: int = 0
     action_size: int = 0
     resume: str = ""  # "exact", or "episode": a continued run begins a new episode
 
     def __post_init__(self) -> None:
         valid_name(self.name, "a task's `name`")
-        if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
+        number = isinstance(self.horizon, Integral) and not isinstance(self.horizon, bool)
+        if self.horizon is not None and (not number or self.horizon < 1):
             raise UserError(f"`horizon` must be a number of steps, found {self.horizon!r}")
         if (self.horizon or 0) > LONGEST_EPISODE:
             raise UserError(
@@ -117,8 +128,15 @@ class Task:
         _check_plain(self.kwargs, self.wrappers)
         if not isinstance(self.env, str):
             named_source(self.env)  # UserError if results could not be told apart by it
-        if not isinstance(self.score, Score):
-            object.__setattr__(self, "score", Score.parse(self.score))
+        # Copies: the caller may change theirs, and results would have the ids of earlier ones.
+        made: dict[str, Any] = {
+            "kwargs": deepcopy(dict(self.kwargs)),
+            "wrappers": deepcopy(tuple(self.wrappers)),
+            "score": self.score if isinstance(self.score, Score) else Score.parse(self.score),
+            "horizon": None if self.horizon is None else int(self.horizon),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     def record(self) -> dict[str, Any]:
         env = {"id": self.env} if isinstance(self.env, str) else named_source(self.env)
@@ -137,7 +155,7 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         """Workers do not import scripts and notebooks, so functions from there go by value."""
         state = dict(vars(self))
-        if getattr(self.env, "__module__", None) == "__main__":
+        if of_main(self.env):
             state["env"] = by_value(self.env)
         return state
 
@@ -167,6 +185,8 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
     """UserError if they cannot be recorded."""
     if not isinstance(kwargs, Mapping):
         raise UserError(f"`kwargs` must be a table, found {kwargs!r}")
+    if not isinstance(wrappers, list | tuple):
+        raise UserError(f"`wrappers` must be a list, found {wrappers!r}")
     for name, value in (("kwargs", dict(kwargs)), ("wrappers", wrappers)):
         try:
             json.dumps(value)
@@ -181,6 +201,8 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
 def by_value(function: Any) -> bytes:
     import cloudpickle
 
+    if function.__module__ == SPAWNED:  # else by name
+        cloudpickle.register_pickle_by_value(sys.modules[SPAWNED])
     content: bytes = cloudpickle.dumps(function)
     return content
 

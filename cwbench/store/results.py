@@ -24,6 +24,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import SCHEMA, Segment, digest
+from cwbench.spec.source import short_hash
 from cwbench.spec.statistics import EVAL_COLUMNS
 from cwbench.store import files
 from cwbench.store.files import Damaged, Unreadable, Unusable, read_json, write_json
@@ -307,6 +308,8 @@ class Store:
     def add_source(self, name: str, code: bytes) -> None:
         """Keep the code of a method from outside the package, under the hash that records name."""
         file = files.check_inside(self.root, self.root / "sources") / f"{name}.py"
+        if short_hash(code) != name:
+            raise Damaged(file, "its code is not the one of this name")
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             with files.replacing(file) as temporary:
@@ -315,10 +318,8 @@ class Store:
 
     def newer_schema(self) -> Path | None:
         """A file written by a later version of cwbench, if there is one."""
-        for file in (
-            *files.entries(self.root / "experiments", "*.json"),
-            *segment_files(self.root),
-        ):
+        experiments = files.entries(self.root / "experiments", "*.json")
+        for file in (*experiments, *segment_files(self.root)):
             with contextlib.suppress(Unusable, TypeError, OSError):
                 if read_json(file).get("schema", 0) > SCHEMA:
                     return file

@@ -1,7 +1,11 @@
 """`cwbench.plan` and `cwbench.train`: what the command line does, from Python."""
 
+import copy
+import importlib
 import json
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -75,6 +79,13 @@ def test_a_plan_prints_what_it_takes_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_plan_can_be_copied(tmp_path: Path) -> None:
+    plan = cwbench.plan("finetuning", "point3", results=tmp_path, device="cpu", **SMALL)
+    assert "3 segments" in repr(plan)
+    for made in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+        assert made.segments == plan.segments and repr(made) == repr(plan)
+
+
 class CtrlC(Display):
     """Sends this process a Ctrl-C after its first chunk."""
 
@@ -115,6 +126,8 @@ def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
     assert first == "1 segment is not done"
     assert len(others) == 1 and others[0].startswith("Broken-2-reach-2-1-s0-")
     assert [(run.done, run.state) for run in error.value.runs] == [(1, "failed")]
+    sent = pickle.loads(pickle.dumps(error.value))  # as from a process of a pool
+    assert str(sent) == str(error.value) and list(sent.runs) == list(error.value.runs)
     assert cwbench.load_policy(error.value.runs[0]).task == "reach-0-1"  # knows its own class
 
 
@@ -149,6 +162,56 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     made = run_python("script.py", cwd=tmp_path)
     assert "[('Mine', 'done')] 2\n" in made.stdout, made.stderr
     assert len(list(tmp_path.glob("results/segments/*"))) == 1
+
+
+SPAWNED = """
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import cwbench
+import gymnasium
+
+
+class Curve:
+    pass
+
+
+@dataclass
+class Schedule:
+    curve: Curve
+
+
+class Mine(cwbench.Method):
+    schedule = Schedule
+
+    def actor_penalty(self, batch):
+        return 0 * super().actor_penalty(batch)
+
+
+def make(gravity):
+    return gymnasium.make("Pendulum-v1", g=gravity)
+
+
+def work(train):
+    task = cwbench.Task("mine", make, kwargs={{"gravity": 5.0}}, horizon=20)
+    plan = cwbench.plan(Mine, [task], **{options!r})
+    if not train:
+        return plan.segments
+    runs = cwbench.train(plan, quiet=True)
+    return plan.segments, runs[0].state, cwbench.load_policy(runs[0]).task
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        print(pool.submit(work, True).result() == (work(False), "done", "mine"))
+"""
+
+
+def test_a_scripts_class_has_the_same_ids_in_a_spawned_process(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SPAWNED.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    assert made.stdout == "True\n", made.stdout + made.stderr
 
 
 CODE = """
@@ -186,6 +249,43 @@ def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
     [error] = caught
     assert str(error) == "train was called in a thread; call it in the main thread, for Ctrl-C"
     assert not list(tmp_path.iterdir())
+
+
+def test_training_in_a_daemonic_process_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a multiprocessing.Pool: Python lets it start no workers."""
+    plan = cwbench.plan("finetuning", "point3", results=tmp_path / "results", **SMALL)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
+    with pytest.raises(cwbench.UserError, match=r"in a multiprocessing.Pool, .* use concurrent"):
+        cwbench.train(plan)
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_stay_where_they_were_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder of that name in the working directory of then, also for what is read later.
+
+    A plan that is printed again knows what has been trained.
+    """
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    plan = cwbench.plan("finetuning", ["reach-0-1"], results="runs", **SMALL)
+    assert "1 segment, 0 done, 1 to train" in repr(plan)
+    monkeypatch.chdir(tmp_path / "b")
+    runs = cwbench.train(plan)
+    assert capsys.readouterr().out.endswith(f"results are in {tmp_path / 'a' / 'runs'}\n")
+    assert "1 segment, 1 done, 0 to train" in repr(plan)
+    monkeypatch.chdir(tmp_path / "a")
+    read = cwbench.load_runs("runs")
+    cwbench.train(cwbench.plan("finetuning", ["reach-0-1"], seeds=1, results="runs", **SMALL))
+    assert capsys.readouterr().out.endswith("results are in runs\n")
+    monkeypatch.chdir(tmp_path)
+    assert [cwbench.load_policy(run).task for run in (runs[0], read[0])] == ["reach-0-1"] * 2
+    assert not list((tmp_path / "b").iterdir())
+    assert not any(str(tmp_path) in file.read_text() for file in tmp_path.rglob("*.json"))
 
 
 @pytest.mark.parametrize(
@@ -281,3 +381,50 @@ def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
     """That it writes one, the notebook's test checks."""
     with pytest.raises(cwbench.UserError, match="no results folder at"):
         cwbench.report(tmp_path / "nowhere")
+    with pytest.raises(cwbench.UserError, match="no results folder at '--help'"):
+        cwbench.report("--help")
+    with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
+        cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
+
+
+CHANGES = """
+import cwbench
+
+SCALE = 0.0
+
+
+class Mine(cwbench.Method):
+    def actor_penalty(self, batch):
+        return SCALE * super().actor_penalty(batch)
+
+
+plan = cwbench.plan(Mine, ["reach-0-1"], **{options!r})
+SCALE = 100.0
+cwbench.train(plan)
+"""
+
+
+def test_a_method_that_changed_since_it_was_planned_is_not_trained(tmp_path: Path) -> None:
+    """Its results would have the ids of the one that was planned."""
+    (tmp_path / "script.py").write_text(CHANGES.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    last = made.stderr.splitlines()[-1]
+    assert last.endswith("UserError: Mine has changed since it was planned; plan again")
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
+def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file, text = tmp_path / "reloaded_method.py", "import cwbench\nclass Mine(cwbench.Method): "
+    file.write_text(f"{text}coef = 1\n")
+    importlib.invalidate_caches()
+    module = importlib.import_module("reloaded_method")
+    monkeypatch.setitem(sys.modules, "reloaded_method", module)
+    plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
+    file.write_text(f"{text}coef = 22\n")
+    importlib.reload(module)
+    with pytest.raises(cwbench.UserError, match=r"reloaded_method.py has changed since Mine was"):
+        cwbench.train(plan, quiet=True)
+    assert not (tmp_path / "results").exists()

@@ -144,6 +144,99 @@ def test_values_that_a_notebooks_class_uses_tell_its_results_apart(
     assert first == again != other
 
 
+OBJECTS = """
+import abc
+import enum
+import functools
+import torch
+from typing import NamedTuple
+from cwbench.learner import Method
+
+class Schedule(NamedTuple):
+    a: float
+    def strength(self):
+        return self.a * 11
+
+class Holder(abc.ABC):
+    def __init__(self, k):
+        self.k = k
+    def __repr__(self):
+        return "a holder"
+
+class Table(dict):
+    def best(self):
+        return self["a"] + 31
+
+class Layer(torch.nn.Module):
+    scale = 41
+    def __init__(self):
+        super().__init__()
+        self.power = 42
+    def forward(self, x):
+        return x + 43
+
+class Colour(enum.Enum):
+    RED = 51
+    def mixed(self):
+        return self.value + 52
+
+SCHEDULE, HOLDER, TABLE = Schedule(1.0), Holder(21), Table(a=Holder(22))
+LAYERS, METHOD, RED = torch.nn.Sequential(Layer()), SCHEDULE.strength, Colour.RED
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapper(*arguments):
+        return 61 * function(*arguments)
+    return wrapper
+
+@functools.cache
+def cached(x):
+    return x + 71
+
+class Mine(Method):
+    @torch.no_grad()
+    def on_task_start(self, position):
+        return SCHEDULE.strength(), HOLDER.k, TABLE.best(), LAYERS, FACTOR + 81
+
+    @torch.inference_mode()
+    @twice
+    def on_task_end(self, position):
+        return Colour.RED.mixed(), cached(position)
+
+    @property
+    def rate(self):
+        return 91
+
+    @rate.setter
+    def rate(self, value):
+        self.found = value + 92
+
+FACTOR = 82
+"""
+
+
+@pytest.mark.parametrize(
+    "number", [11, 21, 22, 31, 41, 42, 43, 51, 52, 61, 71, 81, 82, 91, 92, "= Schedule(1.0"]
+)
+def test_code_and_values_behind_objects_and_decorators_tell_results_apart(
+    run_cell: Any, number: int | str
+) -> None:
+    assert OBJECTS.count(str(number)) == 1
+    codes = OBJECTS, OBJECTS, OBJECTS.replace(str(number), f"{number}5")
+    first, again, other = (source_hash(run_cell(code).Mine) for code in codes)
+    assert first == again != other
+
+
+@pytest.mark.parametrize("use", ["METHOD()", "RED"])
+def test_a_method_or_a_member_that_has_a_name_of_its_own_counts(run_cell: Any, use: str) -> None:
+    start = OBJECTS.partition("class Mine")[0] + CELL.replace("SCALE * x", f"{use} * x")
+    hashes = {
+        source_hash(run_cell(start.replace("* 11", new).replace("+ 52", new)).Mine)
+        for new in ("* 11", "* 12", "* 12")
+    }
+    assert len(hashes) == 2
+
+
 def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
     """The text is the same, what stands behind the name is not."""
     code = VALUES.replace("count=100", "count=COUNT").replace("power=20", "power=POWER")
@@ -218,7 +311,8 @@ def test_a_module_as_an_attribute_is_no_part_of_an_id(run_cell: Any) -> None:
 
 
 def test_a_class_without_source_is_refused(run_cell: Any) -> None:
-    with pytest.raises(UserError, match=r"the source of .* is not available; define the method in"):
+    message = "the source of .* is not available; define the method in a file or .* without %%time"
+    with pytest.raises(UserError, match=message):
         source_hash(run_cell(CELL, known=False).Mine)
 
 

@@ -53,6 +53,14 @@ def test_tasks_with_environments_of_their_own_make_a_sequence() -> None:
     assert made.definitions == (heavy, light)
 
 
+def test_a_file_and_an_iterator_are_sequences(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "mine"\ntasks = ["push", "hammer"]\n')
+    assert find_sequences(file) == find_sequences(str(file)) == find_several(file)
+    tasks = [Task(name, "Pendulum-v1") for name in "ab"]
+    assert find_sequences(iter(tasks)) == find_sequences(tasks)
+
+
 def test_several_sequences_are_a_list_of_anything_but_tasks() -> None:
     """A list that `find_sequences` takes for one sequence is that sequence."""
     heavy, light = Task("heavy", "Pendulum-v1"), Task("light", "Pendulum-v1", kwargs={"g": 2.0})
@@ -76,6 +84,8 @@ def test_several_sequences_are_a_list_of_anything_but_tasks() -> None:
         ([Task("a", "X-v1"), Task("a", "Y-v1")], "two tasks are called 'a'; give each a name"),
         ([], r"\[\] is not a sequence; give a name"),
         ([3], r"\[3\] is not a sequence; give a name"),
+        ({"push"}, r"{'push'} is not a sequence; give a name, or a list"),  # which has no order
+        ({"push": 1}, r"{'push': 1} is not a sequence; give a name"),
         (sequences.Sequence("cw3-1", ("push",)), "'cw3-1' is the name of a published sequence"),
         (sequences.Sequence("mine", ("foo",)), "unknown task 'foo'"),
         (sequences.Sequence("pair-0-1", ("push", "reach")), "'pair-0-1' is the name of another"),
@@ -93,3 +103,6 @@ def test_several_sequences_are_a_list_of_anything_but_tasks() -> None:
 def test_what_is_no_sequence(wanted: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         find_sequences(wanted)
+    if isinstance(wanted, set | dict):
+        with pytest.raises(UserError, match=message):
+            find_several(wanted)

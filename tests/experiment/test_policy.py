@@ -12,7 +12,7 @@ import pytest
 
 import cwbench
 from cwbench import methods
-from cwbench.experiment import build
+from cwbench.experiment import build, notebook_source
 from cwbench.spec.source import short_hash
 
 FIRST, SECOND, THIRD = "reach-0-1", "reach-2-1000", "reach-4-1"
@@ -186,7 +186,8 @@ def test_a_policy_of_version_0_2_is_read_with_the_file_that_it_recorded(
     """It recorded the file that was named, without that of the base."""
     file = two_files / "policy_child.py"
     with monkeypatch.context() as earlier:
-        earlier.setattr(methods, "file_source", lambda cls: CHILD.encode())
+        for module in (methods, notebook_source):
+            earlier.setattr(module, "file_source", lambda cls: CHILD.encode())
         toy_run(two_files / "results", f"{file}:Child", tasks=(FIRST,))
     [run] = cwbench.load_runs(two_files / "results")
     for method in (f"{file}:Child", importlib.import_module("policy_child").Child):

@@ -2,11 +2,13 @@
 
 import functools
 import hashlib
+import json
 import math
 import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cwbench.spec.errors import UserError
@@ -96,6 +98,35 @@ def test_a_record_whose_bounds_descend_can_still_be_read() -> None:
     record = Task("mine", make_env, horizon=9).record()
     old = record | {"score": {"return_from": 0.0, "return_to": -500.0}}
     assert Task.from_record(old).score == Score(return_from=0.0, return_to=-500.0)
+
+
+def test_a_task_keeps_its_own_arguments() -> None:
+    """What the caller changes later would be trained under the old id."""
+    kwargs, wrappers, tasks = {"size": 0, "pair": (1, [2])}, [{"wrapper": "a:B", "kwargs": {}}], []
+    for size in range(2):
+        kwargs["size"] = size
+        tasks.append(Task(f"size{size}", make_env, kwargs, wrappers))  # type: ignore[arg-type]
+    before = str(tasks[0].record())
+    kwargs["pair"][1].append(3)  # type: ignore[index]
+    wrappers[0]["kwargs"]["c"] = 1  # type: ignore[index]
+    assert [task.kwargs["size"] for task in tasks] == [0, 1]
+    assert str(tasks[0].record()) == before and tasks[0].kwargs["pair"] == (1, [2])
+    assert Task.from_record(tasks[0].record()).wrappers == tasks[0].wrappers
+
+
+def test_numbers_may_be_numpys() -> None:
+    score: Any = {"threshold": np.int64(1)}
+    task = Task("x", make_env, horizon=np.int64(20), score=score)  # type: ignore[arg-type]
+    assert task == Task("x", make_env, horizon=20, score=Score(threshold=1.0))
+    json.dumps(task.record())
+    for horizon in (True, 2.5, np.int64(0)):
+        with pytest.raises(UserError, match="`horizon` must be a number of steps"):
+            Task("x", make_env, horizon=horizon)  # type: ignore[arg-type]
+
+
+def test_one_wrapper_without_a_list_is_refused() -> None:
+    with pytest.raises(UserError, match="`wrappers` must be a list, found 'a:B'"):
+        Task("x", make_env, wrappers="a:B")  # type: ignore[arg-type]
 
 
 class Holder:
