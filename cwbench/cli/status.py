@@ -118,7 +118,7 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
     from cwbench.store.marks import shown_names
     from cwbench.store.runs import load_runs
 
-    found = load_runs(results)
+    found = load_runs(results, ["evals"])
     last = found.evals[found.evals["step"] == found.evals.groupby("run")["step"].transform("max")]
     counts = last.groupby("run")[["successes", "episodes"]].sum()
     rates = (counts["successes"] / counts["episodes"]).to_dict()

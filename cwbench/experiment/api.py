@@ -201,10 +201,10 @@ def _check_methods(plan: Plan) -> None:
 
 
 def _runs_of(plan: Plan) -> Runs:
-    """The runs of a plan on disk, in its order."""
+    """The runs of a plan, as they are on disk."""
     session = plan.session
-    names = [run.name for run in plan.runs]
-    return read_runs(session.store.root, session.methods, trusted=True).filter(run=names)
+    names = {run.name for run in plan.runs}
+    return read_runs(session.store.root, session.methods, trusted=True, only=names)
 
 
 def _raise_failure(todo: planning.Plan, session: Session, runs: Runs) -> None:

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 FIRST_SECONDS, EVERY_SECONDS = 10.0, 60.0
+REST = 9  # times as long as a write took: a tenth of a core at most, whatever the folder holds
 CODE = "import sys; from pathlib import Path; from cwbench.reports.build import write_page; "
 CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 
@@ -14,7 +16,7 @@ CODE += "write_page(Path(sys.argv[1]), Path(sys.argv[2]))"
 class LivePage:
     """Rewrites `<results>/report/index.html` regularly, in a separate process.
 
-    Training never waits for it: a slow write only delays the next one.
+    Training never waits for it: the longer a write takes, the later is the next one.
     """
 
     def __init__(self, results: Path, warn: Callable[[str], None]) -> None:
@@ -34,8 +36,9 @@ class LivePage:
     def _loop(self) -> None:
         pause = FIRST_SECONDS
         while not self._end.wait(pause):
+            start = time.monotonic()
             self._write()
-            pause = EVERY_SECONDS
+            pause = max(EVERY_SECONDS, REST * (time.monotonic() - start))
 
     def _write(self) -> None:
         command = [sys.executable, "-c", CODE, str(self.results), str(self.folder)]

@@ -147,7 +147,8 @@ class Runs(SequenceOf[Run]):
 
         `position` and `task` are what was being trained. Empty without `--diagnostics`.
         """
-        table = self._keyed(self._tables.diagnostics, "position")
+        texts = dict.fromkeys(stored.DIAGNOSTICS_TEXTS, str)
+        table = self._keyed(self._tables.diagnostics.astype(texts), "position")
         table.insert(len(KEYS) + 2, "task", self._trained(table, "position"))
         return table
 
@@ -211,14 +212,22 @@ def load_runs(results: str | Path, methods: Mapping[str, Any] | None = None) -> 
     return read_runs(results, methods or {})
 
 
-def read_runs(results: str | Path, methods: Mapping[str, Any], *, trusted: bool = False) -> Runs:
+def read_runs(
+    results: str | Path,
+    methods: Mapping[str, Any],
+    *,
+    trusted: bool = False,
+    tables: Collection[str] = tuple(stored.TABLE_COLUMNS),
+    only: Collection[str] | None = None,
+) -> Runs:
+    """`load_runs`, of all tables or of these, and of all runs or `only` of these."""
     folder = folder_named(results)
     if not folder.is_dir():
         raise UserError(f"no results folder at {str(folder)!r}; give the one you trained into")
     folder = folder.absolute()  # runs are read from it later, wherever the process works then
-    tables = stored.load_runs(folder)
-    rows = tables.runs.to_dict("records")
-    return Runs([_run(row, folder, methods, trusted) for row in rows], tables)
+    found = stored.load_runs(folder, tables, only)
+    rows = found.runs.to_dict("records")
+    return Runs([_run(row, folder, methods, trusted) for row in rows], found)
 
 
 def _run(row: Mapping[Any, Any], results: Path, methods: Mapping[str, Any], trusted: bool) -> Run:

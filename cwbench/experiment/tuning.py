@@ -70,7 +70,7 @@ class Tuning:
 
     def settings(self, results: Path, runs: Sequence[Run]) -> list[Setting]:
         """The candidates, best first; ties in the order named. UserError if one is missing."""
-        loaded = load_runs(results)
+        loaded = load_runs(results, ["evals"], {run.name for run in runs})
         areas = run_areas(loaded.evals, runs)
         for run in runs:
             if run.name not in areas:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cwbench.experiment.results_folder import check_writable
-from cwbench.experiment.runs import Run, Runs, load_runs
+from cwbench.experiment.runs import Run, Runs, load_runs, read_runs
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import located
 from cwbench.spec.extras import extra
@@ -184,6 +184,8 @@ def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[
     """Call `track` repeatedly until no run is pending or running."""
     while True:
         yield from track(results, to, project=project)
-        if not any(run.state in ("pending", "running") for run in load_runs(results)):
+        if not any(
+            run.state in ("pending", "running") for run in read_runs(results, {}, tables=())
+        ):
             return
         time.sleep(seconds)

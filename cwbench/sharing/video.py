@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cwbench import envs
 from cwbench.experiment.policy import Policy, load_policy
-from cwbench.experiment.runs import Run, load_runs
+from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import is_installed
 from cwbench.store.files import replacing
@@ -40,17 +40,21 @@ class Video:
         return self.solved is not None
 
 
+def _runs(results: Path) -> Runs:
+    return read_runs(results, {}, tables=())
+
+
 def find_run(path: Path) -> tuple[Run, int]:
     """The run of a segment's folder and the segment's position; or a results folder's only run."""
     if (path / "segment.json").is_file():
         folder = path.absolute()  # `.` has no name
-        runs = [run for run in load_runs(folder.parents[1]) if folder.name in run.folders]
+        runs = [run for run in _runs(folder.parents[1]) if folder.name in run.folders]
         if not runs:
             raise UserError(f"{path} belongs to no recorded run")
         return runs[0], runs[0].folders.index(folder.name)
     if not (path / "segments").is_dir():
         raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
-    finished = [run for run in load_runs(path) if run.learned]
+    finished = [run for run in _runs(path) if run.learned]
     if len(finished) != 1:
         last = [run.folders[run.learned - 1] for run in finished]
         example = f", such as {path}/segments/{last[0]}" if last else ""

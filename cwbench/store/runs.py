@@ -1,6 +1,7 @@
 """The runs of a results folder as tables, assembled from the records and tables of its segments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,12 @@ from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
 from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.records import created, listing
-from cwbench.store.results import DIAGNOSTICS_COLUMNS, read_experiments, read_segments
+from cwbench.store.results import (
+    DIAGNOSTICS_COLUMNS,
+    read_experiments,
+    read_segments,
+    segment_folders,
+)
 
 # Columns that a file of any version has; others may be missing from older files.
 REQUIRED = {
@@ -35,7 +41,9 @@ class Runs:
     runs: pd.DataFrame  # one row per run of an experiment
     evals: pd.DataFrame  # one row per run, evaluation and position evaluated
     train: pd.DataFrame  # one row per run and evaluation: training statistics
-    diagnostics: pd.DataFrame  # one row per run, evaluation, quantity and part of the networks
+    # One row per run, evaluation, quantity and part of the networks; texts are categories, for
+    # there are many rows.
+    diagnostics: pd.DataFrame
     segments: pd.DataFrame  # one row per segment: record and status
     problems: list[str] = field(default_factory=list)
 
@@ -60,22 +68,58 @@ RUN_COLUMNS = (
 )
 
 
-def load_runs(root: str | Path) -> Runs:
-    """Assemble the runs of a results folder, finished or not, from its segments."""
+def load_runs(
+    root: str | Path,
+    tables: Collection[str] = tuple(TABLE_COLUMNS),
+    only: Collection[str] | None = None,
+) -> Runs:
+    """Assemble the runs of a results folder, finished or not, from its segments.
+
+    Of all runs, or `only` of these; other tables than these stay empty.
+    """
     root = Path(root)
     problems: list[str] = []
-    segments = {record["id"]: record for record in read_segments(root, problems)}
-    tables = {
-        name: {
-            key: _segment_table(root, record, name, columns, problems)
-            for key, record in segments.items()
-        }
-        for name, columns in TABLE_COLUMNS.items()
+    unrecorded: list[str] = []
+    experiments = sorted(read_experiments(root, unrecorded), key=created)
+    segments = {
+        record["id"]: record
+        for record in read_segments(root, problems, _folders(root, experiments, only))
     }
+    rows = _rows(experiments, segments)
+    kept = [row for name, row in rows.items() if only is None or name in only]
+    found = {
+        name: _assemble(kept, segments, _read(root, segments, name, problems), name)
+        for name in tables
+    }
+    empty = {name: _assemble([], {}, {}, name) for name in TABLE_COLUMNS.keys() - found}
+    return Runs(
+        runs=pd.DataFrame(kept, columns=list(RUN_COLUMNS)),
+        **found,
+        **empty,
+        segments=pd.DataFrame(list(segments.values())),
+        problems=problems + unrecorded,
+    )
+
+
+def _folders(
+    root: Path, experiments: Iterable[Mapping[str, Any]], only: Collection[str] | None
+) -> list[str] | None:
+    """Names of the folders of some runs; None, meaning every folder, for all."""
+    if only is None:
+        return None
+    runs = (run for experiment in experiments for run in experiment["runs"])
+    ids = {key for run in runs if _name(run) in only for key in run["segments"]}
+    return [path.name for path in segment_folders(root) if path.name[-12:] in ids]
+
+
+def _rows(
+    experiments: Iterable[Mapping[str, Any]], segments: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The rows of `Runs.runs` by name, from records of experiments, the oldest first."""
     runs: dict[str, dict[str, Any]] = {}
     # Of a setup under a protocol, the newest command's label: names may have changed.
     labels: dict[tuple[str, str], str] = {}
-    for experiment in sorted(read_experiments(root, problems), key=created):
+    for experiment in experiments:
         for run in experiment["runs"]:
             row = _run(run, experiment, segments)
             labels[row["setup"], row["protocol"]] = row["label"]
@@ -83,16 +127,7 @@ def load_runs(root: str | Path) -> Runs:
     for row in runs.values():
         row["protocols"] = {name: labels[row["setup"], name] for name in row["protocols"]}
         row["label"] = row["protocols"][row["protocol"]]
-    return Runs(
-        runs=pd.DataFrame(list(runs.values()), columns=list(RUN_COLUMNS)),
-        evals=_assemble(runs.values(), segments, tables["evals"], TABLE_COLUMNS["evals"]),
-        train=_assemble(runs.values(), segments, tables["train"], TABLE_COLUMNS["train"]),
-        diagnostics=_assemble(
-            runs.values(), segments, tables["diagnostics"], TABLE_COLUMNS["diagnostics"]
-        ),
-        segments=pd.DataFrame(list(segments.values())),
-        problems=problems,
-    )
+    return runs
 
 
 def together(loaded: Sequence[Runs]) -> Runs:
@@ -166,6 +201,10 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 _FRAMES = ("runs", "evals", "train", "diagnostics")  # keyed by run
 
 
+def _name(run: Mapping[str, Any]) -> str:
+    return f"{run['sequence']}/{run['segments'][-1]}"
+
+
 def _run(
     run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -175,7 +214,7 @@ def _run(
     unfinished = [state for state in states if state != "done"]
     state = unfinished[0] if unfinished else "done"
     return {
-        "run": f"{run['sequence']}/{run['segments'][-1]}",
+        "run": _name(run),
         "experiment": experiment["name"],
         **{key: run[key] for key in ("sequence", "method", "label", "setup", "protocol", "seed")},
         "protocols": {run["protocol"]: run["label"]},
@@ -192,12 +231,19 @@ def _run(
 Columns = dict[str, NDArray[Any]]
 
 
+def _read(
+    root: Path, segments: Mapping[str, Mapping[str, Any]], name: str, problems: list[str]
+) -> dict[str, Columns]:
+    """One table of every segment, by id."""
+    return {key: _segment_table(root, record, name, problems) for key, record in segments.items()}
+
+
 def _segment_table(
-    root: Path, record: Mapping[str, Any], name: str, columns: Sequence[str], problems: list[str]
+    root: Path, record: Mapping[str, Any], name: str, problems: list[str]
 ) -> Columns:
     """One of a segment's tables; without rows if the file is not what it was when it was done."""
     folder, status = root / "segments" / record["folder"], record["status"]
-    file = folder / f"{name}.csv"
+    file, columns = folder / f"{name}.csv", TABLE_COLUMNS[name]
     with listing(root, problems, file):
         files.check(file, status.get("checksums", {}).get(file.name))
         if status["state"] != "damaged":
@@ -205,6 +251,8 @@ def _segment_table(
     return _parse([], columns)
 
 
+DIAGNOSTICS_TEXTS = ("quantity", "part", "run", "segment")
+LISTED = 5  # lines of a file that cannot be read, each with the reason
 _WHOLE = {"step", "eval_position", "episodes", "updates"}
 _TEXTS = {"eval_task", "quantity", "part"}
 _NUMBERS = {name for columns in TABLE_COLUMNS.values() for name in columns} - _TEXTS
@@ -252,7 +300,7 @@ def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
     parsed = {}
     for name, column in zip(columns, cells, strict=True):
         if name not in _NUMBERS:
-            parsed[name] = np.array(column, object)
+            parsed[name] = np.array([sys.intern(cell) for cell in column], object)
         elif name == "successes":  # a sum of scores: whole where a score is a success
             numbers = [float(cell) for cell in column]
             parsed[name] = np.array(numbers, int if all(map(float.is_integer, numbers)) else float)
@@ -264,7 +312,7 @@ def _parse(lines: Sequence[str], columns: Sequence[str]) -> Columns:
 def _readable(
     lines: Sequence[str], columns: Sequence[str], where: str, problems: list[str]
 ) -> list[str]:
-    kept = []
+    kept, errors = [], []
     for number, line in enumerate(lines, start=2):
         if not line:
             continue
@@ -274,7 +322,10 @@ def _readable(
             _parse([line], columns)
             kept.append(line)
         except (ValueError, OverflowError) as error:
-            problems.append(f"{where} line {number}: {error}")
+            errors.append(f"{where} line {number}: {error}")
+    problems += errors[:LISTED]
+    if more := len(errors[LISTED:]):
+        problems.append(f"{where}: {counted(more, 'more line')} that cannot be read")
     return kept
 
 
@@ -282,12 +333,12 @@ def _assemble(
     runs: Iterable[Mapping[str, Any]],
     segments: Mapping[str, Mapping[str, Any]],
     tables: Mapping[str, Columns],
-    columns: Sequence[str],
+    name: str,
 ) -> pd.DataFrame:
     """Rows of every run, with `position` (the task being trained) and `step` over the whole run."""
     parts: dict[str, list[NDArray[Any]]] = {
-        name: [np.array([], object)]
-        for name in (*columns, "run", "position", "segment", "segment_step")
+        column: [np.array([], object)]
+        for column in (*TABLE_COLUMNS[name], "run", "position", "segment", "segment_step")
     }
     for run in runs:
         offset = 0
@@ -296,14 +347,19 @@ def _assemble(
                 break
             table = tables[key]
             labels = {"run": run["run"], "position": position, "segment": key}
-            for name, cells in {**table, "step": table["step"] + offset}.items():
-                parts[name].append(cells)
-            for name, value in labels.items():
+            for column, cells in {**table, "step": table["step"] + offset}.items():
+                parts[column].append(cells)
+            for column, value in labels.items():
                 kind = object if isinstance(value, str) else int
-                parts[name].append(np.full(len(table["step"]), value, kind))
+                parts[column].append(np.full(len(table["step"]), value, kind))
             parts["segment_step"].append(table["step"])
             offset += _steps(segments[key])
-    return pd.DataFrame({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
+    joined: dict[str, Any] = {
+        column: np.concatenate(part[1:] or part) for column, part in parts.items()
+    }
+    if name == "diagnostics":
+        joined |= {column: pd.Categorical(joined[column]) for column in DIAGNOSTICS_TEXTS}
+    return pd.DataFrame(joined)
 
 
 def _steps(record: Mapping[str, Any]) -> int:

@@ -48,11 +48,12 @@ def _curves(table: pd.DataFrame) -> Curves:
     # Infinity, because the mean would leave NaN out: one layer without a number leaves none.
     value = table["value"].where(np.isfinite(table["value"]), np.inf)
     keys = ["run", "quantity", "network", "step"]
-    means = table.assign(network=network, value=value).groupby(keys)["value"].mean().reset_index()
+    table = table.assign(network=network, value=value)
+    means = table.groupby(keys, observed=True)["value"].mean().reset_index()
     steps, values = means["step"].to_numpy(np.int64), means["value"].to_numpy(np.float64)
     values = np.where(np.isfinite(values), values, np.nan)
     found: dict[str, dict[Measure, Curve]] = {}
-    for key, rows in means.groupby(keys[:3]).indices.items():
+    for key, rows in means.groupby(keys[:3], observed=True).indices.items():
         run, quantity, network = map(str, key)  # type: ignore[call-overload]
         found.setdefault(run, {})[quantity, network] = (steps[rows], values[rows])
     return found

@@ -56,6 +56,38 @@ def test_files_without_their_key_are_problems(results: Path) -> None:
     assert not len(loaded.train) and len(loaded.evals)
 
 
+def test_a_file_of_many_bad_lines_does_not_fill_the_list_of_problems(results: Path) -> None:
+    file = sorted(results.glob("segments/*/evals.csv"))[0]
+    header, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([header, *(f"x{line}" for line in lines), ""]))
+    status = json.loads((file.parent / "status.json").read_text())
+    status.pop("checksums", None)
+    (file.parent / "status.json").write_text(json.dumps(status))
+    problems = [one for one in load_runs(results).problems if "evals.csv" in one]
+    assert len(lines) > 6 and len(problems) == 6
+    where = f"{file.parent.name}/evals.csv"
+    assert problems[-1] == f"{where}: {len(lines) - 5} more lines that cannot be read"
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    settings = [Setting("finetuning"), Setting("ewc")]
+    results = write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    every = load_runs(results)
+    [wanted] = every.runs["run"][(every.runs["method"] == "ewc") & (every.runs["seed"] == 1)]
+    for file in results.glob("segments/finetuning-*/segment.json"):
+        file.write_text("damaged")
+    for file in results.glob("segments/*/train.csv"):
+        file.write_text("damaged")
+    loaded = load_runs(results, ["evals"], {wanted})
+    assert not loaded.problems and list(loaded.runs["run"]) == [wanted]
+    mine = every.evals[every.evals["run"] == wanted].reset_index(drop=True)
+    assert loaded.evals.equals(mine) and len(mine)
+    assert not len(loaded.train) and list(loaded.train) == list(every.train)
+    assert set(loaded.segments["id"]) == set(
+        every.runs["segments"][every.runs["run"] == wanted].iloc[0]
+    )
+
+
 def test_records_have_none_for_what_is_not_there(results: Path) -> None:
     """pandas has NaN for None next to text, and for a key that only other records have."""
     mine = Setting("Mine", source="0123456789ab")
