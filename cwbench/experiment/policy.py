@@ -209,10 +209,12 @@ def _method_class(
 
 def _installed(name: str) -> tuple[str, Entry, set[str | None]]:
     """As `find_trained`, for a name of a record, which must not be a file to run."""
+    from cwbench.methods import unusable
+
     with suppress(UserError):
         if ".py" not in name:
             return find_trained(name)
-    raise UserError(f"method {name!r} is not installed", METHOD_HINT)
+    raise UserError(unusable().get(name, f"method {name!r} is not installed"), METHOD_HINT)
 
 
 def _weights(
