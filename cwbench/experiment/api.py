@@ -113,7 +113,7 @@ def plan(
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
-        launching=launching if importable(entry.method) else None,
+        launching=launching_for(entry.method, launching),
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
@@ -143,6 +143,21 @@ def seed_text(seeds: int | str | Iterable[int]) -> str:
 def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
     return method.__module__ != "__main__"
+
+
+def launching_for(method: type, launching: Launching) -> Launching | None:
+    """None for a method that other processes cannot find. UserError if they should train it."""
+    if importable(method):
+        return launching
+    default = vars(Launching())
+    for name, value in vars(launching).items():
+        if value != default[name]:
+            raise UserError(
+                f"{name}={value!r}: {method.__name__} is defined in a script or notebook, "
+                "so it trains in this process only",
+                "put the class in a file of its own and import it",
+            )
+    return None
 
 
 def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:

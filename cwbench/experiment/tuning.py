@@ -293,7 +293,7 @@ def tune(
     folder = folder_named(results)
     execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)
-    fields = {name: find_option(name, called, entry) for name in (*sweep, *options)}
+    fields = find_options((*sweep, *options), called, entry)
     tuning = make_tuning(
         method,
         find_several(on),

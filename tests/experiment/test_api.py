@@ -151,6 +151,34 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("results/segments/*"))) == 1
 
 
+ELSEWHERE = """
+import cwbench
+
+class Mine(cwbench.Method):
+    interval = 10
+
+for call in (
+    lambda: cwbench.plan(Mine, ["reach-0-1"], launcher="slurm"),
+    lambda: cwbench.tune(Mine, ["reach-0-1"], {"lr": [0.1, 0.2]}, launcher="ray"),
+    lambda: cwbench.plan(Mine, ["reach-0-1"], fleets_per_gpu=2),
+):
+    try:
+        call()
+    except cwbench.UserError as error:
+        print(error)
+"""
+
+
+def test_the_class_of_a_script_is_not_trained_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(ELSEWHERE)
+    made = run_python("script.py", cwd=tmp_path)
+    lines = made.stdout.splitlines()
+    given = ["launcher='slurm'", "launcher='ray'", "fleets_per_gpu=2"]
+    assert [line.partition(":")[0] for line in lines] == given, made.stderr
+    assert all(": Mine is defined in a script or notebook, so it trains in" in one for one in lines)
+    assert not list(tmp_path.glob("results*"))
+
+
 CODE = """
 import cwbench
 def plan(method):
