@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from cwbench.experiment.build import (
     check_count,
     check_declared,
-    find_option,
+    find_options,
     parse_seeds,
     parse_unshared,
     runs_of,
@@ -103,8 +103,8 @@ def plan(
     execution, launching = take(Execution, options), take(Launching, options)
     check_count(len(wanted) * len(numbers))
     alone = parse_unshared(None if unshared is None else _joined(unshared))
-    for key, value in options.items():
-        options[key] = plain(*find_option(key, name, entry), value)
+    homes = find_options(options, name, entry)
+    options = {home[1]: plain(*home, options[key]) for key, home in homes.items()}
     runs = runs_of(
         name, recorded, entry, asked, options, wanted=wanted, seeds=numbers, unshared=alone
     )

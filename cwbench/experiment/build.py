@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -132,13 +132,25 @@ def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
     return {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
 
 
-def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
-    """The class and field of an option, by flag or field name."""
-    homes, flag = option_homes(entry), options.flag_name(name)
+def find_option(name: str, method: str, entry: Entry, *, as_flag: bool = False) -> tuple[type, str]:
+    """The class and field of an option, by flag or field name; which of them is suggested?"""
+    homes, flag = option_homes(entry), options.flag_name(str(name))
     if flag not in homes:
-        error = unknown("option", name, homes, _where_listed(method, entry))
+        known = homes if as_flag else [field for _, field in homes.values()]
+        error = unknown("option", str(name), known, _where_listed(method, entry))
         raise UserError(f"{method} has no option {name!r}", error.hint)
     return homes[flag]
+
+
+def find_options(names: Iterable[str], method: str, entry: Entry) -> dict[str, tuple[type, str]]:
+    """As `find_option`, for each name. UserError if two mean the same option."""
+    found: dict[str, tuple[type, str]] = {}
+    for name in names:
+        home = find_option(name, method, entry)
+        if home in found.values():
+            raise UserError(f"option {home[1]!r} is given twice", "give it once")
+        found[name] = home
+    return found
 
 
 def _where_listed(method: str, entry: Entry) -> str:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cwbench.experiment import api
-from cwbench.experiment.build import find_option, load_method, parse_seeds
+from cwbench.experiment.build import find_option, find_options, load_method, parse_seeds
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
@@ -152,9 +153,11 @@ def make_tuning(
 
 def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
     """The first tasks of a sequence, as many as a share of its steps touches."""
-    if not 0 < percent <= 100:
+    number = isinstance(percent, Real) and not isinstance(percent, bool)
+    if not number or not 0 < percent <= 100:
         raise UserError(
-            f"--first {percent:g}: not a share of a sequence", "give more than 0 and at most 100"
+            f"--first {percent!r:.60}: not a share of a sequence",
+            "give more than 0 and at most 100",
         )
     count = math.ceil(percent / 100 * len(sequence.tasks))
     if count == len(sequence.tasks):
@@ -171,7 +174,7 @@ def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
         name, sign, values = text.partition("=")
         if not (sign and values):
             raise UserError(f"--option {text}: no values", "write NAME=VALUE,VALUE,...")
-        group, field = find_option(name, method, entry)
+        group, field = find_option(name, method, entry, as_flag=True)
         if field in found:
             raise UserError(f"--option {name} is given twice", "write NAME=VALUE,VALUE,...")
         hint = options.field_type(group, options.field_of(group, field))
@@ -311,7 +314,7 @@ def tune(
         methods,
         segments,
         execution=execution,
-        launching=launching if api.importable(entry.method) else None,
+        launching=api.launching_for(entry.method, launching),
         listener=Silent() if quiet else Terminal(),
         command=call,
     )

@@ -88,6 +88,8 @@ def test_a_wrong_sweep_is_refused(text: str, message: str) -> None:
         ("ewc", 3, {"coef": [1, 2]}, "3 is not a sequence"),
         (3, "point3", {"coef": [1, 2]}, "3 is not a method; give a name or a subclass"),
         ("ewc", [], {"coef": [1, 2]}, r"\[\] is not a sequence"),
+        ("ewc", "point3", {3: [1, 2]}, "ewc has no option 3"),
+        ("ewc", "point3", {"lr": [1, 2], "lr_": [3]}, "option 'lr' is given twice"),
     ],
 )
 def test_a_wrong_call_of_tune_is_refused(method: Any, on: Any, sweep: Any, message: str) -> None:
@@ -200,6 +202,11 @@ def test_a_tie_is_called_one() -> None:
     [
         ({"results": ""}, "the results folder's name is empty"),
         ({"launcher": "print"}, "--launcher print: tune has to wait for the results"),
+        ({"first": "50"}, "--first '50': not a share of a sequence; give more than 0"),
+        ({"first": True}, "--first True: not a share of a sequence"),
+        ({"first": 0}, "--first 0: not a share of a sequence"),
+        ({"coef": 2.0}, "option 'coef' is given twice; give it once"),
+        ({"coef_": 2.0}, "option 'coef' is given twice"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
