@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -104,6 +105,20 @@ def _whole(text: str) -> int:
         if value != int(value):
             raise
         return int(value)
+
+
+def members(value: Any) -> list[Any] | None:
+    """What a list, set, array or iterator holds; None for one value, as texts and mappings are."""
+    single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", None) == 0
+    return None if single or not isinstance(value, Iterable) else list(value)
+
+
+def as_index(value: Any) -> int | None:
+    """A whole number of Python, numpy or torch as Python's; None for anything else."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def plain(cls: type, name: str, value: Any) -> Any:
