@@ -33,7 +33,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import plain, take
 from cwbench.spec.protocol import parse_protocol
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, shown
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -167,7 +167,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     runs failed or diverged. `live` keeps RESULTS/report/index.html up to date.
     """
     if not isinstance(plan, Plan):
-        raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
+        raise UserError(f"{shown(plan)} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
     session = replace(plan.session, listener=Silent() if quiet else Terminal())

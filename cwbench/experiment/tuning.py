@@ -30,7 +30,7 @@ from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, shown
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
 
@@ -156,7 +156,7 @@ def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
     number = isinstance(percent, Real) and not isinstance(percent, bool)
     if not number or not 0 < percent <= 100:
         raise UserError(
-            f"--first {percent!r:.60}: not a share of a sequence",
+            f"--first {shown(percent)}: not a share of a sequence",
             "give more than 0 and at most 100",
         )
     count = math.ceil(percent / 100 * len(sequence.tasks))
@@ -288,11 +288,13 @@ def tune(
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
     if not isinstance(sweep, Mapping):
-        raise UserError(f"{sweep!r:.60} is not a sweep", 'give {"coef": [1.0, 10.0]}')
+        raise UserError(f"{shown(sweep)} is not a sweep", 'give {"coef": [1.0, 10.0]}')
     called, _, entry = find_method(method)
     for name, values in sweep.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
+            raise UserError(
+                f"sweep of {name}: {shown(values)} is not several values", "give a list"
+            )
     folder = folder_named(results)
     execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)

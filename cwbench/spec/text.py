@@ -9,6 +9,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def shown(value: object) -> str:
+    """Any object in a message: on one line, and not all of a long one."""
+    return " ".join(repr(value).split())[:60]
+
+
 def listed(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = words
