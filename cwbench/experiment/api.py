@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from cwbench.experiment.build import (
     check_count,
@@ -31,7 +31,7 @@ from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
-from cwbench.spec.options import plain, take
+from cwbench.spec.options import as_index, members, plain, take
 from cwbench.spec.protocol import parse_protocol
 from cwbench.spec.text import counted, shown
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.planning import plan as planning
     from cwbench.planning.estimate import Estimate
+
+
+Seeds: TypeAlias = SupportsIndex | str | Iterable[SupportsIndex]
 
 
 class TrainingError(RuntimeError):
@@ -82,8 +85,8 @@ def plan(
     method: str | type[Method[Any]],
     sequence: SequenceLike,
     *,
-    seeds: int | str | Iterable[int] = 0,
-    protocol: str = "paper",
+    seeds: Seeds = 0,
+    protocol: str | Path = "paper",
     results: str | Path = "results",
     unshared: str | Iterable[str] | None = None,
     **options: Any,
@@ -122,21 +125,21 @@ def plan(
 
 
 def _joined(names: str | Iterable[str]) -> str:
-    several = isinstance(names, Iterable) and not isinstance(names, str)
-    return ",".join(map(str, names)) if several else str(names)
+    several = members(names)
+    return str(names) if several is None else ",".join(map(str, several)) or "none"
 
 
-def seed_text(seeds: int | str | Iterable[int]) -> str:
+def seed_text(seeds: Seeds) -> str:
     if isinstance(seeds, str):
         return seeds
-    if isinstance(seeds, Iterable) and getattr(seeds, "ndim", None) != 0:  # numpy's numbers have 0
-        numbers = list(seeds)
-    elif isinstance(seeds, SupportsIndex) and not isinstance(seeds, bool):
-        numbers = [seeds.__index__()]
-    else:
-        raise UserError(f"seeds={seeds!r}: not a number or several", "give 3, range(5) or '0-4'")
-    if not numbers:
+    several = members(seeds)
+    if several == []:
         raise UserError("seeds is empty", "give at least one")
+    given = [seeds] if several is None else several
+    numbers = [one if isinstance(one, str) else as_index(one) for one in given]
+    if None in numbers:
+        what = f"seeds={shown(seeds)}: not a number or several"
+        raise UserError(what, "give 3, range(5) or '0-4'")
     return ",".join(map(str, numbers))
 
 

@@ -77,7 +77,7 @@ def parse_unshared(text: str | None) -> list[str]:
             f"--unshared {text}: {min(wrong)!r} is neither actor nor critic",
             "write actor, critic or actor,critic",
         )
-    return names
+    return list(dict.fromkeys(names))
 
 
 def with_unshared(

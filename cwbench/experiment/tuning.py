@@ -272,10 +272,10 @@ class Tuned:
 def tune(
     method: str | type[Method[Any]],
     on: SequenceLike | Sequence[SequenceLike],
-    sweep: Mapping[str, Sequence[Any]],
+    sweep: Mapping[str, Iterable[Any]],
     *,
-    seeds: int | str | Iterable[int] = 0,
-    protocol: str = "paper",
+    seeds: api.Seeds = 0,
+    protocol: str | Path = "paper",
     first: float | None = None,
     results: str | Path = "results",
     quiet: bool = False,

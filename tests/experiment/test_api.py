@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 import cwbench
@@ -229,6 +230,11 @@ def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
         ({"seeds": -1}, "'-1' is not a list of seeds"),
         ({"seeds": 1.5}, "seeds=1.5: not a number or several"),
         ({"seeds": True}, "seeds=True: not a number or several"),
+        ({"seeds": b"01"}, "seeds=b'01': not a number or several"),
+        ({"seeds": torch.ones(9, 9)}, "not a number or several"),
+        ({"hidden": {64, 32}}, "a set has no order; give a list"),
+        ({"slurm_set": 3}, "--slurm-set: 3 is not a list of texts"),
+        ({"slurm_set": [3]}, "--slurm-set: [3] is not a list of texts"),
         ({"activation": np.array(["relu", "tanh"])}, "['relu', 'tanh'] is not one of"),
         ({"sequence": 3}, "3 is not a sequence"),
         ({"hidden": ["a", 8]}, "--hidden a,8: not a list of numbers"),
@@ -295,7 +301,14 @@ def test_only_a_plan_can_be_trained() -> None:
         ({"steps-per-task": 2000, "lr_": 0.002}, {"steps_per_task": 2000, "lr": 0.002}),
         ({"seeds": np.int64(3)}, {"seeds": "3"}),
         ({"seeds": np.arange(2)}, {"seeds": "0-1"}),
+        ({"seeds": torch.arange(2)}, {"seeds": "0-1"}),
+        ({"seeds": torch.tensor(2)}, {"seeds": "2"}),
+        ({"lr": torch.tensor(2e-3)}, {"lr": 2e-3}),
+        ({"log_std_range": torch.tensor([-5, 0.1])}, {"log_std_range": "-5,0.1"}),
+        ({"reset": {"critic", "actor"}}, {"reset": "actor,critic"}),
         ({"unshared": ["actor", "critic"]}, {"unshared": "actor,critic"}),
+        ({"unshared": ["actor", "actor"]}, {"unshared": "actor"}),
+        ({"unshared": []}, {}),
     ],
 )
 def test_values_natural_in_python_are_those_of_the_command_line(
