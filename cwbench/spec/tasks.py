@@ -98,8 +98,8 @@ class Task:
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     # Each a name "module:Class" or {"wrapper": name, "kwargs": {...}}, innermost first.
     wrappers: tuple[Any, ...] = field(default=(), hash=False)
-    # Also as in a file: "success", {"threshold": X} or {"return_from": X, "return_to": Y}.
-    score: Score = field(default_factory=Score)
+    # A Score; given as one or as in a file: "success", {"threshold": X} or {"return_from": X, ...}.
+    score: Any = field(default_factory=Score)
     horizon: int | None = None  # steps per episode; None: the environment's own limit
     # Found out from the environment:
     obs_size: int = 0

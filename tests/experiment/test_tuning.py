@@ -97,6 +97,13 @@ def test_a_wrong_call_of_tune_is_refused(method: Any, on: Any, sweep: Any, messa
         cwbench.tune(method, on, sweep)
 
 
+def test_an_array_of_values_and_a_path_are_fine_for_type_checkers(tmp_path: Path) -> None:
+    """What `make lint` checks here, with a protocol that is not there."""
+    sweep = {"coef": np.logspace(0, 3, 4)}
+    with pytest.raises(cwbench.UserError, match="nowhere"):
+        cwbench.tune("ewc", "point3", sweep, seeds=np.arange(3), protocol=tmp_path / "nowhere.toml")
+
+
 def test_the_first_part_of_a_sequence_is_trained_and_nothing_else() -> None:
     tuning = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]}, first=25)
     [run] = tuning.experiment.runs()[0]
