@@ -25,6 +25,7 @@ from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import count_updates
 from cwbench.spec.segment import Setup
+from cwbench.spec.text import as_command
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -158,7 +159,7 @@ def _where_listed(method: str, entry: Entry) -> str:
     from cwbench.methods import known
 
     if entry.source is None or ".py:" in method or method in known():
-        return f"`cwbench run --method {method} --help` lists all"
+        return f"{as_command('run', '--method', method, '--help')} lists all"
     own = options.field_names(entry.method.config_class) - options.field_names(MethodConfig)
     listed = f"its own are {', '.join(sorted(own))}; " if own else "it has none of its own; "
     return f"{listed}`cwbench run --method finetuning --help` lists the others"

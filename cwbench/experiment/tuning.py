@@ -30,7 +30,7 @@ from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
-from cwbench.spec.text import counted, shown
+from cwbench.spec.text import as_command, counted, shown
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
 
@@ -232,9 +232,10 @@ def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
         return UserError(f"run {run.name} is not done", "the same command continues")
     folders = [segment.folder for segment in run.segments]
     problems = [one for one in loaded.problems if any(folder in one for folder in folders)]
+    repair = as_command("repair", results)
     return UserError(
         f"run {run.name} lacks evaluations{''.join(f': {one}' for one in problems[:1])}",
-        f"`cwbench repair {results}` sets damaged segments aside, the same command trains them",
+        f"{repair} sets damaged segments aside, the same command trains them",
     )
 
 

@@ -154,15 +154,18 @@ def test_a_protocol_that_counts_the_last_step_is_tuned_by_it() -> None:
 
 def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:
     """The numbers are those of reports, and none is made up for a table that cannot be read."""
-    how: dict[str, Any] = {"results": tmp_path, "quiet": True, **TINY}
+    results = tmp_path / "my results"
+    how: dict[str, Any] = {"results": results, "quiet": True, **TINY}
     tuned = cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
-    metrics = cwbench.load_runs(tmp_path).metrics
+    metrics = cwbench.load_runs(results).metrics
     scores = sorted((setting.score for setting in tuned.settings), reverse=True)
     assert scores == pytest.approx(sorted(metrics["anytime_performance"], reverse=True))
-    [file, *_] = sorted(tmp_path.glob("segments/ewc-1-*/evals.csv"))
+    [file, *_] = sorted(results.glob("segments/ewc-1-*/evals.csv"))
     tuned.file.unlink()
     file.write_text(file.read_text().replace("40,0,reach-0-1,1", "40,0,reach-0-1,2"))
-    with pytest.raises(cwbench.UserError, match=r"lacks evaluations: .*evals.csv.*cwbench repair"):
+    with pytest.raises(
+        cwbench.UserError, match=r"lacks evaluations: .*evals.csv.*cwbench repair '\S*/my results'"
+    ):
         cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
     assert not tuned.file.exists()
 

@@ -1,9 +1,11 @@
 """Counts and lengths of time in sentences."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cwbench.spec.text import counted, duration, file_name, listed, shown
+from cwbench.spec.text import as_command, counted, duration, file_name, listed, shown
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,12 @@ def test_verbs_agree() -> None:
 def test_an_object_in_a_message_is_one_short_line() -> None:
     assert shown("a") == "'a'"
     assert "\n" not in shown(np.zeros((9, 9))) and len(shown("a" * 99)) == 60
+
+
+def test_a_command_can_be_copied_into_a_shell() -> None:
+    assert (
+        as_command("repair", Path("my results"), "--all") == "`cwbench repair 'my results' --all`"
+    )
 
 
 def test_the_last_of_a_list_follows_an_and() -> None:
