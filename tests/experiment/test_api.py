@@ -158,10 +158,11 @@ import cwbench
 class Mine(cwbench.Method):
     interval = 10
 
+small = {options!r}
 for call in (
-    lambda: cwbench.plan(Mine, ["reach-0-1"], launcher="slurm"),
-    lambda: cwbench.tune(Mine, ["reach-0-1"], {"lr": [0.1, 0.2]}, launcher="ray"),
-    lambda: cwbench.plan(Mine, ["reach-0-1"], fleets_per_gpu=2),
+    lambda: cwbench.plan(Mine, ["reach-0-1"], launcher="slurm", **small),
+    lambda: cwbench.tune(Mine, ["reach-0-1"], {{"lr": [0.1, 0.2]}}, launcher="ray", **small),
+    lambda: cwbench.plan(Mine, ["reach-0-1"], fleets_per_gpu=2, **small),
 ):
     try:
         call()
@@ -171,7 +172,7 @@ for call in (
 
 
 def test_the_class_of_a_script_is_not_trained_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(ELSEWHERE)
+    (tmp_path / "script.py").write_text(ELSEWHERE.format(options=SMALL))
     made = run_python("script.py", cwd=tmp_path)
     lines = made.stdout.splitlines()
     given = ["launcher='slurm'", "launcher='ray'", "fleets_per_gpu=2"]
