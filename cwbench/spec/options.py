@@ -139,8 +139,10 @@ def plain(cls: type, name: str, value: Any) -> Any:
     has_parts = bool(field.metadata.get("parts"))
     is_list = has_parts or "," in (field.metadata.get("metavar") or "")
     if is_list and (parts := members(value)) is not None:
-        if isinstance(value, set | frozenset) and not has_parts:
-            raise UserError(f"{name}={value!r}: a set has no order", "give a list")
+        if isinstance(value, set | frozenset):
+            if not has_parts:
+                raise UserError(f"{name}={value!r}: a set has no order", "give a list")
+            parts.sort(key=str)  # that of a set differs between processes
         return ",".join(str(_integer(_of_python(part))) for part in parts) or "none"
     value = _of_python(value)
     return _integer(value) if field_type(cls, field) is int else value

@@ -15,6 +15,7 @@ from cwbench.spec.options import (
     from_record,
     option,
     parse,
+    plain,
     rehearsal_scale,
     rehearsed,
     resolve,
@@ -124,6 +125,16 @@ def test_a_text_is_a_list_of_one() -> None:
 def test_a_number_of_torch_is_the_one_that_was_written(kind: torch.dtype) -> None:
     """As one of numpy is, whatever its precision."""
     assert checked(Config, "coef", torch.tensor(0.1, dtype=kind)) == 0.1
+
+
+def test_a_set_of_parts_has_one_order() -> None:
+    names = [f"part-{number}" for number in range(9)]
+
+    @dataclass(frozen=True)
+    class Parts:
+        which: str = option("none", "Some.", parts=names)
+
+    assert plain(Parts, "which", {*names}) == plain(Parts, "which", names) == ",".join(names)
 
 
 def test_keywords_of_python_have_plain_flags() -> None:
