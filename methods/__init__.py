@@ -23,7 +23,7 @@ from cwbench.spec.source import changed_files, check_unchanged, file_source, sho
 if TYPE_CHECKING:
     from cwbench.learner import Method
 
-__all__ = ["FAMILIES", "METHODS", "Entry", "declared_options", "find", "known", "load"]
+__all__ = ["FAMILIES", "METHODS", "Entry", "declared_options", "find", "known", "load", "unusable"]
 
 FAMILIES = {
     "baseline": "Baseline",
@@ -143,9 +143,35 @@ CONFIG = re.compile(
 
 def known() -> dict[str, Entry]:
     """The built-in methods and those that installed packages offer as `cwbench.methods`."""
-    found = dict(METHODS)
+    return METHODS | _offered()[0]
+
+
+def unusable() -> dict[str, str]:
+    """Names that installed packages offer as methods but that cannot be used, and why."""
+    return _offered()[1]
+
+
+def _offered() -> tuple[dict[str, Entry], dict[str, str]]:
+    found: dict[str, Entry] = {}
+    problems = {}
     for point in entry_points(group="cwbench.methods"):
-        found.setdefault(point.name, _outside(point.load()))
+        package = f"package {point.dist.name}" if point.dist else "a package"
+        try:
+            if point.name in {*METHODS, *ALIASES, *found}:
+                raise UserError("another method has this name")
+            found[point.name] = _outside(_as_method(point.load()))
+        except Exception as error:  # of code that is not ours; other methods can still be used
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            reason = " ".join(f"{kind}{error}".split())
+            problems[point.name] = f"method {point.name!r} of {package} cannot be used: {reason}"
+    return found, problems
+
+
+def _as_method(found: Any) -> "type[Method[Any]]":
+    from cwbench.learner import Method
+
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise UserError(f"{found!r:.60} is not a class derived from Method")
     return found
 
 
@@ -184,9 +210,11 @@ def find(name: str) -> tuple[str, Entry]:
         return class_name, _from_file(Path(path), class_name)
     name = ALIASES.get(name, name)
     # Other packages are looked for only when needed.
-    entry = METHODS.get(name) or known().get(name)
+    entry = METHODS.get(name) or (others := known()).get(name)
     if entry is None:
-        raise unknown("method", name, known(), f"`cwbench methods` lists all {len(known())}")
+        if problem := unusable().get(name):
+            raise UserError(problem)
+        raise unknown("method", name, others, f"`cwbench methods` lists all {len(others)}")
     return entry.base or name, entry
 
 

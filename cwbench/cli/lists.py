@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cwbench.cli.console import json_option, show
+from cwbench.cli.console import json_option, show, show_problems
 from cwbench.spec.options import flag_name
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def tasks(as_json: bool) -> None:
 @json_option
 def methods(names: bool, as_json: bool) -> None:
     """List the methods by family; `cwbench run --method NAME --help` shows one's options."""
-    from cwbench.methods import ALIASES, FAMILIES, known
+    from cwbench.methods import ALIASES, FAMILIES, known, unusable
 
     entries = known()
+    show_problems(unusable().values())
     if names:
         for name in entries:
             click.echo(name)

@@ -24,7 +24,7 @@ from cwbench.reports.tables.verify import verify as verify_table
 from cwbench.spec.errors import UserError, located, unknown
 from cwbench.spec.files import read_text
 from cwbench.spec.statistics import SUCCESS_COLUMNS
-from cwbench.spec.text import counted
+from cwbench.spec.text import as_command, counted
 from cwbench.store.files import check_output
 from cwbench.store.merge import ARCHIVES, opened
 from cwbench.store.results import segment_files
@@ -212,7 +212,7 @@ def write_report_into(results: Path, *, quiet: bool) -> Study | None:
     try:
         target = check_output(results, build.report_folder(results))
     except UserError as error:
-        hint = f"`cwbench report {results} OUT` writes one elsewhere"
+        hint = f"{as_command('report', results, 'OUT')} writes one elsewhere"
         click.echo(f"no report: {error.message}; {hint}", err=True)
         return None
     study = read_study(results, Options())

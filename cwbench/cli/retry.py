@@ -193,9 +193,9 @@ def _rebuild_run(
 
 def _installed(name: str) -> Entry:
     """The method of a record; the error for a user's own names the option to give."""
-    from cwbench.methods import known
+    from cwbench.methods import known, unusable
 
-    if ".py" not in name and name not in known():
+    if ".py" not in name and name not in {*known(), *unusable()}:
         hint = f"name it with --method FILE.py:{name}; a notebook's own is retried by its same call"
         raise UserError(f"method {name!r} is not installed", hint)
     return load_recorded(name)

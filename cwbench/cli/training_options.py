@@ -23,7 +23,7 @@ from cwbench.experiment.results_folder import check_writable
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import take
-from cwbench.spec.text import duration
+from cwbench.spec.text import as_command, duration
 
 if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
@@ -157,7 +157,7 @@ def execute(
         session.record(experiments)
     also_record()
     if damaged:
-        repair = f"`cwbench repair {training.results}` sets them aside"
+        repair = f"{as_command('repair', training.results)} sets them aside"
         session.listener.warn(f"records are damaged; {repair}, then this command trains them again")
     if not plan.missing:
         session.listener.say(f"nothing to train: results are in {training.results}")

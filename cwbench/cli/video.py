@@ -31,11 +31,11 @@ def video(
     display: Meta-World is rendered with EGL or OSMesa. mp4 needs the extra cwbench[video].
     """
     from cwbench.sharing.video import find_run, make_videos, tile, write, write_strip
-    from cwbench.spec.files import shown
+    from cwbench.spec.files import short_path
     from cwbench.store.files import check_output, checked_name
 
     found, position = find_run(run)
-    home = shown(found.results)
+    home = short_path(found.results)
     folder = writable(check_output(home, out or home / "videos" / found.folders[position]))
     own, videos = own_methods(files), []
     for video in make_videos(run, tasks, seed=seed, methods=own, trust=trust):

@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from cwbench.experiment.build import (
     check_count,
     check_declared,
-    find_option,
+    find_options,
     parse_seeds,
     parse_unshared,
     runs_of,
@@ -33,15 +33,18 @@ from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
-from cwbench.spec.options import plain, take
+from cwbench.spec.options import as_index, members, plain, take
 from cwbench.spec.protocol import parse_protocol
 from cwbench.spec.source import check_unchanged, of_main
-from cwbench.spec.text import counted
+from cwbench.spec.text import counted, shown
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
     from cwbench.planning import plan as planning
     from cwbench.planning.estimate import Estimate
+
+
+Seeds: TypeAlias = SupportsIndex | str | Iterable[SupportsIndex]
 
 
 class TrainingError(RuntimeError):
@@ -93,8 +96,8 @@ def plan(
     method: str | type[Method[Any]],
     sequence: SequenceLike,
     *,
-    seeds: int | str | Iterable[int] = 0,
-    protocol: str = "paper",
+    seeds: Seeds = 0,
+    protocol: str | Path = "paper",
     results: str | Path = "results",
     unshared: str | Iterable[str] | None = None,
     **options: Any,
@@ -119,8 +122,8 @@ def plan(
     execution, launching = take(Execution, options), take(Launching, options)
     check_count(len(wanted) * len(numbers))
     alone = parse_unshared(None if unshared is None else _joined(unshared))
-    for key, value in options.items():
-        options[key] = plain(*find_option(key, name, entry), value)
+    homes = find_options(options, name, entry)
+    options = {home[1]: plain(*home, options[key]) for key, home in homes.items()}
     runs = runs_of(
         name, recorded, entry, asked, options, wanted=wanted, seeds=numbers, unshared=alone
     )
@@ -129,7 +132,7 @@ def plan(
         {recorded: entry.method},
         [segment for run in runs for segment in run.segments],
         execution=execution,
-        launching=launching if importable(entry.method) else None,
+        launching=launching_for(entry.method, launching),
         listener=Terminal(),
         command="the same call of cwbench.train",
     )
@@ -139,27 +142,42 @@ def plan(
 
 
 def _joined(names: str | Iterable[str]) -> str:
-    several = isinstance(names, Iterable) and not isinstance(names, str)
-    return ",".join(map(str, names)) if several else str(names)
+    several = members(names)
+    return str(names) if several is None else ",".join(map(str, several)) or "none"
 
 
-def seed_text(seeds: int | str | Iterable[int]) -> str:
+def seed_text(seeds: Seeds) -> str:
     if isinstance(seeds, str):
         return seeds
-    if isinstance(seeds, Iterable) and getattr(seeds, "ndim", None) != 0:  # numpy's numbers have 0
-        numbers = list(seeds)
-    elif isinstance(seeds, SupportsIndex) and not isinstance(seeds, bool):
-        numbers = [seeds.__index__()]
-    else:
-        raise UserError(f"seeds={seeds!r}: not a number or several", "give 3, range(5) or '0-4'")
-    if not numbers:
+    several = members(seeds)
+    if several == []:
         raise UserError("seeds is empty", "give at least one")
+    given = [seeds] if several is None else several
+    numbers = [one if isinstance(one, str) else as_index(one) for one in given]
+    if None in numbers:
+        what = f"seeds={shown(seeds)}: not a number or several"
+        raise UserError(what, "give 3, range(5) or '0-4'")
     return ",".join(map(str, numbers))
 
 
 def importable(method: type) -> bool:
     """Whether other processes can find a method; one of a notebook or script trains in this one."""
     return not of_main(method)
+
+
+def launching_for(method: type, launching: Launching) -> Launching | None:
+    """None for a method that other processes cannot find. UserError if they should train it."""
+    if importable(method):
+        return launching
+    default = vars(Launching())
+    for name, value in vars(launching).items():
+        if value != default[name]:
+            raise UserError(
+                f"{name}={value!r}: {method.__name__} is defined in a script or notebook, "
+                "so it trains in this process only",
+                "put the class in a file of its own and import it",
+            )
+    return None
 
 
 def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
@@ -169,7 +187,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
     runs failed or diverged. `live` keeps RESULTS/report/index.html up to date.
     """
     if not isinstance(plan, Plan):
-        raise UserError(f"{plan!r:.60} is not a plan", "give what cwbench.plan returns")
+        raise UserError(f"{shown(plan)} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
     if multiprocessing.current_process().daemon:

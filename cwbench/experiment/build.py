@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,6 +25,7 @@ from cwbench.spec.errors import UserError, unknown
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import count_updates
 from cwbench.spec.segment import Setup
+from cwbench.spec.text import as_command
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -77,7 +78,7 @@ def parse_unshared(text: str | None) -> list[str]:
             f"--unshared {text}: {min(wrong)!r} is neither actor nor critic",
             "write actor, critic or actor,critic",
         )
-    return names
+    return list(dict.fromkeys(names))
 
 
 def with_unshared(
@@ -132,13 +133,25 @@ def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
     return {options.flag_name(f.name): (group, f.name) for group in groups for f in fields(group)}
 
 
-def find_option(name: str, method: str, entry: Entry) -> tuple[type, str]:
-    """The class and field of an option, by flag or field name."""
-    homes, flag = option_homes(entry), options.flag_name(name)
+def find_option(name: str, method: str, entry: Entry, *, as_flag: bool = False) -> tuple[type, str]:
+    """The class and field of an option, by flag or field name; which of them is suggested?"""
+    homes, flag = option_homes(entry), options.flag_name(str(name))
     if flag not in homes:
-        error = unknown("option", name, homes, _where_listed(method, entry))
+        known = homes if as_flag else [field for _, field in homes.values()]
+        error = unknown("option", str(name), known, _where_listed(method, entry))
         raise UserError(f"{method} has no option {name!r}", error.hint)
     return homes[flag]
+
+
+def find_options(names: Iterable[str], method: str, entry: Entry) -> dict[str, tuple[type, str]]:
+    """As `find_option`, for each name. UserError if two mean the same option."""
+    found: dict[str, tuple[type, str]] = {}
+    for name in names:
+        home = find_option(name, method, entry)
+        if home in found.values():
+            raise UserError(f"option {home[1]!r} is given twice", "give it once")
+        found[name] = home
+    return found
 
 
 def _where_listed(method: str, entry: Entry) -> str:
@@ -146,7 +159,7 @@ def _where_listed(method: str, entry: Entry) -> str:
     from cwbench.methods import known
 
     if entry.source is None or ".py:" in method or method in known():
-        return f"`cwbench run --method {method} --help` lists all"
+        return f"{as_command('run', '--method', method, '--help')} lists all"
     own = options.field_names(entry.method.config_class) - options.field_names(MethodConfig)
     listed = f"its own are {', '.join(sorted(own))}; " if own else "it has none of its own; "
     return f"{listed}`cwbench run --method finetuning --help` lists the others"

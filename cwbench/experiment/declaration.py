@@ -8,11 +8,12 @@ import inspect
 import json
 from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
+from cwbench.experiment.execution import Execution, Launching
 from cwbench.spec.config import MethodConfig, option_groups
 from cwbench.spec.errors import UserError, located
-from cwbench.spec.options import checked, field_names
+from cwbench.spec.options import KINDS, Field, checked, field_names, field_type, flag_name
 
 if TYPE_CHECKING:
     from cwbench.learner.method import Method
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 # Functions of `Method` that are only called: similar names in a method are no mistake.
 CALLED = ("assign", "begin_task", "end_task", "per_run", "rows_per_task", "segments_of_run")
 STATE = ("state", "load_state")
+# Options of `cwbench run` and `tune` and arguments of `cwbench.plan` and `tune`, groups of options
+# aside; in the last line, what click calls some of them.
+TAKEN = """
+    help method seq sequence seeds protocol unshared tuned results quiet live dry-run yes json
+    on option sweep first
+    names swept as-json
+""".split()
 
 
 def check_outside(name: str, method: MethodClass) -> None:
@@ -100,19 +108,41 @@ def check_options(method: MethodClass) -> None:
     for field in dataclasses.fields(config):
         if not field.metadata.get("help"):
             raise UserError(f"option {field.name} has no help", "declare it with option(...)")
+        _check_type(method, field)
         if field.default is not None:
             with located(f"the default of option {field.name} of {method.__name__}"):
                 checked(config, field.name, field.default)
+    _check_names(method)
     shared = field_names(*option_groups().values())
-    if taken := field_names(config) & shared:
-        raise UserError(
-            f"option {min(taken)} of {method.__name__} has the name of a shared option",
-            "choose another name",
-        )
     if unknown := set(method.preset) - field_names(config) - shared:
         raise UserError(f"preset names {min(unknown)}, which is not an option")
     if config.from_record(json.loads(json.dumps(config().record()))) != config():
         raise UserError("options change when they are written to a record and read back")
+
+
+def _check_names(method: MethodClass) -> None:
+    """UserError for an option that shares its name with another."""
+    taken = {*TAKEN, *map(flag_name, field_names(Execution, Launching, *option_groups().values()))}
+    for field in dataclasses.fields(method.config_class):
+        flag = flag_name(field.name)
+        if flag in taken:
+            raise UserError(
+                f"option {field.name} of {method.__name__} has the name of a shared option",
+                "choose another name",
+            )
+        taken.add(flag)
+
+
+def _check_type(method: MethodClass, field: Field) -> None:
+    """UserError for a type that no command can parse or no record can hold."""
+    hint = field_type(method.config_class, field)
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    if hint not in KINDS and not (choices and all(isinstance(one, str | int) for one in choices)):
+        kind = getattr(hint, "__name__", hint)
+        raise UserError(
+            f"option {field.name} of {method.__name__} is of type {kind}",
+            "use bool, int, float, str, or Literal with texts or whole numbers",
+        )
 
 
 def _declared_configs(method: MethodClass) -> Iterator[type[MethodConfig]]:

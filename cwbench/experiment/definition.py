@@ -190,6 +190,8 @@ def _choices(given: Any, name: str, entry: Entry) -> dict[str, list[Any]]:
     for key, value in given.items():
         group, field_name = find_option(key, name, entry)
         with located(key):
+            if field_name in choices:
+                raise UserError("given twice")
             choices[field_name] = [
                 options.checked(group, field_name, one) for one in _several(value)
             ]

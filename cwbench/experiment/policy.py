@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cwbench import envs
 from cwbench.experiment.objects import find_trained
@@ -21,8 +21,11 @@ from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import SharedArray
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.errors import UserError, unknown
+from cwbench.spec.options import as_index
 from cwbench.spec.segment import Segment
 from cwbench.spec.source import of_main
+from cwbench.spec.tasks import Task
+from cwbench.spec.text import shown
 from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from cwbench.methods import Entry
 
     MethodClass: TypeAlias = type[Method[Any]]
+
+
+TaskLike: TypeAlias = str | SupportsIndex | Task
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +51,7 @@ class Policy:
 
     def act(
         self,
-        obs: NDArray[Any],
+        obs: ArrayLike,
         *,
         deterministic: bool = False,
         rng: np.random.Generator | None = None,
@@ -55,12 +61,19 @@ class Policy:
         Drawn from the policy with `rng` or its own generator; with `deterministic`, its mean.
         """
         actor = Actor(self.layout, self.weights)
-        obs = np.asarray(obs, np.float32)
-        if obs.ndim == 0 or obs.shape[-1] != self.obs_dim:
-            raise UserError(f"observation of shape {obs.shape}", f"expected [..., {self.obs_dim}]")
-        shape = (*obs.shape[:-1], self.action_dim)
+        try:
+            inputs = np.asarray(obs, np.float32)
+        except (TypeError, ValueError):
+            what = f"{shown(obs)} is not an observation"
+            raise UserError(what, f"expected numbers, [..., {self.obs_dim}]") from None
+        if inputs.ndim == 0 or inputs.shape[-1] != self.obs_dim:
+            what = f"observation of shape {inputs.shape}"
+            raise UserError(what, f"expected [..., {self.obs_dim}]")
+        if not isinstance(rng, np.random.Generator | None):
+            raise UserError(f"rng={shown(rng)}", "give numpy.random.default_rng(SEED)")
+        shape = (*inputs.shape[:-1], self.action_dim)
         draw = np.zeros if deterministic else (rng or self.rng).standard_normal
-        return actor.act(obs, self.position, draw(shape, np.float32))
+        return actor.act(inputs, self.position, draw(shape, np.float32))
 
     def __repr__(self) -> str:
         learner = f"{self.segment.setup.method}, seed {self.segment.seed}"
@@ -77,22 +90,22 @@ class Policy:
 
 def load_policy(
     run: Run | str | Path,
-    task: str | int | None = None,
+    task: TaskLike | None = None,
     *,
-    after: str | int | None = None,
+    after: TaskLike | None = None,
     method: MethodClass | str | None = None,
     trust: bool = False,
 ) -> Policy:
     """The policy of a run for a task, at the end of task `after`, by default the last finished one.
 
-    Tasks are names or positions; a name that occurs several times means the last of them. `method`
-    is the class of a method that is neither installed nor known to the run, or
+    Tasks are names, positions or `Task`s; a name that occurs several times means the last of them.
+    `method` is the class of a method that is neither installed nor known to the run, or
     `path/to/file.py:Class`; its code must be the one that trained the run. `trust=True` imports
     environments that the record names. `run` may also be the card of an exported policy
     (`cwbench export --to weights`).
     """
     if not isinstance(run, Run | str | Path):
-        raise UserError(f"{run!r:.60} is not a run", "give one of cwbench.load_runs, or a card")
+        raise UserError(f"{shown(run)} is not a run", "give one of cwbench.load_runs, or a card")
     if not isinstance(run, Run):
         return read_card(Path(run), method, trust=trust)
     if not run.learned:
@@ -162,17 +175,21 @@ def read_card(
         raise UserError(f"{file}: not the card of a policy ({error!r:.80})") from None
 
 
-def _position(tasks: tuple[str, ...], task: str | int | None) -> int:
-    """The position that a name, a position or None (the last) stands for."""
+def _position(tasks: tuple[str, ...], task: TaskLike | None) -> int:
+    """The position that a task, its name, a position or None (the last) stands for."""
     if task is None:
         return len(tasks) - 1
-    if isinstance(task, int):
-        if task not in range(len(tasks)):
-            raise UserError(f"no task at position {task}", f"there are {len(tasks)}, from 0")
-        return task
-    if task not in tasks:
-        raise unknown("task", task, tasks, f"learned so far: {', '.join(dict.fromkeys(tasks))}")
-    return max(position for position, name in enumerate(tasks) if name == task)
+    wanted = task.name if isinstance(task, Task) else task
+    if isinstance(wanted, str):
+        if wanted not in tasks:
+            known = f"learned so far: {', '.join(dict.fromkeys(tasks))}"
+            raise unknown("task", wanted, tasks, known)
+        return max(position for position, name in enumerate(tasks) if name == wanted)
+    if (position := as_index(wanted)) is None:
+        raise UserError(f"{shown(wanted)} is not a task", "give its name or its position")
+    if position not in range(len(tasks)):
+        raise UserError(f"no task at position {position}", f"there are {len(tasks)}, from 0")
+    return position
 
 
 def _record(run: Run, index: int) -> dict[str, Any]:
@@ -209,10 +226,12 @@ def _method_class(
 
 def _installed(name: str) -> tuple[str, Entry, set[str | None]]:
     """As `find_trained`, for a name of a record, which must not be a file to run."""
+    from cwbench.methods import unusable
+
     with suppress(UserError):
         if ".py" not in name:
             return find_trained(name)
-    raise UserError(f"method {name!r} is not installed", METHOD_HINT)
+    raise UserError(unusable().get(name, f"method {name!r} is not installed"), METHOD_HINT)
 
 
 def _weights(
@@ -244,7 +263,7 @@ def _weights(
     return layout, flat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one answer to ==
 class EvaluationResult:
     """Outcome of evaluating a policy on a task; arrays have one entry per episode."""
 
@@ -272,7 +291,11 @@ class EvaluationResult:
 
 
 def evaluate(
-    policy: Policy, task: str | None = None, *, episodes: int = 10, seed: int | None = None
+    policy: Policy,
+    task: str | None = None,
+    *,
+    episodes: SupportsIndex = 10,
+    seed: SupportsIndex | None = None,
 ) -> EvaluationResult:
     """Run stochastic episodes in this process.
 
@@ -280,25 +303,26 @@ def evaluate(
     same number of episodes, the numbers are the recorded ones. `seed` gives other episodes.
     """
     if not isinstance(policy, Policy):
-        raise UserError(f"{policy!r:.60} is not a policy", "give what cwbench.load_policy returns")
-    if not isinstance(episodes, int | np.integer) or episodes < 1:
-        raise UserError(f"episodes={episodes!r}", "at least one is needed")
-    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-        raise UserError(f"seed={seed!r}", "give a whole number from 0 on")
+        raise UserError(f"{shown(policy)} is not a policy", "give what cwbench.load_policy returns")
+    if (count := as_index(episodes)) is None or count < 1:
+        raise UserError(f"episodes={shown(episodes)}", "at least one is needed")
+    number = policy.segment.seed if seed is None else as_index(seed)
+    if number is None or number < 0:
+        raise UserError(f"seed={shown(seed)}", "give a whole number from 0 on")
     if task is not None and task not in (known := _tasks(policy)):
         suite = policy.segment.setup.env.suite
-        shown = ", ".join(dict.fromkeys(known)) if len(known) < 20 else "`cwbench tasks` lists them"
-        raise unknown("task", str(task), known, f"this policy has the tasks of {suite}: {shown}")
+        every = ", ".join(dict.fromkeys(known)) if len(known) < 20 else "`cwbench tasks` lists them"
+        raise unknown("task", str(task), known, f"this policy has the tasks of {suite}: {every}")
     weights = SharedArray((policy.layout.size,))
     weights.array[:] = policy.weights
     recorded = (policy.segment.position, policy.segment.steps, policy.position)
     job = EvalJob(
-        seed=policy.segment.seed if seed is None else seed,
+        seed=number,
         purpose="evaluate",
         rng_key=recorded if seed is None else (),
         task=task or policy.task,
         head=policy.position,
-        episodes=episodes,
+        episodes=count,
         layout=policy.layout,
         weights=weights.ref,
         row=0,

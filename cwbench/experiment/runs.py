@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbench.experiment.results_folder import folder_named
 from cwbench.spec.errors import UserError
+from cwbench.spec.options import members
 from cwbench.spec.protocol import protocol_title
 from cwbench.spec.text import counted
 from cwbench.store import runs as stored
@@ -101,13 +102,15 @@ class Runs(SequenceOf[Run]):
     def filter(self, condition: Callable[[Run], bool] | None = None, **values: Any) -> "Runs":
         """The runs for which `condition` holds and whose fields have these values.
 
-        A list, tuple, set or range stands for any of its members:
-        `runs.filter(method="recall", seed=range(3))`.
+        Several values, such as a list or an array, stand for any of them:
+        `runs.filter(method="recall", seed=range(3))`. `tasks`, `segments` and `folders` are
+        compared as a whole.
         """
         if unknown := set(values) - {one.name for one in fields(Run)}:
             known = ", ".join(one.name for one in fields(Run))
             raise UserError(f"runs have no field {min(unknown)!r}; they have {known}")
-        kept = [run for run in self if all(_matches(run, *item) for item in values.items())]
+        wanted = {name: _wanted(name, value) for name, value in values.items()}
+        kept = [run for run in self if all(_matches(run, *item) for item in wanted.items())]
         return Runs([run for run in kept if condition is None or condition(run)], self._tables)
 
     @cached_property
@@ -194,12 +197,18 @@ class Runs(SequenceOf[Run]):
         return ["all" if run in together else tasks[run][index] for run, index in pairs]
 
 
-def _matches(run: Run, name: str, wanted: Any) -> bool:
+def _wanted(name: str, value: Any) -> list[Any]:
+    """The values that a field may have; read once, since an iterator can be read only once."""
+    several = members(value)
+    if several is None:
+        return [value]
+    return [tuple(several)] if name in ("tasks", "segments", "folders") else several
+
+
+def _matches(run: Run, name: str, wanted: list[Any]) -> bool:
     values = [getattr(run, name)]
     if name == "protocol":
         values.append(protocol_title(run.protocol))  # as its author wrote it
-    if name == "tasks" or not isinstance(wanted, list | tuple | set | frozenset | range):
-        return any(bool(value == wanted) for value in values)
     return any(value in wanted for value in values)
 
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cwbench.experiment import api
-from cwbench.experiment.build import find_option, load_method, parse_seeds
+from cwbench.experiment.build import find_option, find_options, load_method, parse_seeds
 from cwbench.experiment.definition import Experiment, members_of
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
@@ -29,7 +30,7 @@ from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
 from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
-from cwbench.spec.text import counted
+from cwbench.spec.text import as_command, counted, shown
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
 
@@ -152,9 +153,11 @@ def make_tuning(
 
 def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
     """The first tasks of a sequence, as many as a share of its steps touches."""
-    if not 0 < percent <= 100:
+    number = isinstance(percent, Real) and not isinstance(percent, bool)
+    if not number or not 0 < percent <= 100:
         raise UserError(
-            f"--first {percent:g}: not a share of a sequence", "give more than 0 and at most 100"
+            f"--first {shown(percent)}: not a share of a sequence",
+            "give more than 0 and at most 100",
         )
     count = math.ceil(percent / 100 * len(sequence.tasks))
     if count == len(sequence.tasks):
@@ -171,7 +174,7 @@ def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
         name, sign, values = text.partition("=")
         if not (sign and values):
             raise UserError(f"--option {text}: no values", "write NAME=VALUE,VALUE,...")
-        group, field = find_option(name, method, entry)
+        group, field = find_option(name, method, entry, as_flag=True)
         if field in found:
             raise UserError(f"--option {name} is given twice", "write NAME=VALUE,VALUE,...")
         hint = options.field_type(group, options.field_of(group, field))
@@ -229,9 +232,10 @@ def _lacking(run: Run, loaded: Runs, results: Path) -> UserError:
         return UserError(f"run {run.name} is not done", "the same command continues")
     folders = [segment.folder for segment in run.segments]
     problems = [one for one in loaded.problems if any(folder in one for folder in folders)]
+    repair = as_command("repair", results)
     return UserError(
         f"run {run.name} lacks evaluations{''.join(f': {one}' for one in problems[:1])}",
-        f"`cwbench repair {results}` sets damaged segments aside, the same command trains them",
+        f"{repair} sets damaged segments aside, the same command trains them",
     )
 
 
@@ -269,10 +273,10 @@ class Tuned:
 def tune(
     method: str | type[Method[Any]],
     on: SequenceLike | Sequence[SequenceLike],
-    sweep: Mapping[str, Sequence[Any]],
+    sweep: Mapping[str, Iterable[Any]],
     *,
-    seeds: int | str | Iterable[int] = 0,
-    protocol: str = "paper",
+    seeds: api.Seeds = 0,
+    protocol: str | Path = "paper",
     first: float | None = None,
     results: str | Path = "results",
     quiet: bool = False,
@@ -285,15 +289,17 @@ def tune(
     Other `options` are shared by all settings or control execution, as in `cwbench.plan`.
     """
     if not isinstance(sweep, Mapping):
-        raise UserError(f"{sweep!r:.60} is not a sweep", 'give {"coef": [1.0, 10.0]}')
+        raise UserError(f"{shown(sweep)} is not a sweep", 'give {"coef": [1.0, 10.0]}')
     called, _, entry = find_method(method)
     for name, values in sweep.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise UserError(f"sweep of {name}: {values!r:.60} is not several values", "give a list")
+            raise UserError(
+                f"sweep of {name}: {shown(values)} is not several values", "give a list"
+            )
     folder = folder_named(results)
     execution, launching = take(Execution, options), take(Launching, options)
     check_waits(launching)
-    fields = {name: find_option(name, called, entry) for name in (*sweep, *options)}
+    fields = find_options((*sweep, *options), called, entry)
     tuning = make_tuning(
         method,
         find_several(on),
@@ -311,7 +317,7 @@ def tune(
         methods,
         segments,
         execution=execution,
-        launching=launching if api.importable(entry.method) else None,
+        launching=api.launching_for(entry.method, launching),
         listener=Silent() if quiet else Terminal(),
         command=call,
     )

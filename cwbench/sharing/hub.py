@@ -9,6 +9,7 @@ from typing import Any
 from cwbench.sharing.services import asking
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
+from cwbench.spec.text import as_command
 from cwbench.store import files
 from cwbench.store.files import check_inside
 from cwbench.store.results import FINAL_FILES, SEGMENTS, segment_folders
@@ -31,7 +32,7 @@ def push(results: Path, target: str) -> str:
         if Path(target).resolve() == results.resolve():
             raise UserError(f"{target} is the results folder itself", "name another folder")
         if (Path(target) / "segments").exists():
-            hint = f"`cwbench merge {results} --into {target} --weights` adds to it"
+            hint = f"{as_command('merge', results, '--into', target, '--weights')} adds to it"
             raise UserError(f"{target} holds results already", hint)
         _copy(results, Path(target))
         return target

@@ -23,7 +23,7 @@ def read_text(path: Path) -> str:
         raise UserError("not a text file in UTF-8") from None
 
 
-def shown(path: Path) -> Path:
+def short_path(path: Path) -> Path:
     """A path as users write it: below the working directory it is relative."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -2,9 +2,12 @@
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from cwbench.spec.errors import UserError
 
@@ -60,10 +63,16 @@ def option(
 
 def field_type(cls: type, field: Field) -> Any:
     """The declared type of a field, without `| None`."""
-    hint = get_type_hints(cls)[field.name]
-    if get_origin(hint) is UnionType:
-        [hint] = [part for part in get_args(hint) if part is not NoneType]
-    return hint
+    try:
+        hint = get_type_hints(cls)[field.name]
+    except Exception as error:  # a name that only type checkers import, say
+        raise UserError(f"the type of an option of {cls.__name__}: {error}") from None
+    if get_origin(hint) not in (UnionType, Union):
+        return hint
+    kinds = [part for part in get_args(hint) if part is not NoneType]
+    if len(kinds) > 1:
+        raise UserError(f"option {field.name} of {cls.__name__} has several types", "declare one")
+    return kinds[0]
 
 
 def field_of(cls: type, name: str) -> Field:
@@ -106,25 +115,46 @@ def _whole(text: str) -> int:
         return int(value)
 
 
+def members(value: Any) -> list[Any] | None:
+    """What a list, set, array or iterator holds; None for one value, as texts and mappings are."""
+    single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", None) == 0
+    return None if single or not isinstance(value, Iterable) else list(value)
+
+
+def as_index(value: Any) -> int | None:
+    """A whole number of Python, numpy or torch as Python's; None for anything else."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
 def plain(cls: type, name: str, value: Any) -> Any:
     """What Python code may give for an option, as the command line has it: (64, 64) -> "64,64".
 
-    Numbers of numpy become Python's, whole ones such as 1e3 integers, and sequences a text where
-    the option is a list.
+    Numbers of numpy and torch become Python's, whole ones such as 1e3 integers, and sequences a
+    text where the option is a list.
     """
-    field, value = field_of(cls, name), _of_python(value)
-    is_list = field.metadata.get("parts") or "," in (field.metadata.get("metavar") or "")
-    if is_list and isinstance(value, Iterable) and not isinstance(value, str):
-        return ",".join(str(_integer(_of_python(part))) for part in value) or "none"
+    field = field_of(cls, name)
+    has_parts = bool(field.metadata.get("parts"))
+    is_list = has_parts or "," in (field.metadata.get("metavar") or "")
+    if is_list and (parts := members(value)) is not None:
+        if isinstance(value, set | frozenset):
+            if not has_parts:
+                raise UserError(f"{name}={value!r}: a set has no order", "give a list")
+            parts.sort(key=str)  # that of a set differs between processes
+        return ",".join(str(_integer(_of_python(part))) for part in parts) or "none"
+    value = _of_python(value)
     return _integer(value) if field_type(cls, field) is int else value
 
 
 def _of_python(value: Any) -> Any:
-    """numpy's numbers and arrays as Python's; single precision by its digits, 0.1 for 0.1."""
+    """Numbers and arrays of numpy and torch as Python's; single precision by its digits: 0.1."""
     if not hasattr(value, "tolist"):
         return value
-    if getattr(value, "dtype", None) in ("float16", "float32") and value.ndim == 0:
-        return float(str(value))
+    dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if dtype in ("float16", "float32") and value.ndim == 0:
+        return float(str(np.dtype(dtype).type(value.item())))
     return value.tolist()
 
 
@@ -139,11 +169,9 @@ def checked(cls: type, name: str, value: Any) -> Any:
     field = field_of(cls, name)
     hint = field_type(cls, field)
     if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise UserError(f"{value!r} is not one of {', '.join(map(repr, get_args(hint)))}")
-        return value
+        return _choice(value, get_args(hint))
     if get_origin(hint) is tuple:
-        return tuple(value)
+        return _texts(value)
     if field.metadata["parts"] and isinstance(value, str):
         return _parts(value, field.metadata["parts"], field.metadata["implied"])
     kind, words = KINDS.get(hint, (hint, f"a {getattr(hint, '__name__', hint)}"))
@@ -154,6 +182,21 @@ def checked(cls: type, name: str, value: Any) -> Any:
         bounds["maximum"] = LARGEST[hint] if bounds["maximum"] is None else bounds["maximum"]
         check_range(value, **bounds)
     return float(value) if hint is float else value
+
+
+def _choice(value: Any, choices: Sequence[Any]) -> Any:
+    """The choice that is equal: 2 for 2.0, but never 1 for true."""
+    for one in choices:
+        if one == value and isinstance(one, bool) == isinstance(value, bool):
+            return one
+    raise UserError(f"{value!r} is not one of {', '.join(map(repr, choices))}")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    several = [value] if isinstance(value, str) else members(value)
+    if several is None or not all(isinstance(one, str) for one in several):
+        raise UserError(f"{value!r} is not a list of texts")
+    return tuple(several)
 
 
 def _parts(text: str, known: Sequence[str], implied: Sequence[str]) -> str:

@@ -33,7 +33,9 @@ class Protocol:
     options: Mapping[str, Any] = field(hash=False)
 
 
-ProtocolLike: TypeAlias = str | Protocol  # a name, a file, or what `parse_protocol` made of it
+ProtocolLike: TypeAlias = (
+    str | Path | Protocol
+)  # a name, a file, or what `parse_protocol` made of it
 
 
 def parse_protocol(given: ProtocolLike) -> Protocol:

@@ -110,7 +110,7 @@ class Task:
     env: str | Callable[..., Any]
     kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     wrappers: tuple[Any, ...] = field(default=(), hash=False)
-    score: Score = field(default_factory=Score)
+    score: Any = field(default_factory=Score)  # a Score; other forms become one
     horizon: int | None = None
     obs_size: int = 0
     action_size: int = 0

@@ -1,12 +1,23 @@
 """Text for people."""
 
 import re
+import shlex
 from collections.abc import Sequence
 
 
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 run`, `3 runs`, `1,000 runs`; `many` where it is more than an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def shown(value: object) -> str:
+    """Any object in a message: on one line, and not all of a long one."""
+    return " ".join(repr(value).split())[:60]
+
+
+def as_command(*words: object) -> str:
+    """A command of cwbench in a message, to be copied into a shell: with quotes where needed."""
+    return f"`{shlex.join(['cwbench', *map(str, words)])}`"
 
 
 def listed(words: Sequence[str]) -> str:

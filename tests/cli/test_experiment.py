@@ -34,6 +34,7 @@ RECALL = 'sequences = ["cw3-1"]\n[[methods]]\nname = "recall"\n'
         (BASE.replace("recall", "recal"), "my.toml: methods, number 1: name: unknown method"),
         (RECALL + "coef = 3", "number 1: unknown key 'coef'; allowed: name, options, unshared"),
         (RECALL + "options.lamda = 3", "options: recall has no option 'lamda'; did you mean 'lam"),
+        (RECALL + "options = {lambda = 3, lambda_ = 4}", "options: lambda_: given twice"),
         (RECALL + 'options.lambda = "3"', "options: lambda: '3' is not a number"),
         (RECALL + "options.lambda = [1, -1]", "options: lambda: -1 is too small"),
         (RECALL + "options.lambda = []", "options: lambda: the list of values is empty"),

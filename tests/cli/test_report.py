@@ -9,6 +9,7 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.cli import main
+from cwbench.cli.report import write_report_into
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 
@@ -259,3 +260,14 @@ def test_nothing_is_written_through_a_link(
     (folder / "results" / "report" / "checklist.md").symlink_to(precious)
     assert "checklist.md leads out of results" in fails(capsys, "report", *out)
     assert precious.read_text() == "x"
+
+
+def test_a_report_that_cannot_be_written_names_the_command_for_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "my results"
+    results.mkdir()
+    (results / "report").symlink_to(tmp_path)
+    assert write_report_into(results, quiet=True) is None
+    advice = f"; `cwbench report '{results}' OUT` writes one elsewhere\n"
+    assert capsys.readouterr().err.endswith(advice)

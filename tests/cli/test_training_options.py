@@ -77,19 +77,22 @@ def test_a_record_that_cannot_be_read_is_named(
     """Its segment is done, so that nothing is trained; reports lack it."""
     run = "run --method finetuning --seq point3 --protocol demo --steps-per-task 60 --eval-every 60"
     run += " --start-steps 20 --update-after 20 --width 8 --threads 1 --workers 1 --no-live"
-    command = [*run.split(), "--results", str(tmp_path / "results")]
+    results = tmp_path / "my results"
+    command = [*run.split(), "--results", str(results)]
     main(command)
     main(command)
     assert "nothing to train" in capsys.readouterr().out
-    record = min(tmp_path.glob("results/segments/*/segment.json"))
+    record = min(results.glob("segments/*/segment.json"))
     record.write_bytes(b"\xff")
     main([*command, "--dry-run"])
-    line = f"problem: {record.relative_to(tmp_path / 'results')}: not JSON\n"
+    line = f"problem: {record.relative_to(results)}: not JSON\n"
     assert capsys.readouterr().err == line
     with pytest.raises(SystemExit) as ended:
         main(command)
     said = capsys.readouterr()
-    assert ended.value.code == 1 and said.err == line and "cwbench repair" in said.out
+    assert (
+        ended.value.code == 1 and said.err == line and f"`cwbench repair '{results}'`" in said.out
+    )
 
 
 def test_no_live_page_is_written_through_a_link(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 import cwbench
@@ -214,6 +215,35 @@ def test_a_scripts_class_has_the_same_ids_in_a_spawned_process(tmp_path: Path) -
     assert made.stdout == "True\n", made.stdout + made.stderr
 
 
+ELSEWHERE = """
+import cwbench
+
+class Mine(cwbench.Method):
+    interval = 10
+
+small = {options!r}
+for call in (
+    lambda: cwbench.plan(Mine, ["reach-0-1"], launcher="slurm", **small),
+    lambda: cwbench.tune(Mine, ["reach-0-1"], {{"lr": [0.1, 0.2]}}, launcher="ray", **small),
+    lambda: cwbench.plan(Mine, ["reach-0-1"], fleets_per_gpu=2, **small),
+):
+    try:
+        call()
+    except cwbench.UserError as error:
+        print(error)
+"""
+
+
+def test_the_class_of_a_script_is_not_trained_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(ELSEWHERE.format(options=SMALL))
+    made = run_python("script.py", cwd=tmp_path)
+    lines = made.stdout.splitlines()
+    given = ["launcher='slurm'", "launcher='ray'", "fleets_per_gpu=2"]
+    assert [line.partition(":")[0] for line in lines] == given, made.stderr
+    assert all(": Mine is defined in a script or notebook, so it trains in" in one for one in lines)
+    assert not list(tmp_path.glob("results*"))
+
+
 CODE = """
 import cwbench
 def plan(method):
@@ -301,6 +331,11 @@ def test_results_stay_where_they_were_planned(
         ({"seeds": -1}, "'-1' is not a list of seeds"),
         ({"seeds": 1.5}, "seeds=1.5: not a number or several"),
         ({"seeds": True}, "seeds=True: not a number or several"),
+        ({"seeds": b"01"}, "seeds=b'01': not a number or several"),
+        ({"seeds": torch.ones(9, 9)}, "not a number or several"),
+        ({"hidden": {64, 32}}, "a set has no order; give a list"),
+        ({"slurm_set": 3}, "--slurm-set: 3 is not a list of texts"),
+        ({"slurm_set": [3]}, "--slurm-set: [3] is not a list of texts"),
         ({"activation": np.array(["relu", "tanh"])}, "['relu', 'tanh'] is not one of"),
         ({"sequence": 3}, "3 is not a sequence"),
         ({"hidden": ["a", 8]}, "--hidden a,8: not a list of numbers"),
@@ -311,6 +346,9 @@ def test_results_stay_where_they_were_planned(
         ({"protocol": ["smoke"]}, "unknown protocol"),
         ({"protocol": "papper"}, "unknown protocol 'papper'; did you mean 'paper'?"),
         ({"lamda": 3}, "finetuning has no option 'lamda'"),
+        ({"method": "recall", "lamda": 3}, "recall has no option 'lamda'; did you mean 'lambda_'?"),
+        ({"step_per_task": 3}, "no option 'step_per_task'; did you mean 'steps_per_task'?"),
+        ({"lr": 0.1, "lr_": 0.2}, "option 'lr' is given twice; give it once"),
         ({"lr": "fast"}, "'fast' is not a number"),
         ({"workers": 0}, "0 is too small; the smallest value is 1"),
         ({"device": "tpu"}, "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
@@ -361,9 +399,17 @@ def test_only_a_plan_can_be_trained() -> None:
         ({"batch_size": np.int64(16)}, {"batch_size": 16}),
         ({"lr": np.float32(0.002)}, {"lr": 0.002}),
         ({"coef": np.float32(0.5), "workers": np.int64(1)}, {"coef": 0.5}),
+        ({"steps-per-task": 2000, "lr_": 0.002}, {"steps_per_task": 2000, "lr": 0.002}),
         ({"seeds": np.int64(3)}, {"seeds": "3"}),
         ({"seeds": np.arange(2)}, {"seeds": "0-1"}),
+        ({"seeds": torch.arange(2)}, {"seeds": "0-1"}),
+        ({"seeds": torch.tensor(2)}, {"seeds": "2"}),
+        ({"lr": torch.tensor(2e-3)}, {"lr": 2e-3}),
+        ({"log_std_range": torch.tensor([-5, 0.1])}, {"log_std_range": "-5,0.1"}),
+        ({"reset": {"critic", "actor"}}, {"reset": "actor,critic"}),
         ({"unshared": ["actor", "critic"]}, {"unshared": "actor,critic"}),
+        ({"unshared": ["actor", "actor"]}, {"unshared": "actor"}),
+        ({"unshared": []}, {}),
     ],
 )
 def test_values_natural_in_python_are_those_of_the_command_line(

@@ -1,18 +1,23 @@
 """Mistakes in the declaration of a method that would be ignored or only show in training."""
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import cwbench
+from cwbench.cli.run import run
+from cwbench.cli.tune import tune
 from cwbench.experiment.build import load_method
-from cwbench.experiment.declaration import check_outside
+from cwbench.experiment.declaration import TAKEN, check_outside
 from cwbench.learner import Method, MethodConfig, option
 from cwbench.methods import METHODS
 from cwbench.spec.errors import UserError
+from cwbench.spec.options import flag_name
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,43 @@ class WrongDefault(MethodConfig):
 @dataclass(frozen=True)
 class NoHelp(MethodConfig):
     coef: float = 1.0
+
+
+class Mode(Enum):
+    FAST = 1
+
+
+@dataclass(frozen=True)
+class OfEnum(MethodConfig):
+    mode: Mode | None = option(None, "No record holds it.")
+
+
+@dataclass(frozen=True)
+class OfEnumMembers(MethodConfig):
+    mode: Literal[Mode.FAST] = option(Mode.FAST, "No record holds it.")
+
+
+@dataclass(frozen=True)
+class SeveralTypes(MethodConfig):
+    mode: int | str = option(1, "No command knows which.")
+
+
+@dataclass(frozen=True)
+class Unresolved(MethodConfig):
+    mode: "Nowhere" = option(1, "A type that only type checkers see.")  # type: ignore[name-defined] # noqa: F821
+
+
+@dataclass(frozen=True)
+class Twice(MethodConfig):
+    coef: float = option(1.0, "Strength.")
+    coef_: float = option(1.0, "Of the same flag.")
+
+
+def named(name: str) -> type[MethodConfig]:
+    """Options of which one has this name."""
+    return make_dataclass(
+        "Named", [(name, float, option(1.0, "Any."))], bases=(MethodConfig,), frozen=True
+    )
 
 
 def helper(*_: Any) -> None:
@@ -90,6 +132,12 @@ WRONG = {
     "option lr of Mine has the name of a shared option": made(config_class=SharedName),
     "default of option coef of Mine: 'big' is not a number": made(config_class=WrongDefault),
     "option coef has no help": made(config_class=NoHelp),
+    "option mode of Mine is of type Mode; use bool, int, float, str": made(config_class=OfEnum),
+    "option mode of Mine is of type Literal": made(config_class=OfEnumMembers),
+    "option mode of SeveralTypes has several types; declare one": made(config_class=SeveralTypes),
+    "option of Unresolved: name 'Nowhere' is not defined": made(config_class=Unresolved),
+    "option coef_ of Mine has the name of a shared option": made(config_class=Twice),
+    "option lr_ of Mine has the name of a shared option": made(config_class=named("lr_")),
     "preset names speed, which is not an option": made(preset={"speed": 1}),
     "Mine does not use the options of OwnConfig; set config_class = OwnConfig": made(Forgetful),
 }
@@ -102,6 +150,19 @@ def test_a_misdeclared_class_is_one_line(message: str) -> None:
     assert message in str(error.value)
     with pytest.raises(cwbench.UserError):
         cwbench.plan(WRONG[message], ["reach-0-1"])
+
+
+def test_an_option_cannot_have_a_name_that_a_command_or_call_has() -> None:
+    """Whatever `cwbench run`, `cwbench tune`, `plan` and `tune` take; groups of options aside."""
+    params = [param for command in (run, tune) for param in command.params]
+    names = {param.name for param in params} | {flag.strip("-") for p in params for flag in p.opts}
+    for call in (cwbench.plan, cwbench.tune):
+        names |= {*inspect.signature(call).parameters} - {"options"}
+    assert {flag_name(str(name)) for name in names} >= {*TAKEN} - {"help"}
+    for flag in {*names, "help", "lag"}:
+        name = str(flag).replace("-", "_")
+        with pytest.raises(UserError, match=f"option {name} of Mine has the name of a shared"):
+            check_outside("Mine", made(config_class=named(name)))
 
 
 @pytest.mark.parametrize("name", ["states", "penalty", "task_of", "_on_task_begin", "update"])

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import cwbench
 from cwbench import methods
 from cwbench.experiment import build, notebook_source
 from cwbench.spec.source import short_hash
+from cwbench.spec.tasks import Task
 
 FIRST, SECOND, THIRD = "reach-0-1", "reach-2-1000", "reach-4-1"
 
@@ -83,16 +85,37 @@ def test_actions_are_drawn_unless_asked_for_the_mean(trained: cwbench.Runs) -> N
     np.testing.assert_allclose(policy.act(obs[0], deterministic=True), mean[0], rtol=1e-5)
 
 
+def test_a_task_may_be_given_as_tables_and_sequences_have_it(trained: cwbench.Runs) -> None:
+    last = trained.evaluations["position"].iloc[-1]  # a number of numpy
+    tasks: list[Any] = [last, torch.tensor(2), Task(THIRD, "Pendulum-v1"), THIRD, 2]
+    for task in tasks:
+        assert cwbench.load_policy(trained[0], task).position == 2
+        assert cwbench.load_policy(trained[0], 0, after=task).segment.position == 2
+    with pytest.raises(cwbench.UserError, match=r"1\.0 is not a task"):
+        cwbench.load_policy(trained[0], 1.0)  # type: ignore[arg-type]
+
+
+def test_results_of_evaluations_can_be_compared(trained: cwbench.Runs) -> None:
+    policy = cwbench.load_policy(trained[0])
+    one, other = (cwbench.evaluate(policy, episodes=np.int64(2), seed=np.int64(7)) for _ in "ab")
+    assert one == one and one != other and (one.returns == other.returns).all()
+
+
 def test_bad_input_is_one_line(trained: cwbench.Runs) -> None:
     [run] = trained
     policy = cwbench.load_policy(run)
     wrong: Any = [run]
+    runs: Any = trained
     for call, message in (
         (lambda: cwbench.load_policy(run, "reach-0-2"), "did you mean 'reach-0-1'?"),
         (lambda: cwbench.load_policy(run, 3), "no task at position 3; there are 3, from 0"),
         (lambda: cwbench.load_policy(run, THIRD, after=FIRST), "unknown task 'reach-4-1'"),
         (lambda: policy.act(np.zeros(39)), "expected \\[..., 12\\]"),
+        (lambda: policy.act("a"), "'a' is not an observation; expected numbers"),
+        (lambda: policy.act([0.0] * 12, rng=wrong), "^rng=.* give numpy.random.default_rng"),
         (lambda: cwbench.evaluate(policy, episodes=0), "episodes=0; at least one"),
+        (lambda: cwbench.evaluate(policy, episodes=True), "episodes=True; at least one"),
+        (lambda: cwbench.evaluate(policy, seed=True), "^seed=True; give a whole number"),
         (lambda: cwbench.evaluate(policy, episodes=wrong), "at least one is needed"),
         (lambda: cwbench.evaluate(policy, seed=wrong), "^seed=.* give a whole number"),
         (
@@ -101,6 +124,11 @@ def test_bad_input_is_one_line(trained: cwbench.Runs) -> None:
         ),
         (lambda: cwbench.evaluate(wrong), "is not a policy; give what cwbench.load_policy"),
         (lambda: cwbench.load_policy(wrong), "is not a run; give one of"),
+        (lambda: cwbench.load_policy(runs), "is not a run; give one of"),
+        (lambda: cwbench.load_policy(run, wrong), "is not a task; give its name or its position"),
+        (lambda: cwbench.load_policy(run, after=wrong), "is not a task; give its name"),
+        (lambda: cwbench.load_policy(run, True), "True is not a task; give its name"),
+        (lambda: cwbench.load_policy(run, torch.ones(9, 9)), "is not a task; give its name"),
         (lambda: cwbench.load_runs(wrong), "is not a results folder; give its path"),
     ):
         with pytest.raises(cwbench.UserError, match=message) as error:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import cwbench
 from cwbench.experiment.runs import Runs
@@ -91,6 +93,22 @@ def test_runs_are_a_sequence_that_can_be_filtered(folder: Path) -> None:
     assert set(runs[:1].evaluations["run"]) == {runs[0].run}
     assert len(runs.filter(state="failed").evaluations) == 0
     assert "finetuning" in repr(runs) and "done" in repr(runs)
+
+
+def test_several_values_of_any_kind_stand_for_any_of_them(folder: Path) -> None:
+    runs = cwbench.load_runs(folder)
+    both = (run.seed for run in runs if run.method == "finetuning")
+    seeds = (both, {0: "a", 1: "b"}.keys(), runs.summary["seed"].unique(), runs.summary["seed"])
+    for wanted in (*seeds, torch.arange(2), [0, 1]):
+        assert len(runs.filter(seed=wanted)) == 3
+    for seed in (1, np.int64(1), np.array(1), torch.tensor(1)):
+        assert [run.seed for run in runs.filter(seed=seed)] == [1]
+    for name in ("tasks", "segments", "folders"):
+        own: Any = getattr(runs[1], name)
+        for whole in (own, list(own)):
+            assert runs[1] in runs.filter(None, **{name: whole})
+    assert len(runs.filter(segments=runs[1].segments)) == 1
+    assert len(runs.filter(tasks=runs[1].tasks[:1])) == 0
 
 
 def test_a_protocol_from_a_file_is_found_by_the_name_in_it(folder: Path) -> None:

@@ -88,11 +88,20 @@ def test_a_wrong_sweep_is_refused(text: str, message: str) -> None:
         ("ewc", 3, {"coef": [1, 2]}, "3 is not a sequence"),
         (3, "point3", {"coef": [1, 2]}, "3 is not a method; give a name or a subclass"),
         ("ewc", [], {"coef": [1, 2]}, r"\[\] is not a sequence"),
+        ("ewc", "point3", {3: [1, 2]}, "ewc has no option 3"),
+        ("ewc", "point3", {"lr": [1, 2], "lr_": [3]}, "option 'lr' is given twice"),
     ],
 )
 def test_a_wrong_call_of_tune_is_refused(method: Any, on: Any, sweep: Any, message: str) -> None:
     with pytest.raises(cwbench.UserError, match=message):
         cwbench.tune(method, on, sweep)
+
+
+def test_an_array_of_values_and_a_path_are_fine_for_type_checkers(tmp_path: Path) -> None:
+    """What `make lint` checks here, with a protocol that is not there."""
+    sweep = {"coef": np.logspace(0, 3, 4)}
+    with pytest.raises(cwbench.UserError, match="nowhere"):
+        cwbench.tune("ewc", "point3", sweep, seeds=np.arange(3), protocol=tmp_path / "nowhere.toml")
 
 
 def test_the_first_part_of_a_sequence_is_trained_and_nothing_else() -> None:
@@ -145,15 +154,18 @@ def test_a_protocol_that_counts_the_last_step_is_tuned_by_it() -> None:
 
 def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:
     """The numbers are those of reports, and none is made up for a table that cannot be read."""
-    how: dict[str, Any] = {"results": tmp_path, "quiet": True, **TINY}
+    results = tmp_path / "my results"
+    how: dict[str, Any] = {"results": results, "quiet": True, **TINY}
     tuned = cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
-    metrics = cwbench.load_runs(tmp_path).metrics
+    metrics = cwbench.load_runs(results).metrics
     scores = sorted((setting.score for setting in tuned.settings), reverse=True)
     assert scores == pytest.approx(sorted(metrics["anytime_performance"], reverse=True))
-    [file, *_] = sorted(tmp_path.glob("segments/ewc-1-*/evals.csv"))
+    [file, *_] = sorted(results.glob("segments/ewc-1-*/evals.csv"))
     tuned.file.unlink()
     file.write_text(file.read_text().replace("40,0,reach-0-1,1", "40,0,reach-0-1,2"))
-    with pytest.raises(cwbench.UserError, match=r"lacks evaluations: .*evals.csv.*cwbench repair"):
+    with pytest.raises(
+        cwbench.UserError, match=r"lacks evaluations: .*evals.csv.*cwbench repair '\S*/my results'"
+    ):
         cwbench.tune("ewc", "reach-0-1,reach-3-1", {"coef": [1.0, 1e4]}, **how)
     assert not tuned.file.exists()
 
@@ -200,6 +212,11 @@ def test_a_tie_is_called_one() -> None:
     [
         ({"results": ""}, "the results folder's name is empty"),
         ({"launcher": "print"}, "--launcher print: tune has to wait for the results"),
+        ({"first": "50"}, "--first '50': not a share of a sequence; give more than 0"),
+        ({"first": True}, "--first True: not a share of a sequence"),
+        ({"first": 0}, "--first 0: not a share of a sequence"),
+        ({"coef": 2.0}, "option 'coef' is given twice; give it once"),
+        ({"coef_": 2.0}, "option 'coef' is given twice"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(

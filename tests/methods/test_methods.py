@@ -137,3 +137,45 @@ def test_a_file_is_executed_again_when_a_base_in_another_file_is_edited(tmp_path
         sources.add(found.source)
         assert str(getattr(found.method, "value")) == value  # noqa: B009
     assert len(sources) == 2
+
+
+@pytest.fixture
+def offering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed distribution with entry points of which only the first is a method."""
+    (tmp_path / "offering.py").write_text(
+        "from cwbench.learner import Method\n\nclass Good(Method):\n    pass\n"
+    )
+    info = tmp_path / "offering_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering-package\nVersion: 1.0\n")
+    targets = {"good": "offering:Good", "no-module": "offering_package.nope:Pull"}
+    targets |= {"no-class": "offering:Nope", "no-method": "offering:__name__"}
+    targets |= {"ewc": "offering:Good"}
+    lines = [f"{name} = {target}" for name, target in targets.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[cwbench.methods]", *lines]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "offering", raising=False)
+
+
+REASONS = {
+    "no-module": "ModuleNotFoundError: No module named 'offering_package'",
+    "no-class": "AttributeError: module 'offering' has no attribute 'Nope'",
+    "no-method": "'offering' is not a class derived from Method",
+}
+
+
+@pytest.mark.usefixtures("offering")
+def test_an_entry_point_that_cannot_be_used_harms_no_other_method() -> None:
+    assert list(known()) == [*METHODS, "good"] and known()["ewc"] is METHODS["ewc"]
+    assert find("good")[1].method.__name__ == "Good"
+    for name, reason in REASONS.items():
+        message = f"method '{name}' of package offering-package cannot be used: {reason}"
+        with pytest.raises(UserError) as error:
+            find(name)
+        assert str(error.value) == message
+    with pytest.raises(UserError, match="unknown method 'ewcc'; did you mean 'ewc'"):
+        find("ewcc")
+    listed = CliRunner().invoke(cli, ["methods", "--names"])
+    assert listed.stdout.split() == list(known())
+    named = [line.split("'")[1] for line in listed.stderr.splitlines()]
+    assert named == [*REASONS, "ewc"] and "another method has this name" in listed.stderr

@@ -59,11 +59,13 @@ def test_every_sealed_file_travels(shared_results: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_with_results_is_not_pushed_into(shared_results: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
+    there = tmp_path / "over there"
     push(shared_results, str(there))
     table = min(there.glob("segments/*/evals.csv"))
     table.write_text("other numbers")
-    with pytest.raises(UserError, match=r"there holds results already; `cwbench merge .* --into"):
+    with pytest.raises(
+        UserError, match=r"there holds results already; .* --into '\S*/over there' "
+    ):
         push(shared_results, str(there))
     assert table.read_text() == "other numbers"
 

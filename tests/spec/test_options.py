@@ -1,16 +1,21 @@
 """Options: the first layer wins, records are strict, added options leave old records alone."""
 
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import pytest
+import torch
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import (
     check_all,
+    checked,
     flag_name,
     from_record,
     option,
     parse,
+    plain,
     rehearsal_scale,
     rehearsed,
     resolve,
@@ -91,6 +96,45 @@ def test_whole_numbers_may_have_an_exponent(text: str, value: int) -> None:
 def test_values_are_held_to_type_and_range(values: dict[str, float]) -> None:
     with pytest.raises(UserError):
         check_all(values, Config)
+
+
+@dataclass(frozen=True)
+class Choices:
+    number: Literal[1, 2] = option(1, "Which.")
+    texts: tuple[str, ...] = option((), "Any.")
+
+
+def test_equal_values_are_one_choice() -> None:
+    for value in (2, 2.0, np.int64(2), np.float32(2), torch.tensor(2)):
+        found = checked(Choices, "number", value)
+        assert found == 2 and type(found) is int
+    for wrong in (True, 3, "1", [1]):
+        with pytest.raises(UserError, match="is not one of 1, 2"):
+            checked(Choices, "number", wrong)
+
+
+def test_a_text_is_a_list_of_one() -> None:
+    for value in ("account=lab", ["account=lab"], iter(["account=lab"])):
+        assert checked(Choices, "texts", value) == ("account=lab",)
+    for wrong in (3, [3], b"a", {"a": "b"}):
+        with pytest.raises(UserError, match="is not a list of texts"):
+            checked(Choices, "texts", wrong)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
+def test_a_number_of_torch_is_the_one_that_was_written(kind: torch.dtype) -> None:
+    """As one of numpy is, whatever its precision."""
+    assert checked(Config, "coef", torch.tensor(0.1, dtype=kind)) == 0.1
+
+
+def test_a_set_of_parts_has_one_order() -> None:
+    names = [f"part-{number}" for number in range(9)]
+
+    @dataclass(frozen=True)
+    class Parts:
+        which: str = option("none", "Some.", parts=names)
+
+    assert plain(Parts, "which", {*names}) == plain(Parts, "which", names) == ",".join(names)
 
 
 def test_keywords_of_python_have_plain_flags() -> None:

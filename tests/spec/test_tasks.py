@@ -84,7 +84,8 @@ def test_decorated_functions_and_methods_are_recorded_by_their_text() -> None:
 
 
 def test_a_function_is_recorded_by_name_and_text() -> None:
-    task = Task("mine", make_env, {"size": 2}, score=Score(threshold=1.0), horizon=9)
+    task = Task("mine", make_env, {"size": 2}, score={"threshold": 1}, horizon=9)
+    assert task.score == Score(threshold=1.0)
     record = task.record()
     text = "def make_env(size: int = 1) -> int:\n    return size\n"
     assert record["callable"] == f"{__name__}:make_env"

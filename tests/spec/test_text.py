@@ -1,8 +1,11 @@
 """Counts and lengths of time in sentences."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from cwbench.spec.text import counted, duration, file_name, listed
+from cwbench.spec.text import as_command, counted, duration, file_name, listed, shown
 
 
 @pytest.mark.parametrize(
@@ -15,6 +18,17 @@ def test_one_is_no_plural(number: int, text: str) -> None:
 def test_verbs_agree() -> None:
     made = [counted(number, "segment is", "segments are") for number in (1, 2)]
     assert made == ["1 segment is", "2 segments are"]
+
+
+def test_an_object_in_a_message_is_one_short_line() -> None:
+    assert shown("a") == "'a'"
+    assert "\n" not in shown(np.zeros((9, 9))) and len(shown("a" * 99)) == 60
+
+
+def test_a_command_can_be_copied_into_a_shell() -> None:
+    assert (
+        as_command("repair", Path("my results"), "--all") == "`cwbench repair 'my results' --all`"
+    )
 
 
 def test_the_last_of_a_list_follows_an_and() -> None:
