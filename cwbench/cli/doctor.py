@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shlex
 import shutil
 import sys
 from importlib import metadata
@@ -14,7 +13,7 @@ from cwbench.cli.console import json_option, show
 from cwbench.cli.folders import PATH, existing, results_folder
 from cwbench.experiment.results_folder import check_version
 from cwbench.spec.extras import is_installed
-from cwbench.spec.text import counted
+from cwbench.spec.text import as_command, counted
 from cwbench.spec.version import __version__
 
 
@@ -70,15 +69,14 @@ def list_damages(results: Path, as_json: bool, *, full: bool) -> int:
     if rows or as_json:
         show(rows, "file", "damage", "segment", as_json=as_json)
     if not as_json:
-        folder = shlex.quote(str(results))
         movable = any(is_movable(results, one) for one in found)
-        hint = f"; `cwbench repair {folder}` sets them aside" if movable else ""
+        hint = f"; {as_command('repair', results)} sets them aside" if movable else ""
         what = "damaged file" if full else "unreadable file"
         if full and any(one.denied for one in found):
             what = "damaged or unreadable file"
         click.echo(f"{counted(len(found), what)} in {results}{hint}")
         if not full:
-            click.echo(f"`cwbench verify {folder}` compares every file with its checksum")
+            click.echo(f"{as_command('verify', results)} compares every file with its checksum")
     return len(found)
 
 
