@@ -10,8 +10,9 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
@@ -35,7 +36,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
 from cwbench.spec.options import as_index, members, plain, take
 from cwbench.spec.protocol import parse_protocol
-from cwbench.spec.source import check_unchanged, of_main
+from cwbench.spec.source import check_unchanged, is_replaced, of_main
 from cwbench.spec.text import counted, shown
 
 if TYPE_CHECKING:
@@ -66,16 +67,33 @@ class Plan:
     protocol: str
     runs: tuple[planning.Run, ...]
     session: Session
+    hashes: dict[str, str] = field(default_factory=dict)  # of methods, as `hooks` left them
 
     @cached_property
     def fleets(self) -> planning.Plan:
         """The segments that are missing now, grouped into fleets."""
-        return self.session.plan(self.runs)
+        with self.hooks():
+            return self.session.plan(self.runs)
 
     @cached_property
     def estimate(self) -> Estimate:
         """Steps, updates, memory, and time from a short measurement on this machine."""
-        return self.session.estimate(self.fleets)
+        with self.hooks():
+            return self.session.estimate(self.fleets)
+
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
+        """Around what calls hooks: they may change values of a script on which hashes depend."""
+        try:
+            yield
+        finally:
+            self.hashes.update({name: _hash_now(self, name) for name, _ in self.sources})
+
+    @property
+    def sources(self) -> set[tuple[str, str]]:
+        """Methods from outside the package, and the hashes of their code."""
+        every = {(s.setup.method, s.setup.source) for run in self.runs for s in run.segments}
+        return {(name, source) for name, source in every if source}
 
     def forget(self) -> None:
         """Look again for what is missing when next asked."""
@@ -190,32 +208,51 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         raise UserError(f"{shown(plan)} is not a plan", "give what cwbench.plan returns")
     if threading.current_thread() is not threading.main_thread():
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
-    if multiprocessing.current_process().daemon:
-        hint = "use concurrent.futures.ProcessPoolExecutor"
-        raise UserError("train was called in a multiprocessing.Pool, which allows no workers", hint)
-    _check_methods(plan)
     session = replace(plan.session, listener=Silent() if quiet else Terminal())
+    changed = _changed(plan)
     plan.forget()  # something may have been trained since, and is trained now
-    todo = session.plan(plan.runs)
-    session.check(todo)
-    session.record({plan.name: plan.runs})
-    if todo.missing:
-        needs = None if quiet else session.estimate(todo)
-        good = session.carry_out(todo, plan.protocol, needs, live=live)
+    with plan.hooks():
+        todo = session.plan(plan.runs)
+        if todo.missing:
+            _check_trainable(plan, changed)
+        session.check(todo)
+        session.record({plan.name: plan.runs})
+        if todo.missing:
+            needs = None if quiet else session.estimate(todo)
+            good = session.carry_out(todo, plan.protocol, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
         _raise_failure(todo, session, runs)
     return runs
 
 
-def _check_methods(plan: Plan) -> None:
-    """UserError if a method is not the one that was planned, whose ids its results would get."""
-    for name, source in {(s.setup.method, s.setup.source) for r in plan.runs for s in r.segments}:
-        if source:
-            method = plan.session.methods[name]
-            check_unchanged(method)
-            if source_hash(method) != source:
-                raise UserError(f"{name} has changed since it was planned", "plan again")
+def _changed(plan: Plan) -> list[str]:
+    """Methods that are not those that were planned, whose ids their results would get."""
+    return [
+        name
+        for name, source in plan.sources
+        if _hash_now(plan, name) not in (source, plan.hashes.get(name))
+        or is_replaced(plan.session.methods[name])
+    ]
+
+
+def _hash_now(plan: Plan, name: str) -> str:
+    """Empty if hooks have left something that has no hash."""
+    try:
+        return source_hash(plan.session.methods[name])
+    except UserError:
+        return ""
+
+
+def _check_trainable(plan: Plan, changed: Sequence[str]) -> None:
+    if changed:
+        raise UserError(f"{changed[0]} has changed since it was planned", "plan again")
+    if plan.session.launcher is not None:  # other processes read the file
+        for name, _ in plan.sources:
+            check_unchanged(plan.session.methods[name])
+    elif multiprocessing.current_process().daemon:
+        hint = "use concurrent.futures.ProcessPoolExecutor"
+        raise UserError("train was called in a multiprocessing.Pool, which allows no workers", hint)
 
 
 def _runs_of(plan: Plan) -> Runs:

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 # Functions of `Method` that are only called: similar names in a method are no mistake.
 CALLED = ("assign", "begin_task", "end_task", "per_run", "rows_per_task", "segments_of_run")
 STATE = ("state", "load_state")
-# Options of `cwbench run` and `tune` and arguments of `cwbench.plan` and `tune`, groups of options
-# aside; in the last line, what click calls some of them.
+# Options of `cwbench run` and arguments of `cwbench.plan`, groups of options aside; in the last
+# line, what click calls some of them.
 TAKEN = """
     help method seq sequence seeds protocol unshared tuned results quiet live dry-run yes json
-    on option sweep first
-    names swept as-json
+    names as-json
 """.split()
 
 
@@ -127,7 +126,7 @@ def _check_names(method: MethodClass) -> None:
         flag = flag_name(field.name)
         if flag in taken:
             raise UserError(
-                f"option {field.name} of {method.__name__} has the name of a shared option",
+                f"option {field.name} of {method.__name__} has the name of another option",
                 "choose another name",
             )
         taken.add(flag)
@@ -137,11 +136,13 @@ def _check_type(method: MethodClass, field: Field) -> None:
     """UserError for a type that no command can parse or no record can hold."""
     hint = field_type(method.config_class, field)
     choices = get_args(hint) if get_origin(hint) is Literal else ()
-    if hint not in KINDS and not (choices and all(isinstance(one, str | int) for one in choices)):
+    if hint not in KINDS and not (
+        choices and all(isinstance(one, str | int | float) for one in choices)
+    ):
         kind = getattr(hint, "__name__", hint)
         raise UserError(
             f"option {field.name} of {method.__name__} is of type {kind}",
-            "use bool, int, float, str, or Literal with texts or whole numbers",
+            "use bool, int, float, str, or Literal with texts or numbers",
         )
 
 

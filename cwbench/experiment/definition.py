@@ -188,7 +188,7 @@ def _choices(given: Any, name: str, entry: Entry) -> dict[str, list[Any]]:
         raise UserError(f"expected a table of options, found {given!r}")
     choices: dict[str, list[Any]] = {}
     for key, value in given.items():
-        group, field_name = find_option(key, name, entry)
+        group, field_name = find_option(key, name, entry, as_flag=True)
         with located(key):
             if field_name in choices:
                 raise UserError("given twice")

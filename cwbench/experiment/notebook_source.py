@@ -10,7 +10,7 @@ import dis
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -34,10 +34,20 @@ from cwbench.spec.source import (
 # A text in quotes, as `repr` shows it.
 QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 
+_hashed: dict[str, bytes] = {}  # code by its hash
+
 
 def source_hash(cls: type) -> str:
     """Part of a segment's id, so that a changed method is trained again."""
-    return short_hash(source_code(cls))
+    code = source_code(cls)
+    found = short_hash(code)
+    _hashed[found] = code
+    return found
+
+
+def hashed_code(cls: type, found: str) -> bytes:
+    """The code that had this hash; what it uses may have changed since, by its own hooks."""
+    return _hashed.get(found) or source_code(cls)
 
 
 def source_code(cls: type) -> bytes:
@@ -92,18 +102,18 @@ class Source:
         return f"{field.name}: {field.type} = {default} {metadata}"
 
     def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
-        if functions := _functions(value):
-            generated = dataclasses.is_dataclass(cls) and name.startswith("__")
-            for function in functions:
-                if self._owns(function) and (not generated or name == "__post_init__"):
-                    yield from self.collect(function)
-        elif not (
+        skipped = (
             name.startswith("__")
             or name in getattr(cls, "__dataclass_fields__", {})
             or issubclass(cls, Enum)  # what else it holds, Python has made of its members
-        ):
-            value = getattr(value, "__func__", getattr(value, "fget", value))
-            yield from self._value(f"{cls.__qualname__}.{name}", value)
+        )
+        generated = dataclasses.is_dataclass(cls) and name.startswith("__")
+        for part in _parts(value):
+            if isinstance(part, FunctionType):
+                if self._owns(part) and (not generated or name == "__post_init__"):
+                    yield from self.collect(part)
+            elif not skipped:
+                yield from self._value(f"{cls.__qualname__}.{name}", part)
 
     def _owns(self, made: Any) -> bool:
         """Whether a class or function is of this module."""
@@ -157,8 +167,10 @@ class Source:
                 return found
             hidden = "".join(map(inner, self._hidden(value)))
         except RecursionError:  # it holds itself
-            raise _no_part_of_an_id(name, repr(value)) from None
-        text = repr(value)
+            raise _no_part_of_an_id(name, f"{repr(value)[:40]} holds itself") from None
+        shown: Any = type(value).__repr__
+        silent = self._owns(type(value)) and shown is object.__repr__
+        text = "" if silent else repr(value)  # its class and attributes say all
         if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
             return text + inner(dict(value.state_dict())) + hidden
         if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
@@ -166,12 +178,15 @@ class Source:
         return text + hidden
 
     def _behind(self, value: Any) -> Any:
-        """What is called in the end: of a bound method function and object, of a cache a function.
+        """What is called in the end: of a bound method function and object, of a cache a function,
+        of a `partial` that its text does not tell, function and arguments.
 
         None for other values, and for methods of other modules.
         """
         if isinstance(value, MethodType) and self._owns(value.__func__):
             return (value.__func__, value.__self__)
+        if type(value) is partial and " at 0x" in repr(value):
+            return (value.func, value.args, value.keywords)
         inner = getattr(value, "__wrapped__", None)
         return inner if isinstance(inner, FunctionType) and not self._owns(type(value)) else None
 
@@ -180,24 +195,34 @@ class Source:
         torch = sys.modules.get("torch")
         if torch and isinstance(value, torch.nn.Module):
             own = [one for one in value.modules() if self._owns(type(one))]
-            return [part for one in own for part in (type(one), _public(vars(one)))]
+            usual = {name for name in vars(torch.nn.Module()) if name.startswith("_")}
+            return [part for one in own for part in (type(one), _without(vars(one), usual))]
         if not self._owns(type(value)):
             return []
         if isinstance(value, Enum):
             return [type(value)]
         kinds = (dict, list, tuple, set, frozenset)
         content = [kind(value) for kind in kinds if isinstance(value, kind)]
-        return [type(value), *content, *([vars(value)] if hasattr(value, "__dict__") else [])]
+        return [type(value), *content, *_attributes(value)]
 
 
-def _functions(value: Any) -> list[FunctionType]:
-    """The functions that an attribute of a class consists of: of a property up to three."""
-    found = [getattr(value, part, None) for part in ("__func__", "fget", "fset", "fdel")]
-    return [one for one in (value, *found) if isinstance(one, FunctionType)]
+def _parts(value: Any) -> list[Any]:
+    """What an attribute of a class consists of: a property of up to three functions."""
+    if isinstance(value, property):
+        return [one for one in (value.fget, value.fset, value.fdel) if one is not None]
+    return [value.__func__ if isinstance(value, classmethod | staticmethod) else value]
 
 
-def _public(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if not name.startswith("_")}
+def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _attributes(value: Any) -> list[Any]:
+    """The values that an object holds, in its `__dict__` and in slots."""
+    named = [getattr(cls, "__slots__", ()) for cls in type(value).__mro__]
+    slots = [name for names in named for name in ([names] if isinstance(names, str) else names)]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return [one for one in (getattr(value, "__dict__", None), held or None) if one is not None]
 
 
 def _no_part_of_an_id(name: str, text: str) -> UserError:

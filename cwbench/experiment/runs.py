@@ -201,8 +201,12 @@ def _wanted(name: str, value: Any) -> list[Any]:
     """The values that a field may have; read once, since an iterator can be read only once."""
     several = members(value)
     if several is None:
-        return [value]
-    return [tuple(several)] if name in ("tasks", "segments", "folders") else several
+        several = [value]
+    elif name in ("tasks", "segments", "folders") and all(isinstance(one, str) for one in several):
+        several = [several]
+    if name in ("tasks", "segments", "folders"):
+        return [tuple(one) for one in several]
+    return [Path(one).absolute() for one in several] if name == "results" else several
 
 
 def _matches(run: Run, name: str, wanted: list[Any]) -> bool:

@@ -184,12 +184,12 @@ class Session:
 
     def _keep_sources(self, runs: Sequence[Run]) -> None:
         """Results of a method from outside the package come with its code."""
-        from cwbench.experiment.notebook_source import source_code
+        from cwbench.experiment.notebook_source import hashed_code
 
         used = {(s.setup.method, s.setup.source) for run in runs for s in run.segments}
         for method, source in used:
             if source:
-                self.store.add_source(source, source_code(self.methods[method]))
+                self.store.add_source(source, hashed_code(self.methods[method], source))
 
     def _preset(self, segment: Segment) -> dict[str, Any]:
         return dict(self.method_classes[segment.setup.method].preset)
@@ -233,7 +233,7 @@ class Session:
             self.listener.warn(f"no live page: {error}")
             return nullcontext()
         self.listener.say(
-            f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute"
+            f"page: {page.resolve().as_uri()}, there in seconds, rewritten every minute or so"
         )
         return LivePage(results, self.listener.warn)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwbench.spec.failure import brief
-from cwbench.spec.files import short_path
 from cwbench.spec.text import counted, duration
 
 if TYPE_CHECKING:
@@ -127,4 +126,4 @@ def tell_states(plan: Plan, store: Store, listener: Listener, seconds: float) ->
 
 def _trained(segments: int, seconds: float, store: Store) -> str:
     took = f" in {duration(seconds)}" if segments else ""
-    return f"{counted(segments, 'segment')} trained{took}; results are in {short_path(store.root)}"
+    return f"{counted(segments, 'segment')} trained{took}; results are in {store.root}"

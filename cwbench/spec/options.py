@@ -143,12 +143,12 @@ def plain(cls: type, name: str, value: Any) -> Any:
             if not has_parts:
                 raise UserError(f"{name}={value!r}: a set has no order", "give a list")
             parts.sort(key=str)  # that of a set differs between processes
-        return ",".join(str(_integer(_of_python(part))) for part in parts) or "none"
-    value = _of_python(value)
+        return ",".join(str(_integer(of_python(part))) for part in parts) or "none"
+    value = of_python(value)
     return _integer(value) if field_type(cls, field) is int else value
 
 
-def _of_python(value: Any) -> Any:
+def of_python(value: Any) -> Any:
     """Numbers and arrays of numpy and torch as Python's; single precision by its digits: 0.1."""
     if not hasattr(value, "tolist"):
         return value

@@ -54,6 +54,12 @@ def in_file(cls: type) -> bool:
     return NOTED in vars(cls) and not of_main(cls)
 
 
+def is_replaced(cls: type) -> bool:
+    """Whether the file of a class has been reloaded: its functions use the new values there."""
+    module = sys.modules.get(cls.__module__)
+    return in_file(cls) and getattr(module, cls.__qualname__, cls) is not cls
+
+
 def file_source(cls: type) -> bytes:
     """The text, as it was imported, of a class's file and of those of methods it derives from.
 

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.options import of_python
 from cwbench.spec.source import SPAWNED, named_source, of_main
 
 # Continual World's ten; a task's id in the paper is its index here.
@@ -64,6 +65,7 @@ class Score:
                 f'score {value!r} is not a rule: write "success", {{ threshold = X }} '
                 "or { return_from = X, return_to = Y }"
             )
+        value = {key: of_python(bound) for key, bound in value.items()}
         for key, bound in value.items():
             if isinstance(bound, bool) or not isinstance(bound, Real):
                 raise UserError(f"score: {key} = {bound!r} is not a number")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.files import short_path
 from cwbench.store import checkpoint, claims, files
 from cwbench.store.files import Damaged, check_inside, is_inside
 from cwbench.store.records import Problem, listing
@@ -83,9 +82,8 @@ def check_end(folder: SegmentFolder) -> None:
 
 def without_weights(folder: SegmentFolder) -> UserError:
     """The error where training is to continue in a folder that was merged without weights."""
-    results = short_path(folder.path.parents[1])
     return UserError(
-        f"{folder.path.name} is done, but its weights are not in {results}",
+        f"{folder.path.name} is done, but its weights are not in {folder.path.parents[1]}",
         "use another results folder, or merge with --weights",
     )
 

@@ -311,7 +311,7 @@ def test_results_stay_where_they_were_planned(
     monkeypatch.chdir(tmp_path / "a")
     read = cwbench.load_runs("runs")
     cwbench.train(cwbench.plan("finetuning", ["reach-0-1"], seeds=1, results="runs", **SMALL))
-    assert capsys.readouterr().out.endswith("results are in runs\n")
+    assert capsys.readouterr().out.endswith(f"results are in {tmp_path / 'a' / 'runs'}\n")
     monkeypatch.chdir(tmp_path)
     assert [cwbench.load_policy(run).task for run in (runs[0], read[0])] == ["reach-0-1"] * 2
     assert not list((tmp_path / "b").iterdir())
@@ -471,6 +471,50 @@ def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
     plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
     file.write_text(f"{text}coef = 22\n")
     importlib.reload(module)
-    with pytest.raises(cwbench.UserError, match=r"reloaded_method.py has changed since Mine was"):
+    with pytest.raises(cwbench.UserError, match="Mine has changed since it was planned"):
         cwbench.train(plan, quiet=True)
     assert not (tmp_path / "results").exists()
+
+
+def test_a_file_that_was_only_edited_trains_as_it_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file, text = tmp_path / "edited_method.py", "import cwbench\nclass Mine(cwbench.Method): "
+    file.write_text(f"{text}coef = 1\n")
+    importlib.invalidate_caches()
+    module = importlib.import_module("edited_method")
+    monkeypatch.setitem(sys.modules, "edited_method", module)
+    plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
+    file.write_text(f"{text}coef = 22\n")
+    assert cwbench.train(plan, quiet=True)[0].state == "done"
+    [kept] = (tmp_path / "results" / "sources").iterdir()
+    assert kept.read_text() == f"{text}coef = 1\n"
+
+
+COUNTS = """
+import cwbench
+
+SEEN = {{}}
+
+
+class Mine(cwbench.Method):
+    def on_task_start(self, position):
+        SEEN[position] = SEEN.get(position, 0) + 1
+
+
+plan = cwbench.plan(Mine, ["reach-0-1"], **{options!r})
+print("1 to train" in repr(plan))
+print(cwbench.train(plan, quiet=True)[0].state, cwbench.train(plan, quiet=True)[0].state)
+[kept] = cwbench.load_runs(r"{folder}")[0].results.glob("sources/*")
+print("SEEN = {{}}" in kept.read_text())
+"""
+
+
+def test_hooks_may_change_values_of_their_script(tmp_path: Path) -> None:
+    """The id and the code kept with it are those of the plan."""
+    folder = tmp_path / "results"
+    options = {**SMALL, "results": str(folder)}
+    (tmp_path / "script.py").write_text(COUNTS.format(options=options, folder=folder))
+    made = run_python("script.py", cwd=tmp_path)
+    assert made.stdout.split() == ["True", "done", "done", "True"], made.stdout + made.stderr

@@ -11,7 +11,6 @@ import pytest
 
 import cwbench
 from cwbench.cli.run import run
-from cwbench.cli.tune import tune
 from cwbench.experiment.build import load_method
 from cwbench.experiment.declaration import TAKEN, check_outside
 from cwbench.learner import Method, MethodConfig, option
@@ -129,15 +128,15 @@ WRONG = {
     "nothing uses config_clas of Mine; did you mean config_class?": made(config_clas=OwnConfig),
     "nothing uses intervall of Mine; did you mean interval?": made(intervall=100),
     "nothing uses keep_replay of Mine; did you mean keeps_replay?": made(keep_replay=True),
-    "option lr of Mine has the name of a shared option": made(config_class=SharedName),
+    "option lr of Mine has the name of another option": made(config_class=SharedName),
     "default of option coef of Mine: 'big' is not a number": made(config_class=WrongDefault),
     "option coef has no help": made(config_class=NoHelp),
     "option mode of Mine is of type Mode; use bool, int, float, str": made(config_class=OfEnum),
     "option mode of Mine is of type Literal": made(config_class=OfEnumMembers),
     "option mode of SeveralTypes has several types; declare one": made(config_class=SeveralTypes),
     "option of Unresolved: name 'Nowhere' is not defined": made(config_class=Unresolved),
-    "option coef_ of Mine has the name of a shared option": made(config_class=Twice),
-    "option lr_ of Mine has the name of a shared option": made(config_class=named("lr_")),
+    "option coef_ of Mine has the name of another option": made(config_class=Twice),
+    "option lr_ of Mine has the name of another option": made(config_class=named("lr_")),
     "preset names speed, which is not an option": made(preset={"speed": 1}),
     "Mine does not use the options of OwnConfig; set config_class = OwnConfig": made(Forgetful),
 }
@@ -153,15 +152,14 @@ def test_a_misdeclared_class_is_one_line(message: str) -> None:
 
 
 def test_an_option_cannot_have_a_name_that_a_command_or_call_has() -> None:
-    """Whatever `cwbench run`, `cwbench tune`, `plan` and `tune` take; groups of options aside."""
-    params = [param for command in (run, tune) for param in command.params]
-    names = {param.name for param in params} | {flag.strip("-") for p in params for flag in p.opts}
-    for call in (cwbench.plan, cwbench.tune):
-        names |= {*inspect.signature(call).parameters} - {"options"}
+    """Whatever `cwbench run` and `plan` take; groups of options aside."""
+    names = {param.name for param in run.params}
+    names |= {flag.strip("-") for param in run.params for flag in param.opts}
+    names |= {*inspect.signature(cwbench.plan).parameters} - {"options"}
     assert {flag_name(str(name)) for name in names} >= {*TAKEN} - {"help"}
     for flag in {*names, "help", "lag"}:
         name = str(flag).replace("-", "_")
-        with pytest.raises(UserError, match=f"option {name} of Mine has the name of a shared"):
+        with pytest.raises(UserError, match=f"option {name} of Mine has the name of another"):
             check_outside("Mine", made(config_class=named(name)))
 
 

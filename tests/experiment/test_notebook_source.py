@@ -160,8 +160,15 @@ class Schedule(NamedTuple):
 class Holder(abc.ABC):
     def __init__(self, k):
         self.k = k
+    def same(self):
+        return self.k
     def __repr__(self):
         return "a holder"
+
+class Silent:
+    __slots__ = ("k",)
+    def __init__(self, k):
+        self.k = k
 
 class Table(dict):
     def best(self):
@@ -171,7 +178,7 @@ class Layer(torch.nn.Module):
     scale = 41
     def __init__(self):
         super().__init__()
-        self.power = 42
+        self.power, self._offset = 42, 44
     def forward(self, x):
         return x + 43
 
@@ -181,6 +188,7 @@ class Colour(enum.Enum):
         return self.value + 52
 
 SCHEDULE, HOLDER, TABLE = Schedule(1.0), Holder(21), Table(a=Holder(22))
+SILENT, PART = Silent(23), functools.partial(lambda x, y: x + y + 24, 25)
 LAYERS, METHOD, RED = torch.nn.Sequential(Layer()), SCHEDULE.strength, Colour.RED
 
 def twice(function):
@@ -194,9 +202,12 @@ def cached(x):
     return x + 71
 
 class Mine(Method):
+    bound = Holder(26).same
+    slow = property(functools.lru_cache(lambda self: 27), lambda self, value: 28)
+
     @torch.no_grad()
     def on_task_start(self, position):
-        return SCHEDULE.strength(), HOLDER.k, TABLE.best(), LAYERS, FACTOR + 81
+        return SCHEDULE.strength(), HOLDER.k, TABLE.best(), LAYERS, SILENT, PART, FACTOR + 81
 
     @torch.inference_mode()
     @twice
@@ -216,7 +227,11 @@ FACTOR = 82
 
 
 @pytest.mark.parametrize(
-    "number", [11, 21, 22, 31, 41, 42, 43, 51, 52, 61, 71, 81, 82, 91, 92, "= Schedule(1.0"]
+    "number",
+    [
+        *(11, 21, 22, 23, 24, 25, 26, 27, 28, 31, 41, 42, 43, 44, 51, 52, 61, 71, 81, 82, 91, 92),
+        "= Schedule(1.0",
+    ],
 )
 def test_code_and_values_behind_objects_and_decorators_tell_results_apart(
     run_cell: Any, number: int | str

@@ -95,7 +95,9 @@ def test_runs_are_a_sequence_that_can_be_filtered(folder: Path) -> None:
     assert "finetuning" in repr(runs) and "done" in repr(runs)
 
 
-def test_several_values_of_any_kind_stand_for_any_of_them(folder: Path) -> None:
+def test_several_values_of_any_kind_stand_for_any_of_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = cwbench.load_runs(folder)
     both = (run.seed for run in runs if run.method == "finetuning")
     seeds = (both, {0: "a", 1: "b"}.keys(), runs.summary["seed"].unique(), runs.summary["seed"])
@@ -108,6 +110,10 @@ def test_several_values_of_any_kind_stand_for_any_of_them(folder: Path) -> None:
         for whole in (own, list(own)):
             assert runs[1] in runs.filter(None, **{name: whole})
     assert len(runs.filter(segments=runs[1].segments)) == 1
+    assert len(runs.filter(segments=[run.segments for run in runs[:2]])) == 2
+    monkeypatch.chdir(folder.parent)
+    here = Path(folder.name)
+    assert len(runs.filter(results=here)) == len(runs.filter(results=[str(here)])) == 3
     assert len(runs.filter(tasks=runs[1].tasks[:1])) == 0
 
 

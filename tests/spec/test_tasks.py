@@ -116,6 +116,7 @@ def test_a_task_keeps_its_own_arguments() -> None:
 
 
 def test_numbers_may_be_numpys() -> None:
+    assert Task("x", make_env, score={"threshold": np.float32(0.1)}).score == Score(threshold=0.1)
     score: Any = {"threshold": np.int64(1)}
     task = Task("x", make_env, horizon=np.int64(20), score=score)  # type: ignore[arg-type]
     assert task == Task("x", make_env, horizon=20, score=Score(threshold=1.0))

@@ -7,7 +7,6 @@ from other_user import private
 from sample_results import small, write_results
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import short_hash
 from cwbench.spec.statistics import TRAIN_COLUMNS
 from cwbench.store.files import Damaged
 from cwbench.store.results import SegmentFolder, Store, read_experiments
@@ -68,11 +67,3 @@ def test_records_that_may_not_be_listed_are_an_error(folder: str, tmp_path: Path
         for read in (load_runs, read_status, lambda root: Store(root).newer_schema()):
             with pytest.raises(UserError, match=f"{folder}: not readable for you; ask its owner"):
                 read(tmp_path)
-
-
-def test_code_is_kept_only_under_its_hash(tmp_path: Path) -> None:
-    store, code = Store(tmp_path), b"SCALE = 1\n"
-    store.add_source(short_hash(code), code)
-    with pytest.raises(Damaged, match="its code is not the one of this name"):
-        store.add_source("0123456789ab", code)
-    assert [file.name for file in tmp_path.glob("sources/*")] == [f"{short_hash(code)}.py"]
