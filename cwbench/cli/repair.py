@@ -46,4 +46,5 @@ def repair(results: Path, dry_run: bool) -> None:
     if dry_run:
         click.echo(f"{moved} would be set aside; nothing is moved")
     else:
-        click.echo(f"{moved} set aside; the command that made the runs trains what is missing")
+        then = "; the command that made the runs trains what is missing" if moved else ""
+        click.echo(f"{moved} set aside{then}")

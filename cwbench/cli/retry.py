@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -204,11 +205,16 @@ def _installed(name: str) -> Entry:
 def _reset(folders: Mapping[SegmentFolder, str], restart: bool) -> None:
     """Let segments be trained again that are still in these states, and nobody else's."""
     from cwbench.fleet import snapshot
-    from cwbench.store.claims import Claims
+    from cwbench.store.claims import EMPTY_SECONDS, Claims, owner
 
     with Claims() as own:
+        taken = set(filter(own.take, folders))
+        unowned = [one for one in folders if not (one in taken or one.done or owner(one))]
+        if unowned:  # only a claim that stays empty was left by a process that was killed
+            time.sleep(EMPTY_SECONDS + 0.1)
+            taken.update(filter(own.take, unowned))
         for folder, state in folders.items():
-            if own.take(folder) and folder.state == state:
+            if folder in taken and folder.state == state:
                 from_start = restart or state == "diverged"
                 if from_start:
                     snapshot.discard(folder.snapshot)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cwbench.experiment.build import Methods
     from cwbench.planning.estimate import Estimate
     from cwbench.planning.plan import Plan, Run
+    from cwbench.store.records import Problem
     from cwbench.store.results import Store
 
 LONG_SECONDS = 86_400  # above this a terminal is asked before anything starts
@@ -156,7 +157,7 @@ def execute(
     if record:
         session.record(experiments)
     also_record()
-    if damaged:
+    if not all(problem.denied for problem in damaged):
         repair = f"{as_command('repair', training.results)} sets them aside"
         session.listener.warn(f"records are damaged; {repair}, then this command trains them again")
     if not plan.missing:
@@ -169,11 +170,11 @@ def execute(
         raise click.exceptions.Exit(1) from None
 
 
-def damaged_records(store: Store, plan: Plan) -> list[str]:
+def damaged_records(store: Store, plan: Plan) -> list[Problem]:
     """What cannot be read of segments that are done, which training does not look at again."""
     from cwbench.store.results import read_segments
 
-    problems: list[str] = []
+    problems: list[Problem] = []
     done = [segment.folder for segment in plan.segments if segment.id in plan.done]
     deque(read_segments(store.root, problems, done), maxlen=0)
     return problems

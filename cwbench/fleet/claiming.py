@@ -84,7 +84,8 @@ class Shares:
             self.watched.add(segment.id)
             return "later"
         if segment.id in self.watched and state in ("failed", "diverged"):
-            self.outcome.failed[segment.folder] = folder.status().get("message", state)
+            message = folder.status().get("message") or f"{state} in another process"
+            self.outcome.failed[segment.folder] = message
             return "gone"
         for parent in segment.parents:
             if not self.store.folder(parent).done:

@@ -187,24 +187,27 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _finished(root: Path, merged: Merged) -> list[Path]:
     """Folders of done and diverged segments; the others are noted."""
-    found = []
-    for record in read_segments(root, merged.problems):
+    found, problems = [], list[Problem]()
+    for record in read_segments(root, problems):
         state = record["status"]["state"]
         if state in ("done", "diverged"):
             found.append(root / "segments" / record["folder"])
-        else:
-            others = merged.damaged if state == "damaged" else merged.unfinished
-            others.append(record["folder"])
+        elif state != "damaged":
+            merged.unfinished.append(record["folder"])
+        elif not problems[-1].denied:  # its own, listed just now
+            merged.damaged.append(record["folder"])
+    merged.problems += problems
     return found
 
 
 def _intact(segment: Path, root: Path, weights: bool, merged: Merged) -> bool:
     """Whether what is to be copied is what was written; a damaged segment is noted."""
-    with listing(root, merged.problems, segment):
+    problems: list[Problem] = []
+    with listing(root, problems, segment):
         SegmentFolder(segment).check_files(weights=weights)
-        return True
-    merged.damaged.append(segment.name)
-    return False
+    merged.problems += problems
+    merged.damaged += [segment.name for one in problems if not one.denied]
+    return not problems
 
 
 def _damaged(root: Path, names: Iterable[str], weights: bool) -> dict[str, list[Problem]]:

@@ -124,6 +124,17 @@ class Scores:
             return int((~np.isnan(group.own_windows.mean(2))).sum(0).min())
         return int((~np.isnan(self.per_run(group, metric))).sum())
 
+    def usable_at(self, position: Position, metric: str) -> int:
+        """The same for the metric of one task."""
+        if metric in TRANSFER:
+            return len(values_of(position, None))
+        return int((~np.isnan(self._each_at(position, metric))).sum())
+
+    def _each_at(self, position: Position, metric: str) -> Array:
+        """[R]: one value per seed of the metric of one task."""
+        group, index = position
+        return PER_TASK[metric](group.complete, self.window)[:, index]
+
     def score(self, groups: Sequence[Group], metric: str) -> Score:
         """The metric's mean over groups of one setting on several sequences, or on one.
 
@@ -151,17 +162,14 @@ class Scores:
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
-    def task_score(self, positions: Sequence[tuple[Group, int]], metric: str) -> Score:
+    def task_score(self, positions: Sequence[Position], metric: str) -> Score:
         """The metric of one task, averaged over the positions where it occurs."""
         groups = [group for group, _ in positions]
         if metric != "average_performance" and any(group.joint for group in groups):
             return nothing("not defined: all tasks are trained at once")
         if metric in TRANSFER:
             return self._transfer([[position] for position in positions], metric)
-        values = [
-            PER_TASK[metric](group.complete, self.window)[:, [position]].T
-            for group, position in positions
-        ]
+        values = [self._each_at(position, metric)[None] for position in positions]
         rows, seeds = align(groups, values)
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 

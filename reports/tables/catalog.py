@@ -264,8 +264,8 @@ def _pairwise(scores: Scores, family: str) -> Details:
         found[f"comparison-{metric.split('_')[-1]}"] = (
             f"{names.METRICS[metric].title} of two methods on the seeds and sequences they share "
             f"on {title}.{left_out} The sign-flip test is {exact}. Holm: adjusted for the "
-            "number of pairs in this table. P(better): chance that a run of the method named first "
-            "beats one of the other. Last column: seeds that a paired t test at level "
+            "number of pairs tested in this table. P(better): chance that a run of the method "
+            "named first beats one of the other. Last column: seeds that a paired t test at level "
             f"{1 - scores.level:.2g} needs to see a difference of {comparisons.DIFFERENCE:g} with "
             "a power of 0.8, at the spread seen.",
             partial(comparisons.comparisons, scores, family, metric),

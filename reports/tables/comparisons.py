@@ -25,6 +25,8 @@ from cwbench.reports.tables.model import Block, Cell
 Array = NDArray[np.float64]
 DIFFERENCE = 0.05  # the difference the power line asks about
 NO_SEED = "no seed has ended with both on all shared sequences"
+NOT_ENDED = "no finished run"
+NONE = "–"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ def pairs(scores: Scores, family: str, metric: str) -> list[Pair]:
 
 
 def every_pair(scores: Scores, family: str, metric: str) -> list[Pair]:
-    """The same with those that share none, if any two settings could.
+    """The same with those that share none although both have finished runs.
 
     Methods that train all tasks at once are in no pair of a metric that they cannot have.
     """
@@ -75,6 +77,7 @@ def every_pair(scores: Scores, family: str, metric: str) -> list[Pair]:
         _pair(scores, (first, named[first]), (second, named[second]), metric)
         for first, second in _names_of_pairs(scores, named)
     ]
+    found = [pair for pair in found if pair.why != NOT_ENDED]
     return found if any(pair.seeds or pair.why == NO_SEED for pair in found) else []
 
 
@@ -84,7 +87,7 @@ def adjusted(found: Sequence[Pair]) -> Array:
 
 
 def p_text(value: float, digits: int = 2) -> str:
-    return number(value, digits) if value == value else "–"
+    return number(value, digits) if value == value else NONE
 
 
 def comparisons(scores: Scores, family: str, metric: str) -> tuple[Block, ...]:
@@ -132,7 +135,7 @@ def _pair(
     a, b = _whole_seeds(scores, first, second, metric) if used else np.empty((2, 1, 0))
     if used and not a.size:
         ended = all(any(group.finished for group in side) for side in (first, second))
-        why = NO_SEED if ended else "no finished run"
+        why = NO_SEED if ended else NOT_ENDED
     return Pair(first_title, second_title, a, b, tuple(g.key for g in (*first, *second)), why)
 
 
@@ -156,8 +159,8 @@ def _whole_seeds(
 def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ...]:
     differences, count = pair.differences, pair.seeds
     if not count:
-        none = Cell(text="–")
-        return Cell(nothing(pair.why), keys=pair.keys), none, none, none, Cell(text="0"), none
+        empty, none = Cell(nothing(pair.why), keys=pair.keys), Cell(text=NONE)
+        return empty, none, none, empty, Cell(text="0"), none
     mean = scores.mean(differences[None], count)
     mean = replace(mean, why="; ".join(filter(None, (mean.why, pair.why))))
     better = comparison.improvement_estimate(sign * pair.b, sign * pair.a, scores.level)
@@ -175,5 +178,5 @@ def _cells(scores: Scores, pair: Pair, sign: int, holm: float) -> tuple[Cell, ..
 def _seeds_needed(spread: float, level: float) -> str:
     """A dash after one seed, or after equal differences, which do not tell how far they spread."""
     if not spread > 1e-9:
-        return "-"
+        return NONE
     return str(comparison.seeds_needed(DIFFERENCE, spread, level=level))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, stability
-from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices
+from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices, per_run
 from cwbench.reports.analysis.scores import Scores, align
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
@@ -98,7 +98,8 @@ def _per_task(
 
 
 def _task_score(scores: Scores, positions: Positions, metric: str) -> Cell:
-    cell = empty_cell([group for group, _ in positions])
+    seeds = [scores.usable_at(position, metric) for position in positions]
+    cell = empty_cell([group for group, _ in positions], seeds)
     return replace(cell, score=scores.task_score(positions, metric)) if positions else cell
 
 
@@ -157,9 +158,13 @@ def pair_summary(scores: Scores) -> tuple[Block, ...]:
     """Averages and counts of the pair matrices, a row per setting."""
     rows, counted = [], ("second task at zero", "second task above 0, below 0.5")
     for title, groups in by_matrix(scores.groups("pairs")).items():
-        found, cell = matrices(scores, groups), empty_cell(groups)
-        counts = found.counts()
-        cells = [replace(cell, score=found.averages[name]) for name in QUANTITIES]
+        found = matrices(scores, groups)
+        counts, ended = found.counts(), [per_run(group, scores.window) for group in groups]
+        seeds = {name: [int((~np.isnan(one[name])).sum()) for one in ended] for name in QUANTITIES}
+        cells = [
+            replace(empty_cell(groups, seeds[name]), score=found.averages[name])
+            for name in QUANTITIES
+        ]
         cells += [Cell(text=str(counts[name])) for name in (*counted, "forgetting above 0.1")]
         rows.append((title, (*cells, Cell(text=f"{found.pairs} of {len(groups)}"))))
     columns = ("First task", "Second task", "Forgetting", "Second = 0", "Second in (0, 0.5)")

@@ -142,7 +142,7 @@ def mark_bold(cells: Sequence[Cell], sign: int) -> tuple[Cell, ...]:
 def empty_cell(groups: Sequence[Group], seeds: Sequence[int] | None = None) -> Cell:
     """An empty cell that knows the runs behind it.
 
-    `seeds` are those of each group that count, by default all that have ended.
+    `seeds` are how many of each group are behind its number; by default the score says it.
     """
     if not groups:
         return Cell(score=nothing("not asked for"), progress=0.0)
@@ -151,7 +151,7 @@ def empty_cell(groups: Sequence[Group], seeds: Sequence[int] | None = None) -> C
     some, every = min(zip(counts, asked, strict=True), key=lambda pair: (pair[0] / pair[1], *pair))
     return Cell(
         asked=every,
-        ended=some if len(groups) > 1 else None,
+        ended=some if seeds is not None and len(groups) > 1 else None,
         progress=sum(group.progress for group in groups) / len(groups),
         keys=tuple(group.key for group in groups),
     )

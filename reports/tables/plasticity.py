@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis.plasticity import QUANTITIES, end_values, measures, title
-from cwbench.reports.analysis.scores import FREE, Score, Scores, align, nothing
+from cwbench.reports.analysis.scores import FREE, Scores, align, nothing
 from cwbench.reports.analysis.setups import main_setups, titles
 from cwbench.reports.analysis.study import Group, Measure
 from cwbench.reports.tables.model import Block, Cell, empty_cell
@@ -47,19 +47,23 @@ def plasticity(scores: Scores, family: str) -> tuple[Block, ...]:
 def _cells(
     scores: Scores, groups: Sequence[Group], measure: Measure, sequences: int
 ) -> tuple[Cell, ...]:
-    empty = replace(empty_cell(groups), any_size=True)
     if len(groups) < sequences:
-        why = f"measured on {len(groups)} of {sequences} sequences"
-        return (replace(empty, score=nothing(why)),) * len(COLUMNS)
-    return tuple(replace(empty, score=_score(scores, groups, measure, name)) for name in COLUMNS)
+        score = nothing(f"measured on {len(groups)} of {sequences} sequences")
+    elif not all(measure in group.plasticity for group in groups):
+        score = nothing("not measured: the method or its runs do not have it")
+    else:
+        return tuple(_cell(scores, groups, measure, column) for column in COLUMNS)
+    return (replace(empty_cell(groups), any_size=True, score=score),) * len(COLUMNS)
 
 
-def _score(scores: Scores, groups: Sequence[Group], measure: Measure, column: str) -> Score:
+def _cell(scores: Scores, groups: Sequence[Group], measure: Measure, column: str) -> Cell:
     quantity = QUANTITIES[measure[0]]
-    if not all(measure in group.plasticity for group in groups):
-        return nothing("not measured: the method or its runs do not have it")
-    if quantity.compares and column != "Last task":
-        return nothing("the first task has no earlier ones")
     ends = [end_values(group, measure, scores.window) for group in groups]
-    rows, seeds = align(groups, [COLUMNS[column](values)[None] for values in ends])
-    return scores.mean(rows, seeds, FREE if column == "Change" else quantity.bounds)
+    values = [COLUMNS[column](own)[None] for own in ends]
+    cell = empty_cell(groups, [int((~np.isnan(own)).sum()) for own in values])
+    if quantity.compares and column != "Last task":
+        score = nothing("the first task has no earlier ones")
+    else:
+        bounds = FREE if column == "Change" else quantity.bounds
+        score = scores.mean(*align(groups, values), bounds)
+    return replace(cell, any_size=True, score=score)

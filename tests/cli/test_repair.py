@@ -71,7 +71,8 @@ def test_what_another_user_keeps_private_stays(
         assert ended.value.code == 1 and "not readable for you" in said and "repair" not in said
         assert f"1 damaged or unreadable file in {tmp_path}" in said
         main(["repair", str(tmp_path)])
-        assert "stays" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "stays" in said and said.splitlines()[-1] == "0 set aside"
     assert folder.done and not (tmp_path / "damaged").exists()
 
 

@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,30 @@ def test_a_segment_that_was_finished_meanwhile_stays_done(
     ]
     assert capsys.readouterr().out.count("has changed since and is left out") == 2
     assert not list(tmp_path.glob("*/claim.json"))
+
+
+def test_a_claim_that_was_never_written_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two were left empty by a full disk; the wait that tells is one for all."""
+    clock, slept = [0.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock[0] += seconds
+
+    made = partial(Claims, clock=lambda: clock[0])
+    monkeypatch.setattr("cwbench.store.claims.Claims", made)
+    monkeypatch.setattr("time.sleep", sleep)
+    folders = [SegmentFolder(tmp_path / name) for name in ("a", "b", "c")]
+    for folder in folders:
+        folder.path.mkdir()
+        folder.set_status("failed", message="out of memory")
+    for folder in folders[:2]:
+        (folder.path / "claim.json").touch()
+    _reset(dict.fromkeys(folders, "failed"), restart=False)
+    assert [folder.state for folder in folders] == ["pending"] * 3 and len(slept) == 1
+    assert not capsys.readouterr().out and not list(tmp_path.glob("*/claim.json"))
 
 
 def ask_by_name(record: dict[str, Any]) -> None:

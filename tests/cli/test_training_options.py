@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 import pytest
+from other_user import private
 
 from cwbench.cli import main
 
@@ -83,6 +84,11 @@ def test_a_record_that_cannot_be_read_is_named(
     main(command)
     assert "nothing to train" in capsys.readouterr().out
     record = min(results.glob("segments/*/segment.json"))
+    with private(record), pytest.raises(SystemExit) as ended:
+        main(command)
+    said = capsys.readouterr()
+    assert ended.value.code == 1 and f"{record.parent.name}/segment.json: not readable" in said.err
+    assert "repair" not in said.out and "damaged" not in said.out  # which would not help
     record.write_bytes(b"\xff")
     main([*command, "--dry-run"])
     line = f"problem: {record.relative_to(results)}: not JSON\n"

@@ -73,18 +73,21 @@ def test_what_another_process_lets_go_is_taken_over(
     assert not list(tmp_path.glob("segments/*/claim.json"))
 
 
+@pytest.mark.parametrize(
+    ("message", "told"), [("out of luck", "out of luck"), ("", "failed in another process")]
+)
 def test_what_fails_in_another_process_is_not_waited_for(
-    toy_run: Any, tmp_path: Path, monkeypatch: Any
+    message: str, told: str, toy_run: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(claiming, "WAIT_SECONDS", 0.02)
     store, plan, _ = toy_run(tmp_path, seeds=(0, 1), stop_after=3)
-    fail = lambda folder: folder.set_status("failed", message="out of luck")  # noqa: E731
+    fail = lambda folder: folder.set_status("failed", message=message)  # noqa: E731
     watch = hold_until_the_rest_is_done(store, plan, fail)
     _, _, outcome = toy_run(tmp_path, seeds=(0, 1))
     watch.join()
     # The other seed's three tasks are ours; two children wait for the one that failed.
     assert (outcome.trained, outcome.elsewhere, outcome.skipped) == (3, 0, 2)
-    assert list(outcome.failed.values()) == ["out of luck"] and not outcome.good
+    assert list(outcome.failed.values()) == [told] and not outcome.good
 
 
 def test_a_segment_that_cannot_be_claimed_fails_alone(

@@ -180,6 +180,16 @@ def test_a_private_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
     assert f"problem: segments/{first.name}/segment.json: not readable for you" in told.output
 
 
+@pytest.mark.parametrize("name", ["status.json", "evals.csv"])
+def test_a_private_file_is_not_called_damaged(name: str, tmp_path: Path) -> None:
+    source = sealed(tmp_path / "a")
+    [first] = source.glob("segments/ewc-1-*")
+    with private(first / name):
+        done = merge([source], tmp_path / "b")
+    assert (done.added, done.damaged, done.unfinished) == (2, [], [])
+    assert done.problems == [f"segments/{first.name}/{name}: not readable for you; ask its owner"]
+
+
 @pytest.mark.parametrize("name", ["status.json", "train.csv", ""])
 def test_a_private_segment_of_the_target_is_not_replaced(name: str, tmp_path: Path) -> None:
     source, target = sealed(tmp_path / "a"), tmp_path / "b"

@@ -86,6 +86,7 @@ def test_a_pair_without_a_whole_seed_keeps_its_row_and_says_why(tmp_path: Path):
     [(name, cells)] = comparisons.comparisons(scores, "cw3", "average_performance")[0].rows
     why = "no seed has ended with both on all shared sequences"
     assert (name, cells[0].why, cells[4].text) == ("RECALL - EWC", why, "0")
+    assert cells[3].empty and cells[3].why == why
     assert comparisons.pairs(scores, "cw3", "average_performance") == []
     assert why in matrices.differences(scores, "cw3")
     [axis] = differences(scores, ["cw3"]).axes
@@ -124,3 +125,18 @@ def test_a_sequence_without_transfer_is_left_out_of_a_comparison(tmp_path: Path)
         name for name, caption in captions.items() if "Sequences without it are left out" in caption
     ]
     assert said == ["cw3-comparison-transfer"]
+
+
+def test_a_method_without_a_finished_run_is_in_no_pair(tmp_path: Path):
+    names = ["cw3-1"]
+    settings = [small("ewc"), small("recall")]
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=[0])
+    write_results(
+        tmp_path, sequence_names=names, settings=[small("l2")], seeds=[0], name="b", upto=0.5
+    )
+    study = build.read(tmp_path)
+    [block] = comparisons.comparisons(
+        Scores(study, study.protocols[0]), "cw3", "average_performance"
+    )
+    [(name, cells)] = block.rows
+    assert name == "RECALL - EWC" and {cells[i].text for i in (1, 2, 5)} == {"–"}

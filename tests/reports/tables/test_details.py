@@ -14,6 +14,7 @@ from cwbench.reports.page.tables import table_cell
 from cwbench.reports.tables import catalog, details
 from cwbench.reports.tables.formats import mark
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.store.runs import load_runs
 
 
 def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Path):
@@ -129,3 +130,37 @@ def test_two_versions_of_a_method_have_different_rows_in_the_table_of_single_tas
         f"push, EWC ({group.setup[:4]})" for group in study.groups
     }
     assert len(study.groups) == 2
+
+
+def test_a_finished_run_without_its_last_evaluations_is_no_seed_of_a_task(tmp_path: Path):
+    """`hammer` is in both sequences; one run of five lost evaluations in the second."""
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-2"], settings=[small("ewc")])
+    lose_evaluations(tmp_path, "cw3-2", seed=4)
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-tasks")
+    [cell] = dict(table.blocks[0].rows)["hammer"]
+    assert len(cell.keys) == 2 and (cell.seeds, cell.asked) == (4, 5)
+
+
+def test_the_fraction_of_pairs_is_that_of_one_pair(tmp_path: Path):
+    """4/5 and 3/3: the score's three seeds were not asked for of five."""
+    for name, seeds in (("pair-0-1", 5), ("pair-1-0", 3)):
+        write_results(
+            tmp_path,
+            sequence_names=[name],
+            settings=[small("perfect_memory")],
+            seeds=range(seeds),
+            name=name,
+        )
+    lose_evaluations(tmp_path, "pair-0-1", seed=4)
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "pairs")
+    [(_, (first, second, *_))] = table.blocks[0].rows
+    assert {(cell.seeds, cell.asked) for cell in (first, second)} == {(4, 5)}
+
+
+def lose_evaluations(root: Path, sequence: str, *, seed: int) -> None:
+    """The last segment of a run that is done keeps the first half of its evaluations."""
+    runs = load_runs(root).runs
+    [run] = runs[(runs["sequence"] == sequence) & (runs["seed"] == seed)].to_dict("records")
+    file = root / "segments" / run["folders"][-1] / "evals.csv"
+    evals = pd.read_csv(file)
+    evals[evals["step"] <= evals["step"].max() // 2].to_csv(file, index=False)

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from sample_results import small, write_diagnostics, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables import catalog
+from cwbench.reports.tables.formats import mark
 from cwbench.reports.tables.model import Block, Cell
 
 
@@ -53,3 +55,15 @@ def test_what_a_method_or_a_task_does_not_have_is_empty(blocks: dict[str, Block]
 
 def test_there_is_none_without_diagnostics(triplets: Path) -> None:
     assert not [name for name in build.table_names(build.read(triplets)) if "plasticity" in name]
+
+
+def test_seeds_without_diagnostics_are_missing_on_each_sequence(tmp_path: Path) -> None:
+    """All five have ended, and three of them were diagnosed."""
+    names, settings = ["cw3-1", "cw3-2"], [small("finetuning")]
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=range(3))
+    write_diagnostics(tmp_path, lambda *_: {("weight_norm", "actor"): 1.0})
+    write_results(tmp_path, sequence_names=names, settings=settings, seeds=[3, 4], name="plain")
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-plasticity")
+    [(_, row)] = table.blocks[0].rows
+    assert [(cell.seeds, cell.asked) for cell in row] == [(3, 5)] * 3
+    assert mark(row[0]) == "3/5"
