@@ -67,35 +67,36 @@ class Plan:
     protocol: str
     runs: tuple[planning.Run, ...]
     session: Session
-    hashes: dict[str, str] = field(default_factory=dict)  # of methods, as `hooks` left them
+    # Hashes of methods, as their hooks left them.
+    _hashes: dict[str, str] = field(default_factory=dict, init=False)
 
     @cached_property
     def fleets(self) -> planning.Plan:
         """The segments that are missing now, grouped into fleets."""
-        with self.hooks():
+        with self._calling_hooks():
             return self.session.plan(self.runs)
 
     @cached_property
     def estimate(self) -> Estimate:
         """Steps, updates, memory, and time from a short measurement on this machine."""
-        with self.hooks():
+        with self._calling_hooks():
             return self.session.estimate(self.fleets)
 
     @contextmanager
-    def hooks(self) -> Iterator[None]:
+    def _calling_hooks(self) -> Iterator[None]:
         """Around what calls hooks: they may change values of a script on which hashes depend."""
         try:
             yield
         finally:
-            self.hashes.update({name: _hash_now(self, name) for name, _ in self.sources})
+            self._hashes.update({name: _hash_now(self, name) for name, _ in self._sources})
 
     @property
-    def sources(self) -> set[tuple[str, str]]:
+    def _sources(self) -> set[tuple[str, str]]:
         """Methods from outside the package, and the hashes of their code."""
         every = {(s.setup.method, s.setup.source) for run in self.runs for s in run.segments}
         return {(name, source) for name, source in every if source}
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Look again for what is missing when next asked."""
         for name in ("fleets", "estimate"):
             vars(self).pop(name, None)
@@ -210,8 +211,8 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         raise UserError("train was called in a thread", "call it in the main thread, for Ctrl-C")
     session = replace(plan.session, listener=Silent() if quiet else Terminal())
     changed = _changed(plan)
-    plan.forget()  # something may have been trained since, and is trained now
-    with plan.hooks():
+    plan._forget()  # something may have been trained since, and is trained now
+    with plan._calling_hooks():
         todo = session.plan(plan.runs)
         if todo.missing:
             _check_trainable(plan, changed)
@@ -230,8 +231,8 @@ def _changed(plan: Plan) -> list[str]:
     """Methods that are not those that were planned, whose ids their results would get."""
     return [
         name
-        for name, source in plan.sources
-        if _hash_now(plan, name) not in (source, plan.hashes.get(name))
+        for name, source in plan._sources
+        if _hash_now(plan, name) not in (source, plan._hashes.get(name))
         or is_replaced(plan.session.methods[name])
     ]
 
@@ -248,7 +249,7 @@ def _check_trainable(plan: Plan, changed: Sequence[str]) -> None:
     if changed:
         raise UserError(f"{changed[0]} has changed since it was planned", "plan again")
     if plan.session.launcher is not None:  # other processes read the file
-        for name, _ in plan.sources:
+        for name, _ in plan._sources:
             check_unchanged(plan.session.methods[name])
     elif multiprocessing.current_process().daemon:
         hint = "use concurrent.futures.ProcessPoolExecutor"

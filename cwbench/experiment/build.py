@@ -134,7 +134,7 @@ def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
 
 
 def find_option(name: str, method: str, entry: Entry, *, as_flag: bool = False) -> tuple[type, str]:
-    """The class and field of an option, by flag or field name; which of them is suggested?"""
+    """The class and field of an option, by flag or field name; suggests fields, or flags."""
     homes, flag = option_homes(entry), options.flag_name(str(name))
     if flag not in homes:
         known = homes if as_flag else [field for _, field in homes.values()]

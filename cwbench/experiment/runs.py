@@ -197,16 +197,23 @@ class Runs(SequenceOf[Run]):
         return ["all" if run in together else tasks[run][index] for run, index in pairs]
 
 
+TUPLES = ("tasks", "segments", "folders")  # fields of several texts
+
+
 def _wanted(name: str, value: Any) -> list[Any]:
     """The values that a field may have; read once, since an iterator can be read only once."""
     several = members(value)
     if several is None:
-        several = [value]
-    elif name in ("tasks", "segments", "folders") and all(isinstance(one, str) for one in several):
-        several = [several]
-    if name in ("tasks", "segments", "folders"):
-        return [tuple(one) for one in several]
-    return [Path(one).absolute() for one in several] if name == "results" else several
+        return [_as_field(name, value)]
+    if name in TUPLES and all(isinstance(one, str) for one in several):
+        return [tuple(several)]
+    return [_as_field(name, one) for one in several]
+
+
+def _as_field(name: str, value: Any) -> Any:
+    if name in TUPLES and (several := members(value)) is not None:
+        return tuple(several)
+    return Path(value).absolute() if name == "results" and isinstance(value, str | Path) else value
 
 
 def _matches(run: Run, name: str, wanted: list[Any]) -> bool:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -459,17 +460,24 @@ def test_a_method_that_changed_since_it_was_planned_is_not_trained(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
-def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, cwbench.Plan]:
+    """An imported method whose file was edited after it was planned."""
     monkeypatch.syspath_prepend(tmp_path)
-    file, text = tmp_path / "reloaded_method.py", "import cwbench\nclass Mine(cwbench.Method): "
-    file.write_text(f"{text}coef = 1\n")
+    file, name = tmp_path / f"own_{tmp_path.name}.py", f"own_{tmp_path.name}"
+    file.write_text("import cwbench\nclass Mine(cwbench.Method): coef = 1\n")
     importlib.invalidate_caches()
-    module = importlib.import_module("reloaded_method")
-    monkeypatch.setitem(sys.modules, "reloaded_method", module)
+    module = importlib.import_module(name)
+    monkeypatch.setitem(sys.modules, name, module)
     plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
-    file.write_text(f"{text}coef = 22\n")
+    file.write_text("import cwbench\nclass Mine(cwbench.Method): coef = 22\n")
+    return module, plan
+
+
+def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
+    edited: tuple[ModuleType, cwbench.Plan], tmp_path: Path
+) -> None:
+    module, plan = edited
     importlib.reload(module)
     with pytest.raises(cwbench.UserError, match="Mine has changed since it was planned"):
         cwbench.train(plan, quiet=True)
@@ -477,19 +485,11 @@ def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
 
 
 def test_a_file_that_was_only_edited_trains_as_it_was_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    edited: tuple[ModuleType, cwbench.Plan], tmp_path: Path
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    file, text = tmp_path / "edited_method.py", "import cwbench\nclass Mine(cwbench.Method): "
-    file.write_text(f"{text}coef = 1\n")
-    importlib.invalidate_caches()
-    module = importlib.import_module("edited_method")
-    monkeypatch.setitem(sys.modules, "edited_method", module)
-    plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
-    file.write_text(f"{text}coef = 22\n")
-    assert cwbench.train(plan, quiet=True)[0].state == "done"
-    [kept] = (tmp_path / "results" / "sources").iterdir()
-    assert kept.read_text() == f"{text}coef = 1\n"
+    assert cwbench.train(edited[1], quiet=True)[0].state == "done"
+    [kept] = tmp_path.glob("results/sources/*")
+    assert "coef = 1\n" in kept.read_text()
 
 
 COUNTS = """

@@ -114,6 +114,7 @@ def test_several_values_of_any_kind_stand_for_any_of_them(
     monkeypatch.chdir(folder.parent)
     here = Path(folder.name)
     assert len(runs.filter(results=here)) == len(runs.filter(results=[str(here)])) == 3
+    assert not any(len(runs.filter(None, **{name: 3})) for name in ("tasks", "results"))
     assert len(runs.filter(tasks=runs[1].tasks[:1])) == 0
 
 
