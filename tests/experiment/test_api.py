@@ -1,17 +1,13 @@
 """`cwbench.plan` and `cwbench.train`: what the command line does, from Python."""
 
 import copy
-import importlib
 import json
 import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -131,137 +127,6 @@ def test_failures_are_raised_and_listed(tmp_path: Path) -> None:
     sent = pickle.loads(pickle.dumps(error.value))  # as from a process of a pool
     assert str(sent) == str(error.value) and list(sent.runs) == list(error.value.runs)
     assert cwbench.load_policy(error.value.runs[0]).task == "reach-0-1"  # knows its own class
-
-
-SCRIPT = """
-import cwbench
-import gymnasium
-
-
-class Mine(cwbench.Method):
-    def actor_penalty(self, batch):
-        return 0 * super().actor_penalty(batch)
-
-
-def make(gravity):
-    return gymnasium.make("Pendulum-v1", g=gravity)
-
-
-task = cwbench.Task("mine", make, kwargs={{"gravity": 5.0}}, horizon=20)
-runs = cwbench.train(cwbench.plan(Mine, [task], **{options!r}))
-print([(run.method, run.state) for run in runs], len(runs.evaluations))
-"""
-
-
-def run_python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-
-
-def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
-    """With a method and an environment that the script defines."""
-    (tmp_path / "script.py").write_text(SCRIPT.format(options=SMALL))
-    made = run_python("script.py", cwd=tmp_path)
-    assert "[('Mine', 'done')] 2\n" in made.stdout, made.stderr
-    assert len(list(tmp_path.glob("results/segments/*"))) == 1
-
-
-SPAWNED = """
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
-
-import cwbench
-import gymnasium
-
-
-class Curve:
-    pass
-
-
-@dataclass
-class Schedule:
-    curve: Curve
-
-
-class Mine(cwbench.Method):
-    schedule = Schedule
-
-    def actor_penalty(self, batch):
-        return 0 * super().actor_penalty(batch)
-
-
-def make(gravity):
-    return gymnasium.make("Pendulum-v1", g=gravity)
-
-
-def work(train):
-    task = cwbench.Task("mine", make, kwargs={{"gravity": 5.0}}, horizon=20)
-    plan = cwbench.plan(Mine, [task], **{options!r})
-    if not train:
-        return plan.segments
-    runs = cwbench.train(plan, quiet=True)
-    return plan.segments, runs[0].state, cwbench.load_policy(runs[0]).task
-
-
-if __name__ == "__main__":
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        print(pool.submit(work, True).result() == (work(False), "done", "mine"))
-"""
-
-
-def test_a_scripts_class_has_the_same_ids_in_a_spawned_process(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SPAWNED.format(options=SMALL))
-    made = run_python("script.py", cwd=tmp_path)
-    assert made.stdout == "True\n", made.stdout + made.stderr
-
-
-ELSEWHERE = """
-import cwbench
-
-class Mine(cwbench.Method):
-    interval = 10
-
-small = {options!r}
-for call in (
-    lambda: cwbench.plan(Mine, ["reach-0-1"], launcher="slurm", **small),
-    lambda: cwbench.tune(Mine, ["reach-0-1"], {{"lr": [0.1, 0.2]}}, launcher="ray", **small),
-    lambda: cwbench.plan(Mine, ["reach-0-1"], fleets_per_gpu=2, **small),
-):
-    try:
-        call()
-    except cwbench.UserError as error:
-        print(error)
-"""
-
-
-def test_the_class_of_a_script_is_not_trained_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(ELSEWHERE.format(options=SMALL))
-    made = run_python("script.py", cwd=tmp_path)
-    lines = made.stdout.splitlines()
-    given = ["launcher='slurm'", "launcher='ray'", "fleets_per_gpu=2"]
-    assert [line.partition(":")[0] for line in lines] == given, made.stderr
-    assert all(": Mine is defined in a script or notebook, so it trains in" in one for one in lines)
-    assert not list(tmp_path.glob("results*"))
-
-
-CODE = """
-import cwbench
-def plan(method):
-    return cwbench.plan(method, ["reach-0-1"], **{options!r})
-print(cwbench.train(plan("finetuning"), quiet=True)[0].state)
-class Mine(cwbench.Method):
-    def actor_penalty(self, batch):
-        return 0 * super().actor_penalty(batch)
-plan(Mine)
-"""
-
-
-def test_python_c_trains_and_says_what_it_cannot_do(tmp_path: Path) -> None:
-    made = run_python("-c", CODE.format(options=SMALL), cwd=tmp_path)
-    assert made.stdout == "done\n", made.stderr
-    last = made.stderr.splitlines()[-1]
-    assert "UserError: the source of Mine.actor_penalty is not available; define" in last
 
 
 def test_training_in_a_thread_is_refused(tmp_path: Path) -> None:
@@ -432,89 +297,3 @@ def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
         cwbench.report("--help")
     with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
         cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
-
-
-CHANGES = """
-import cwbench
-
-SCALE = 0.0
-
-
-class Mine(cwbench.Method):
-    def actor_penalty(self, batch):
-        return SCALE * super().actor_penalty(batch)
-
-
-plan = cwbench.plan(Mine, ["reach-0-1"], **{options!r})
-SCALE = 100.0
-cwbench.train(plan)
-"""
-
-
-def test_a_method_that_changed_since_it_was_planned_is_not_trained(tmp_path: Path) -> None:
-    """Its results would have the ids of the one that was planned."""
-    (tmp_path / "script.py").write_text(CHANGES.format(options=SMALL))
-    made = run_python("script.py", cwd=tmp_path)
-    last = made.stderr.splitlines()[-1]
-    assert last.endswith("UserError: Mine has changed since it was planned; plan again")
-    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
-
-
-@pytest.fixture
-def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, cwbench.Plan]:
-    """An imported method whose file was edited after it was planned."""
-    monkeypatch.syspath_prepend(tmp_path)
-    file, name = tmp_path / f"own_{tmp_path.name}.py", f"own_{tmp_path.name}"
-    file.write_text("import cwbench\nclass Mine(cwbench.Method): coef = 1\n")
-    importlib.invalidate_caches()
-    module = importlib.import_module(name)
-    monkeypatch.setitem(sys.modules, name, module)
-    plan = cwbench.plan(module.Mine, ["reach-0-1"], results=tmp_path / "results", **SMALL)
-    file.write_text("import cwbench\nclass Mine(cwbench.Method): coef = 22\n")
-    return module, plan
-
-
-def test_a_file_that_was_reloaded_since_it_was_planned_is_not_trained(
-    edited: tuple[ModuleType, cwbench.Plan], tmp_path: Path
-) -> None:
-    module, plan = edited
-    importlib.reload(module)
-    with pytest.raises(cwbench.UserError, match="Mine has changed since it was planned"):
-        cwbench.train(plan, quiet=True)
-    assert not (tmp_path / "results").exists()
-
-
-def test_a_file_that_was_only_edited_trains_as_it_was_imported(
-    edited: tuple[ModuleType, cwbench.Plan], tmp_path: Path
-) -> None:
-    assert cwbench.train(edited[1], quiet=True)[0].state == "done"
-    [kept] = tmp_path.glob("results/sources/*")
-    assert "coef = 1\n" in kept.read_text()
-
-
-COUNTS = """
-import cwbench
-
-SEEN = {{}}
-
-
-class Mine(cwbench.Method):
-    def on_task_start(self, position):
-        SEEN[position] = SEEN.get(position, 0) + 1
-
-
-plan = cwbench.plan(Mine, ["reach-0-1"], **{options!r})
-print("1 to train" in repr(plan))
-print(cwbench.train(plan, quiet=True)[0].state, cwbench.train(plan, quiet=True)[0].state)
-[kept] = cwbench.load_runs(r"{folder}")[0].results.glob("sources/*")
-print("SEEN = {{}}" in kept.read_text())
-"""
-
-
-def test_hooks_may_change_values_of_their_script(tmp_path: Path) -> None:
-    """The id and the code kept with it are those of the plan."""
-    folder = tmp_path / "results"
-    options = {**SMALL, "results": str(folder)}
-    (tmp_path / "script.py").write_text(COUNTS.format(options=options, folder=folder))
-    made = run_python("script.py", cwd=tmp_path)
-    assert made.stdout.split() == ["True", "done", "done", "True"], made.stdout + made.stderr
