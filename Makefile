@@ -40,7 +40,7 @@ test-slow: $(STAMP)
 # What only a GPU can show. Three minutes on an H200 with 16 cores.
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -q -n 6 -m 'slow or not slow' tests/learner/test_cuda.py
-	$(BIN)/python -m pytest -q -m slow tests/learner/test_gradients.py -k cuda
+	$(BIN)/python -m pytest -q -m slow tests/learner/test_gradients.py tests/fleet/test_stop.py -k cuda
 
 # On a real Ray and a real Slurm of this machine; each skips, and says why, where it cannot start.
 test-cluster: $(STAMP)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -136,6 +137,46 @@ def test_one_interrupt_saves_a_chunk_that_takes_long(tmp_path: Path) -> None:
     status = json.loads(file.read_text())
     assert status["message"] == "interrupted at step 21"
     assert status["resources"]["updates"] == 10
+    assert (file.parent / "snapshot" / "state.safetensors").exists()
+
+
+DEVICES = [
+    pytest.param("cpu", id="cpu"),
+    pytest.param(
+        "cuda",
+        id="cuda",
+        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_schedulers_signal_saves_and_stops_a_command(device: str, tmp_path: Path) -> None:
+    """As `timeout --signal=USR1` and schedulers send it, in the middle of compiled training."""
+    command = "-m cwbench run --method er --seq point3 --protocol demo --steps-per-task 1000000"
+    process = subprocess.Popen(
+        [sys.executable, *command.split(), "--compile", "--device", device, "--no-live", "--yes"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(stop.__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if (step := re.search(r"step (\d+)/1000000", line)) and int(step[1]) > 10_000:
+            break
+    masks = Path(f"/proc/{process.pid}/status").read_text()  # shown if the signal has no effect
+    process.send_signal(signal.SIGUSR1)
+    try:
+        output, _ = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail("still running; " + ", ".join(re.findall("Sig.*", masks)))
+    assert process.returncode == 1 and "to continue: cwbench run" in output
+    [file] = tmp_path.glob("results/segments/*/status.json")
+    status = json.loads(file.read_text())
+    assert status["state"] == "pending" and status["message"].startswith("interrupted at step")
     assert (file.parent / "snapshot" / "state.safetensors").exists()
 
 
