@@ -39,6 +39,7 @@ class ER(Method[ERConfig]):
     """Replay a bounded memory of old tasks along with the new data."""
 
     config_class = ERConfig
+    keeps_critic = True
     state_names = ("memory", "keys", "task")
     memory: Tensor  # [R, n, F]
     keys: Tensor  # [R, n], random; the smallest are kept
