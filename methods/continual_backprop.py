@@ -72,12 +72,16 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
                 self._measure(f"{network}.{layer}", used)
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`
                 replaced = self._take_due(f"{network}.{layer}")
-                renew(trainer, network, layer, replaced, self._incoming(network, layer))
+                renew(trainer, network, layer, replaced, self._incoming(network, layer, replaced))
 
-    def _incoming(self, network: str, layer: int) -> Tensor:
+    def _incoming(self, network: str, layer: int, replaced: Tensor) -> Tensor:
+        """New weights for the units that are marked, different ones for each: [R, (2,) in, D]."""
         draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
-        fresh = layered(self.trainer, network).init_unit(self.trainer.seeds, layer, draw)
-        return fresh.to(self.trainer.device)
+        count = min(self.config.at_once, replaced.shape[-1])
+        net = layered(self.trainer, network)
+        fresh = net.init_units(self.trainer.seeds, layer, draw, count).to(self.trainer.device)
+        number = replaced.cumsum(-1).sub(1).clamp(0, count - 1)  # of a unit among the marked ones
+        return fresh.take_along_dim(number.unsqueeze(-2), -1)
 
     def _outgoing(self, network: str, layer: int) -> Tensor:
         """Summed size of each unit's outgoing weights, in the current head: [R, (2,) D]."""

@@ -85,6 +85,18 @@ def test_only_layers_that_it_acts_on_limit_the_rate(make_trainer: MakeTrainer) -
     assert cbp(trainer, replacement_rate=0.02, first_only=True).interval == 10
 
 
+def test_units_replaced_together_are_different(make_trainer: MakeTrainer) -> None:
+    """Equal incoming and zero outgoing weights would stay equal for ever."""
+    trainer = make_trainer([0, 1])
+    method = cbp(trainer, replacement_rate=0.02, every=10, maturity=0, at_once=4)
+    method.at_interval()
+    for name, age in method.age.items():
+        weight = trainer.params[f"{name}.weight"].detach()
+        for columns, new in zip(weight.flatten(0, -3), (age == 0).flatten(0, -2), strict=True):
+            assert new.sum() == 3
+            assert len(columns.T[new].unique(dim=0)) == 3
+
+
 def test_nothing_is_replaced_before_maturity(make_trainer: MakeTrainer) -> None:
     one, other = make_trainer([0]), make_trainer([0])
     cbp(one, maturity=10**6, every=1, samples=4)
