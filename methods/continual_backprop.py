@@ -49,11 +49,14 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         return shared[:1] if self.config.first_only else shared
 
     def on_task_start(self, position: int) -> None:
+        """In the first task all units are new; in others those of networks that are reset."""
+        networks = chosen(self.config.networks)
         if position:
-            return
-        widths = [x for network in chosen(self.config.networks) for x in self._widths(network)]
-        check_rate(self.config, max(widths, default=0))
-        for network in chosen(self.config.networks):
+            networks = tuple(set(networks) & set(self.config.reset.split(",")))
+        else:
+            widths = [x for network in networks for x in self._widths(network)]
+            check_rate(self.config, max(widths, default=0))
+        for network in networks:
             for name in self.trainer.trunk_names(network):
                 if name.endswith(".bias"):
                     layer = name.removesuffix(".bias")
