@@ -20,11 +20,11 @@ class ContinualBackpropConfig(PlasticityConfig):
     decay: float = option(
         0.99, "Decay of the running utility per update.", minimum=0, maximum=0.99999
     )
-    every: int = option(10, "Updates between two looks at the units.", minimum=1)
+    every: int = option(10, "Updates between two checks of the units.", minimum=1)
     samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
     first_only: bool = option(False, "Act on the first hidden layer only.", added=True)
     at_once: int = option(
-        1, "Units of a layer replaced at one look, at most.", minimum=1, added=True
+        1, "Units of a layer replaced at one check, at most.", minimum=1, added=True
     )
 
 
