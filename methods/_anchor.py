@@ -69,6 +69,10 @@ class Anchored(Method[C]):
         self.importance: dict[str, Tensor] = {}
         self.anchor: dict[str, Tensor] = {}
 
+    @classmethod
+    def keeps_critic_with(cls, config: C) -> bool:
+        return config.critic_coef > 0
+
     def new_importance(self, network: str) -> dict[str, Tensor]:
         """How much each shared weight of a network matters for the task that ends."""
         raise NotImplementedError

@@ -32,7 +32,7 @@ def layered(trainer: Trainer, network: str) -> Network:
 def renew(trainer: Trainer, network: str, layer: int, units: Tensor, fresh: Tensor) -> None:
     """Reinitialise units of a shared layer: [R, (2,) D] marks them.
 
-    Incoming weights come from `fresh`, [R, (2,) in, D or 1]; outgoing ones become zero, in every
+    Incoming weights come from `fresh`, [R, (2,) in, D]; outgoing ones become zero, in every
     head, so that the next layer does not notice; with several layers, renew the last one first, or
     its new incoming weights would replace those zeros. Adam's moments of all of these become zero,
     and target networks change likewise.

@@ -34,6 +34,7 @@ class AGEM(Method[AGEMConfig]):
     """Never step against the gradient of a memory of old tasks; project such steps instead."""
 
     config_class = AGEMConfig
+    keeps_critic = True
     state_names = ("memory",)
     memory: Tensor  # [R, finished tasks * kept of each, F], in the order of tasks
 

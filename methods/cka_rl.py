@@ -13,7 +13,7 @@ from cwbench.methods._reparametrised import Reparametrised, Weights, join, split
 
 @dataclass(frozen=True)
 class CKARLConfig(MethodConfig):
-    pool: int = option(8, "Most knowledge vectors kept.", minimum=1, maximum=1000)
+    pool: int = option(8, "Maximum number of knowledge vectors kept.", minimum=1, maximum=1000)
     scope: Literal["all", "heads"] = option(
         "all", "What is composed: the whole actor, or heads only (the rest is fine-tuned)."
     )

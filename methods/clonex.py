@@ -55,6 +55,11 @@ class ClonEx(Method[ClonExConfig]):
         super().__init__(config, trainer)
         self.states: dict[str, Tensor] = {}
 
+    @classmethod
+    def keeps_critic_with(cls, config: ClonExConfig) -> bool:
+        """Old values are cloned in old heads."""
+        return config.critic_coef > 0
+
     def on_task_start(self, position: int) -> None:
         if position and self.config.exploration == "copy_best_head":
             inherit_best_head(self.trainer, ["actor"], self.config.selection_episodes)

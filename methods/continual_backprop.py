@@ -20,11 +20,11 @@ class ContinualBackpropConfig(PlasticityConfig):
     decay: float = option(
         0.99, "Decay of the running utility per update.", minimum=0, maximum=0.99999
     )
-    every: int = option(10, "Updates between two looks at the units.", minimum=1)
+    every: int = option(10, "Updates between two checks of the units.", minimum=1)
     samples: int = option(128, "Transitions that utility is measured on.", minimum=1)
     first_only: bool = option(False, "Act on the first hidden layer only.", added=True)
     at_once: int = option(
-        1, "Units of a layer replaced at one look, at most.", minimum=1, added=True
+        1, "Units of a layer replaced at one check, at most.", minimum=1, added=True
     )
 
 
@@ -49,11 +49,14 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
         return shared[:1] if self.config.first_only else shared
 
     def on_task_start(self, position: int) -> None:
+        """In the first task all units are new; in others those of networks that are reset."""
+        networks = chosen(self.config.networks)
         if position:
-            return
-        widths = [x for network in chosen(self.config.networks) for x in self._widths(network)]
-        check_rate(self.config, max(widths, default=0))
-        for network in chosen(self.config.networks):
+            networks = tuple(set(networks) & set(self.config.reset.split(",")))
+        else:
+            widths = [x for network in networks for x in self._widths(network)]
+            check_rate(self.config, max(widths, default=0))
+        for network in networks:
             for name in self.trainer.trunk_names(network):
                 if name.endswith(".bias"):
                     layer = name.removesuffix(".bias")
@@ -72,12 +75,16 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
                 self._measure(f"{network}.{layer}", used)
             for layer in reversed(range(len(layers))):  # last layer first: see `renew`
                 replaced = self._take_due(f"{network}.{layer}")
-                renew(trainer, network, layer, replaced, self._incoming(network, layer))
+                renew(trainer, network, layer, replaced, self._incoming(network, layer, replaced))
 
-    def _incoming(self, network: str, layer: int) -> Tensor:
+    def _incoming(self, network: str, layer: int, replaced: Tensor) -> Tensor:
+        """New weights for the units that are marked, different ones for each: [R, (2,) in, D]."""
         draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
-        fresh = layered(self.trainer, network).init_unit(self.trainer.seeds, layer, draw)
-        return fresh.to(self.trainer.device)
+        count = min(self.config.at_once, replaced.shape[-1])
+        net = layered(self.trainer, network)
+        fresh = net.init_units(self.trainer.seeds, layer, draw, count).to(self.trainer.device)
+        number = replaced.cumsum(-1).sub(1).clamp(0, count - 1)  # of a unit among the marked ones
+        return fresh.take_along_dim(number.unsqueeze(-2), -1)
 
     def _outgoing(self, network: str, layer: int) -> Tensor:
         """Summed size of each unit's outgoing weights, in the current head: [R, (2,) D]."""

@@ -21,7 +21,7 @@ class CSPConfig(MethodConfig):
     gain: float = option(0.1, "Share of the return that a new anchor must add to stay.", minimum=0)
     candidates: int = option(
         512,
-        "Policies with the new anchor, and without it, that the critic compares.",
+        "Candidate policies of each kind, with and without the new anchor, ranked by the critic.",
         minimum=1,
         rehearsal=1,
     )

@@ -17,8 +17,6 @@ from cwbench.learner import (
     take_rows,
 )
 
-KEY_RANGE = 2**24  # keys are whole numbers below this
-
 Share = Literal["balanced", "uniform"]
 
 
@@ -41,6 +39,7 @@ class ER(Method[ERConfig]):
     """Replay a bounded memory of old tasks along with the new data."""
 
     config_class = ERConfig
+    keeps_critic = True
     state_names = ("memory", "keys", "task")
     memory: Tensor  # [R, n, F]
     keys: Tensor  # [R, n], random; the smallest are kept
@@ -54,10 +53,9 @@ class ER(Method[ERConfig]):
 
     def on_task_end(self, position: int) -> None:
         """The kept rows are those with the smallest random keys: a reservoir sample."""
-        trainer = self.trainer
-        stored = trainer.replay.stored(position)
-        size = torch.full((), KEY_RANGE, device=trainer.device)
-        keys = torch.cat([self.keys, trainer.streams.index_once("er", stored.shape[1], size)], 1)
+        replay = self.trainer.replay
+        stored = replay.stored(position)
+        keys = torch.cat([self.keys, replay.random_keys("er", stored.shape[1])], 1)
         task = torch.cat([self.task, torch.full_like(keys[:, self.keys.shape[1] :], position)], 1)
         kept = smallest(keys, task, self.config.memory, self.config.share)
         self.memory = take_rows(torch.cat([self.memory, stored], 1), kept)

@@ -16,7 +16,7 @@ class PackNetConfig(MethodConfig):
     )
     retrain_log_every: int = option(
         0,
-        "Evaluate all tasks after every N of these updates, into retraining.csv; 0: never.",
+        "Evaluate all tasks before every N of these updates, into retraining.csv; 0: never.",
         minimum=0,
         added=True,
     )

@@ -26,6 +26,7 @@ class PerfectMemory(Method[PerfectMemoryConfig]):
     """Replay all transitions of all tasks, each equally often."""
 
     config_class = PerfectMemoryConfig
+    keeps_critic = True
     preset = {"batch_size": 512}
 
     def __init__(self, config: PerfectMemoryConfig, trainer: Trainer) -> None:

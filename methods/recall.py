@@ -59,6 +59,7 @@ class Recall(Method[RecallConfig]):
     """Replay old and new data half and half, normalise values, distil old policies."""
 
     config_class = RecallConfig
+    keeps_critic = True
     preset = {"clip_norm": 0.1, "critic_head_layers": 3}
     keeps_replay = True
     state_names = ("states",)

@@ -11,7 +11,7 @@ class ReDoConfig(PlasticityConfig):
     tau: float = option(
         0.1, "Units at most this active, relative to their layer, are dormant.", minimum=0
     )
-    every: int = option(1000, "Updates between two looks for dormant units.", minimum=1)
+    every: int = option(1000, "Updates between two checks for dormant units.", minimum=1)
     samples: int = option(256, "Transitions that activity is measured on.", minimum=1)
 
 

@@ -197,6 +197,7 @@ def make_setup(
             f"--reset actor: {method} keeps its actor for finished tasks, experts learn new ones",
             "leave actor out",
         )
+    chosen = fit_reset(method, entry, chosen, given)
     return Setup(method, chosen, source=entry.source, **groups)
 
 
@@ -229,6 +230,21 @@ def fit_heads(
         if given.get(name) is None and getattr(network, name) > allowed
     }
     return replace(network, **fitted)
+
+
+def fit_reset(
+    method: str, entry: Entry, config: MethodConfig, given: Mapping[str, Any]
+) -> MethodConfig:
+    """Without the critic, if the method needs its old one: a protocol's reset is for the others."""
+    parts = config.reset.split(",")
+    if "critic" not in parts or not entry.method.keeps_critic_with(config):
+        return config
+    if given.get("reset") is not None:
+        raise UserError(
+            f"--reset critic: {method} learns earlier tasks with its critic and keeps it",
+            "leave critic out",
+        )
+    return replace(config, reset=",".join(part for part in parts if part != "critic") or "none")
 
 
 def check_together(

@@ -109,9 +109,12 @@ class CheckedHooks:
         with self._draws("adjust_gradients"):
             self.method.adjust_gradients(grads)
         for name in shapes.keys() | grads.keys():
-            if name not in grads or grads[name].shape != shapes.get(name):
+            now, before = getattr(grads.get(name), "shape", None), shapes.get(name)
+            if now != before:
+                gone, new = now is None, before is None
+                did = "removed" if gone else "added" if new else "changed the shape of"
                 raise UserError(
-                    f"{type(self.method).__name__}.adjust_gradients changed the shape of {name!r}",
+                    f"{type(self.method).__name__}.adjust_gradients {did} {name!r}",
                     "change gradients in place",
                 )
 

@@ -28,7 +28,7 @@ def overwriting_tanh(x: Tensor) -> Tensor:
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return x.tanh_()
     # torch's own takes 1.8 times as long, compiled 2.7 times. Its sigmoid would be faster still,
-    # but gives other bits to the few elements that its vectors leave over.
+    # but rounds the tail of a vectorised loop differently.
     return torch.rsub(x.mul_(2).exp_().add_(1).reciprocal_(), 1, alpha=2)
 
 

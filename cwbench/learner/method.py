@@ -41,6 +41,9 @@ class Method(Generic[C]):
     keeps_replay: bool = False  # whether earlier tasks' transitions stay available
     replay_budget: int | None = None  # of all earlier tasks together; None: all of them
     annotation_width: int = 0  # numbers that a method adds to each of them
+    # Whether losses use the critic of earlier tasks, on their data or as something to stay close
+    # to. It is then part of what the method remembers, and `--reset critic` does not apply.
+    keeps_critic: ClassVar[bool] = False
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
     interval: int = 0  # updates between two calls of `at_interval`; 0: never
     architecture: ClassVar[type[Architecture] | None] = None  # of the actor; None: the usual one
@@ -73,6 +76,11 @@ class Method(Generic[C]):
     def architecture_of(cls, config: C) -> type[Architecture] | None:
         """The actor's architecture with these options: by default the class's."""
         return cls.architecture
+
+    @classmethod
+    def keeps_critic_with(cls, config: C) -> bool:
+        """Whether it keeps the critic with these options: by default what the class says."""
+        return cls.keeps_critic
 
     def assign(self, configs: Sequence[C]) -> None:
         """Give each run its own options; they differ at most in those declared `per_run`."""

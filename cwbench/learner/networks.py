@@ -89,11 +89,11 @@ class Network:
             name: self._init(name, shape, seeds, f"{name}{draw}") for name, shape in shapes.items()
         }
 
-    def init_unit(self, seeds: Sequence[int], layer: int, draw: str) -> Tensor:
-        """Initial incoming weights of one unit of a shared layer: [R, (2,) in, 1]."""
+    def init_units(self, seeds: Sequence[int], layer: int, draw: str, count: int) -> Tensor:
+        """Initial incoming weights of some units of a shared layer: [R, (2,) in, count]."""
         inputs, outputs = self._sizes()[layer]
         stream = f"{self.name}.{layer}.weight{draw}"
-        draws = rng.uniform(seeds, stream, (*self.ensemble, inputs, 1))
+        draws = rng.uniform(seeds, stream, (*self.ensemble, inputs, count))
         return (2 * draws - 1) * self.limit(inputs, outputs)
 
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:

@@ -138,21 +138,34 @@ class Parameters:
                     table[name].copy_(value)
 
     def reset(self, parts: Collection[str]) -> None:
-        """Reinitialise shared layers of actor or critic, or the current position's heads."""
+        """Reinitialise the actor's shared layers, the critic, or the current position's heads.
+
+        Old heads of the actor stay: some methods keep the shared layers that belong to them.
+        """
         for network in self.networks:
             if network in parts:
                 self.set_parameters(self.fresh_trunk(network, f"@{self.position}"))
+        if "critic" in parts:
+            self._reset_critic_heads()
         if "heads" in parts:
-            self._reset_heads()
+            self._set_head(self.position, self.fresh_head(self.position))
+
+    def _reset_critic_heads(self) -> None:
+        """All of them, and the scales of their values: features that they read are gone."""
+        for position in range(self.num_tasks):
+            with self.device:
+                self._set_head(position, self.critic.init_head(self.seeds, position))
+        self.value["mean"].zero_()
+        self.value["std"].fill_(1)
 
     @torch.no_grad()
-    def _reset_heads(self) -> None:
-        for name, fresh in self.fresh_head(self.position).items():
+    def _set_head(self, position: int, head: Mapping[str, Tensor]) -> None:
+        for name, new in head.items():
             for table in (self.params, self.target):
                 if name in table:
                     axis = self.task_axis(name)
-                    position = min(self.position, table[name].shape[axis] - 1)
-                    table[name].select(axis, position).copy_(fresh.select(axis, 0))
+                    place = min(position, table[name].shape[axis] - 1)
+                    table[name].select(axis, place).copy_(new.select(axis, 0))
 
     @torch.no_grad()
     def copy_head(self, network: str, source: Tensor, target: int) -> None:

@@ -57,8 +57,8 @@ def squash(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor
     std = log_std.exp()
     u = mean + std * noise
     gaussian = -0.5 * (((u - mean) / (std + STD_EPS)) ** 2 + 2 * log_std + LOG_2PI)
-    # Not softplus(-2u): torch gives other bits to the elements that its vectors leave over, so a
-    # batch with an odd number of rows would depend on the fleet.
+    # Not softplus(-2u): torch rounds the tail of a vectorised loop differently, so a batch with an
+    # odd number of rows would depend on the fleet.
     squeeze = 2 * (math.log(2) - u + torch.nn.functional.logsigmoid(2 * u))
     return torch.tanh(u), (gaussian - squeeze).sum(-1)
 

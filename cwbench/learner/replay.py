@@ -18,7 +18,7 @@ from cwbench.learner.rng import LARGE, Streams
 from cwbench.spec.errors import UserError
 from cwbench.spec.transition import Dims
 
-KEYS = 2**24  # different random keys; rows in the order of theirs are in random order
+KEYS = 2**24  # different random keys
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,12 @@ class Replay:
     def shuffled(self, position: int) -> Tensor:
         """Numbers of a live position's rows in random order: [R, size]."""
         size = min(self.added[position], self.capacity)
-        keys = torch.full((), KEYS, device=self.rows.device)
-        return self.streams.index_once("shuffled", size, keys).argsort(dim=1, stable=True)
+        return self.random_keys("shuffled", size).argsort(dim=1, stable=True)
+
+    def random_keys(self, name: str, count: int) -> Tensor:
+        """[R, count], outside updates; rows in the order of theirs are in random order."""
+        size = torch.full((), KEYS, device=self.rows.device)
+        return self.streams.index_once(name, count, size)
 
     def since(self, position: int, run: int, start: int) -> tuple[int, Tensor]:
         """What a run added after `start` transitions, as far as it is still there: first, rows."""

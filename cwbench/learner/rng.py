@@ -99,6 +99,14 @@ def uniform(seeds: Sequence[int], name: str, shape: tuple[int, ...]) -> Tensor:
     return to_uniform(hash_bits(keys[:, None], counters)).view(len(seeds), *shape)
 
 
+# In messages.
+KINDS: dict[Callable[[Tensor], Tensor], str] = {
+    to_normal: "normal",
+    to_uniform: "uniform",
+    to_index_bits: "index",
+}
+
+
 @dataclass
 class _Draw:
     shape: tuple[int, ...]
@@ -227,7 +235,14 @@ class Streams:
             draw = _Draw(shape, self._keys("update", name), torch.empty(0), convert)
             self._draws[name] = draw
         if draw.shape != shape or draw.convert is not convert:
-            raise ValueError(f"draw {name!r} was {draw.shape}, now {shape}: use one name per shape")
+            before, now = (
+                f"{KINDS[kind]} {list(size)}"
+                for kind, size in ((draw.convert, draw.shape), (convert, shape))
+            )
+            raise UserError(
+                f"random numbers {name!r} were {before}, now {now}",
+                "give each draw a name of its own",
+            )
         if not draw.filled:
             self._fill(draw)
         if self.device.type == "cpu":

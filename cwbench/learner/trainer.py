@@ -202,7 +202,8 @@ class Trainer(Parameters):
     ) -> None:
         """Updates that a method makes at a task's end, SAC's or its own; counted apart.
 
-        Before the first, and after every `log_every` of them, all tasks are evaluated.
+        Before every `log_every` of them all tasks are evaluated; the task's own evaluation follows
+        the last.
         """
         self._retrains = range(self.updates, self.updates + updates)
         for start in range(0, updates, log_every or max(updates, 1)):

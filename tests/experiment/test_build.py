@@ -20,7 +20,7 @@ from cwbench.experiment.build import (
 )
 from cwbench.learner import Method, MethodConfig
 from cwbench.learner.trainer import Trainer
-from cwbench.methods import METHODS, Entry
+from cwbench.methods import BASES, METHODS, Entry
 from cwbench.spec.config import ENV_CONFIGS, PROTOCOLS, EnvConfig, NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import option
@@ -107,6 +107,23 @@ def test_the_actor_of_a_method_with_experts_is_not_reset() -> None:
         setup_of("reset-distill", {"reset": "critic,actor"})
     assert setup_of("reset-distill", {"reset": "critic,heads"}).options.reset == "critic,heads"
     assert setup_of("progress-compress", {"reset": "actor"}).options.reset == "actor"
+
+
+def test_a_critic_that_a_method_remembers_with_is_not_reset() -> None:
+    """A protocol's reset is left out, in the record too; one that is asked for is refused."""
+
+    def reset(name: str, given: dict[str, Any] | None = None) -> str:
+        method, entry = load_method(name)
+        return str(make_setup(method, entry, "componet", given or {}).options.reset)
+
+    keeping = {"er", "perfect-memory", "recall", "agem"}
+    assert {name for name in BASES if reset(name) == "none"} == keeping
+    assert {reset(name) for name in BASES.keys() - keeping} == {"critic"}
+    for name in ("clonex", "ewc", "l2", "mas"):
+        assert reset(name, {"critic_coef": 1.0}) == "none"
+    with pytest.raises(UserError, match="--reset critic: er learns earlier tasks with its critic"):
+        setup_of("er", {"reset": "critic,heads"})
+    assert setup_of("er", {"reset": "actor"}).options.reset == "actor"
 
 
 def test_depths_of_heads_that_are_asked_for_stay() -> None:

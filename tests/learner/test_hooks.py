@@ -75,6 +75,24 @@ class Replaced(Base):
         grads["log_alpha"] = grads["log_alpha"].sum(0)
 
 
+class Removed(Base):
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        del grads["log_alpha"]
+
+
+class Added(Base):
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        grads["extra"] = grads["log_alpha"]
+
+
+class OtherKind(Base):
+    def adjust_gradients(self, grads: dict[str, Tensor]) -> None:
+        self.trainer.streams.normal("z", (3,))
+
+    def after_update(self, batch: Batch, targets: Tensor) -> None:
+        self.trainer.streams.uniform("z", (3,))
+
+
 class Mixed(Base):
     def critic_penalty(self, batch: Batch) -> Tensor:
         weights = self.trainer.params["critic.0.weight"]
@@ -106,6 +124,9 @@ def test_the_second_update_finds_a_penalty_that_mixes_runs(
         (Twice, "random numbers 'z' are drawn twice in one hook"),
         (FlatBatch, "sample_batch returned weight of shape"),
         (Replaced, "adjust_gradients changed the shape of 'log_alpha'; change gradients in place"),
+        (Removed, "adjust_gradients removed 'log_alpha'; change gradients in place"),
+        (Added, "adjust_gradients added 'extra'"),
+        (OtherKind, r"random numbers 'z' were normal \[3\], now uniform \[3\]; give each draw"),
         (Noise, "adjust_gradients draws from the global generator of torch; draw with self.trai"),
         (NumpyNoise, "after_update draws from the global generator of numpy.random"),
         (PythonNoise, "at_interval draws from the global generator of random"),

@@ -83,3 +83,23 @@ def test_fresh_shared_weights_are_drawn_on_the_trainer_s_device(
     for network in ("actor", "critic"):
         assert all(x.is_meta for x in trainer.fresh_trunk(network, "@1").values())
     assert used == {"meta"}
+
+
+@pytest.mark.parametrize("head_layers", [0, 3])
+def test_a_reset_leaves_nothing_of_a_critic(make_trainer: Make, head_layers: int) -> None:
+    """Neither old heads, which read features that are gone, nor what a new one has copied."""
+    network = NetworkConfig(width=16, critic_head_layers=head_layers)
+    first = make_trainer([0, 1], network=network)
+    first.train(5)
+    first.value["mean"].fill_(7)
+    first.value["std"].fill_(3)
+    used = make_trainer([0, 1], position=1, network=network, inherited=first.state())
+    actor = {name: x.clone() for name, x in used.actor_params.items()}
+    used.copy_head("critic", torch.tensor([0, 0]), 1)
+    used.reset(["critic"])
+    fresh = make_trainer([0, 1], position=1, network=network)
+    fresh.reset(["critic"])
+    for name, x in fresh.state().items():
+        if not name.startswith(("actor.", "log_alpha")):
+            assert torch.equal(used.state()[name], x), name
+    assert all(torch.equal(used.actor_params[name], x) for name, x in actor.items())

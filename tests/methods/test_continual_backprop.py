@@ -85,6 +85,30 @@ def test_only_layers_that_it_acts_on_limit_the_rate(make_trainer: MakeTrainer) -
     assert cbp(trainer, replacement_rate=0.02, first_only=True).interval == 10
 
 
+def test_units_replaced_together_are_different(make_trainer: MakeTrainer) -> None:
+    """Equal incoming and zero outgoing weights would stay equal for ever."""
+    trainer = make_trainer([0, 1])
+    method = cbp(trainer, replacement_rate=0.02, every=10, maturity=0, at_once=4)
+    method.at_interval()
+    for name, age in method.age.items():
+        weight = trainer.params[f"{name}.weight"].detach()
+        for columns, new in zip(weight.flatten(0, -3), (age == 0).flatten(0, -2), strict=True):
+            assert new.sum() == 3
+            assert len(columns.T[new].unique(dim=0)) == 3
+
+
+def test_units_of_a_network_that_is_reset_are_new(make_trainer: MakeTrainer) -> None:
+    old = cbp(make_trainer([0]), maturity=0, every=5, replacement_rate=0.001)
+    old.at_interval()
+    assert old.age["critic.1"].eq(5).all() and old.due["critic.1"].gt(0).all()
+    config = ContinualBackpropConfig(reset="critic")
+    new = ContinualBackprop(config, make_trainer([0], position=1))
+    new.load_state({name: x.clone() for name, x in old.state().items()})
+    new.begin_task(1)
+    for name, x in new.state().items():
+        assert x.eq(0).all() if "critic" in name else torch.equal(x, old.state()[name]), name
+
+
 def test_nothing_is_replaced_before_maturity(make_trainer: MakeTrainer) -> None:
     one, other = make_trainer([0]), make_trainer([0])
     cbp(one, maturity=10**6, every=1, samples=4)

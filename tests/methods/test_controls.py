@@ -100,11 +100,11 @@ def test_resetting_everything_shared_is_learning_independently(ends: Ends) -> No
     assert all(same(one, other) for one, other in zip(reset, ends("independent"), strict=True))
 
 
-SHARED_CRITIC = {"critic.0", "critic.1", "critic.2", "critic.3", "critic.norm"}
+CRITIC = {"critic.0", "critic.1", "critic.2", "critic.3", "critic.4", "critic.norm"}
 HEADS = {"actor.4", "critic.4", "log_alpha"}
 
 
-@pytest.mark.parametrize(("part", "layers"), [("critic", SHARED_CRITIC), ("heads", HEADS)])
+@pytest.mark.parametrize(("part", "layers"), [("critic", CRITIC), ("heads", HEADS)])
 def test_reset_starts_exactly_what_is_named_again(
     make_trainer: MakeTrainer, part: str, layers: set[str]
 ) -> None:
