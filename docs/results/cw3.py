@@ -29,10 +29,10 @@ NAMES = {
     "recall": "RECALL",
     "scratch": "from scratch",
 }
-AVERAGES = [("clonex", other) for other in ("recall", "packnet", "ewc")]
+AVERAGES = [("clonex", other) for other in METHODS if other != "clonex"]
 AVERAGES += [("recall", other) for other in ("packnet", "ewc", "perfect_memory", "finetuning")]
-AVERAGES += [("packnet", "ewc"), ("packnet", "perfect_memory"), ("ewc", "perfect_memory")]
-AVERAGES += [("ewc", "finetuning"), ("perfect_memory", "finetuning")]
+AVERAGES += [("packnet", other) for other in ("ewc", "perfect_memory", "finetuning")]
+AVERAGES += [("ewc", "perfect_memory"), ("ewc", "finetuning"), ("perfect_memory", "finetuning")]
 LATER = [(method, "scratch") for method in METHODS]
 LATER += [("clonex", "recall"), ("recall", "perfect_memory"), ("ewc", "finetuning")]
 FIRST = [("packnet", "scratch"), ("packnet", "finetuning"), ("finetuning", "scratch")]
