@@ -184,7 +184,7 @@ class Session:
 
     def _keep_sources(self, runs: Sequence[Run]) -> None:
         """Results of a method from outside the package come with its code."""
-        from cwbench.experiment.notebook_source import hashed_code
+        from cwbench.spec.notebook_source import hashed_code
 
         used = {(s.setup.method, s.setup.source) for run in runs for s in run.segments}
         for method, source in used:

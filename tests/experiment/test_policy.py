@@ -13,7 +13,8 @@ import torch
 
 import cwbench
 from cwbench import methods
-from cwbench.experiment import build, notebook_source
+from cwbench.experiment import build
+from cwbench.spec import notebook_source
 from cwbench.spec.source import short_hash
 from cwbench.spec.tasks import Task
 
