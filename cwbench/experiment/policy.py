@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cwbench import envs
+from cwbench.experiment.execution import Execution, torch_set_up
 from cwbench.experiment.objects import find_trained
 from cwbench.experiment.runs import Run
 from cwbench.experiment.trust import check_trust, named_code
@@ -118,7 +119,8 @@ def load_policy(
     if method_class is None:
         method_class = _method_class(record, method or run.methods.get(record["method"]))
     segment = _segment(record, method_class)
-    layout, weights = _weights(run, segment, method_class, position)
+    with torch_set_up(Execution()):  # as in training: methods may compute weights
+        layout, weights = _weights(run, segment, method_class, position)
     rng = np.random.default_rng(segment.seed)
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
 
