@@ -5,6 +5,11 @@ So `cwbench --help` and `cwbench report` never import torch.
 
 import importlib
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -94,13 +99,33 @@ def _unknown_option(error: click.NoSuchOption) -> UserError:
     return unknown_option(error.option_name, flags_of(params), command)
 
 
+PACKAGE = Path(__file__).parents[1]
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Inside the block, the package's own warnings are one line each, without file and code."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, filename: str, *where: Any, **more: Any) -> None:
+            if Path(filename).is_relative_to(PACKAGE):
+                click.echo(f"cwbench: warning: {' '.join(str(message).split())}", err=True)
+            else:
+                others(message, category, filename, *where, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def main(args: list[str] | None = None) -> None:
     """Bad input ends with exit code 2 and one line, without click's usage block.
 
     No input at all gets the help.
     """
     try:
-        code = cli.main(args, prog_name="cwbench", standalone_mode=False)
+        with _plain_warnings():
+            code = cli.main(args, prog_name="cwbench", standalone_mode=False)
         if code:
             sys.exit(code)
     except UserError as error:

@@ -27,13 +27,13 @@ from cwbench.experiment.build import (
 )
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent, Terminal
-from cwbench.experiment.notebook_source import source_hash
 from cwbench.experiment.objects import SequenceLike, find_method, find_sequences
 from cwbench.experiment.results_folder import anchored, folder_named
 from cwbench.experiment.runs import Runs, read_runs
 from cwbench.experiment.session import Paused, Session, open_session
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import brief
+from cwbench.spec.notebook_source import source_hash
 from cwbench.spec.options import as_index, members, plain, take
 from cwbench.spec.protocol import parse_protocol
 from cwbench.spec.source import check_unchanged, is_replaced, of_main

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -193,3 +195,18 @@ def set_up_torch(execution: Execution) -> None:
     # Until a plan says what is faster: threads that wait for each other take a second instead of
     # milliseconds per update when the machine is busy.
     torch.set_num_threads(execution.threads or 1)
+
+
+@contextmanager
+def torch_set_up(execution: Execution) -> Iterator[None]:
+    """`set_up_torch` inside the block; afterwards torch is as the caller had it."""
+    import torch
+
+    backends, threads = torch.backends, torch.get_num_threads()
+    onednn, tf32 = backends.mkldnn.enabled, backends.cuda.matmul.allow_tf32
+    try:
+        set_up_torch(execution)
+        yield
+    finally:
+        backends.mkldnn.enabled, backends.cuda.matmul.allow_tf32 = onednn, tf32
+        torch.set_num_threads(threads)

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from cwbench import sequences
-from cwbench.experiment.notebook_source import source_hash
 from cwbench.spec.errors import UserError
+from cwbench.spec.notebook_source import source_hash
 from cwbench.spec.source import NOTED, check_unchanged, in_file, recorded_alone, short_hash
 from cwbench.spec.tasks import Task
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cwbench import envs
+from cwbench.experiment.execution import Execution, torch_set_up
 from cwbench.experiment.objects import find_trained
 from cwbench.experiment.runs import Run
 from cwbench.experiment.trust import check_trust, named_code
@@ -117,8 +118,9 @@ def load_policy(
     method_class = _trained_here(run, record) if method is None else None
     if method_class is None:
         method_class = _method_class(record, method or run.methods.get(record["method"]))
-    segment = Segment.from_record(record, method_class.config_class)
-    layout, weights = _weights(run, segment, method_class, position)
+    segment = _segment(record, method_class)
+    with torch_set_up(Execution()):  # as in training: methods may compute weights
+        layout, weights = _weights(run, segment, method_class, position)
     rng = np.random.default_rng(segment.seed)
     return Policy(run.tasks[position], position, segment, layout, weights, rng)
 
@@ -163,7 +165,7 @@ def read_card(
         others["log_std_range"] = tuple(others["log_std_range"])
         record, name = card["segment"], checked_name(card["weights"], "file")
         check_trust(named_code("", record["env"]), trust)
-        segment = Segment.from_record(record, _method_class(record, method).config_class)
+        segment = _segment(record, _method_class(record, method))
         tensors = load_file(file.parent / name)
         flat = np.concatenate([tensors[name].ravel() for name in shapes])
         layout = ActorLayout(shapes, **others)
@@ -222,6 +224,20 @@ def _method_class(
         f"method {found!r} here is not the code of {name!r} that trained this",
         f"that is {kept if record['source'] else 'a built-in method'}",
     )
+
+
+def _segment(record: Mapping[str, Any], method_class: MethodClass) -> Segment:
+    """The segment of a record. UserError if a function that makes an environment has changed."""
+    segment = Segment.from_record(record, method_class.config_class)
+    here = {task["name"]: task for task in segment.setup.env.record().get("tasks", ())}
+    for task in record["env"].get("tasks", ()):
+        if task.get("source") != here[task["name"]].get("source"):
+            raise UserError(
+                f"{task['callable']} here is not the code of task {task['name']!r} that trained "
+                "this",
+                "it and what it uses of its script or notebook must be as they were",
+            )
+    return segment
 
 
 def _installed(name: str) -> tuple[str, Entry, set[str | None]]:

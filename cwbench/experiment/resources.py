@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cwbench.experiment.execution import LARGEST_FLEET, Execution, Launching
+from cwbench.experiment.execution import LARGEST_FLEET, Execution, Launching, torch_set_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +35,16 @@ class Resources:
     launching: Launching | None = None  # None: in this process, on one device
     launcher: Launcher | None = None  # starts other processes; None: this one trains
     groups: Grouping | None = None  # how a fleet is split; None: as suits the device
+    _threads: list[int] = field(default_factory=list, init=False)  # once they are chosen
 
     @property
     def here(self) -> bool:
         """Whether it certainly trains on this machine."""
         return self.launching is None or self.launching.here
+
+    def torch_set_up(self) -> AbstractContextManager[None]:
+        """Inside the block torch is set up as for training, if this machine trains."""
+        return torch_set_up(self.execution) if self.here else nullcontext()
 
     @property
     def fleet_size(self) -> int:
@@ -103,13 +109,15 @@ class Resources:
         return Memory(self.costs, self.grouping, processes=processes, fleets=sharing)
 
     def set_threads(self, plan: Plan) -> None:
-        """Let torch use as many threads as train this plan fastest."""
+        """Let torch use as many threads as train this plan fastest; measured once."""
         import torch
 
         from cwbench.planning.costs import pick_threads
         from cwbench.planning.machine import most_threads
 
-        if plan.missing:
+        if not plan.missing:
+            return
+        if not self._threads:
             most = min(self.parallelism.cores, most_threads())
-            threads = self.execution.threads or pick_threads(plan, self.costs, most)
-            torch.set_num_threads(threads)
+            self._threads.append(self.execution.threads or pick_threads(plan, self.costs, most))
+        torch.set_num_threads(self._threads[0])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwbench.experiment import provenance
 from cwbench.experiment.build import load_method
-from cwbench.experiment.execution import Execution, Launching, planned_device, set_up_torch
+from cwbench.experiment.execution import Execution, Launching, planned_device
 from cwbench.experiment.launching import check_launching, make_launcher, method_names
 from cwbench.experiment.listener import Listener, Silent
 from cwbench.experiment.live_page import LivePage
@@ -110,7 +110,7 @@ class Session:
             check_processes(memory)
             check_weights(missing, memory.free)
         try:
-            with blamed_on(self.methods.values()):
+            with self.resources.torch_set_up(), blamed_on(self.methods.values()):
                 return make_plan(
                     runs,
                     self.store,
@@ -135,7 +135,7 @@ class Session:
         """What a plan needs; its time only if it trains on this machine."""
         from cwbench.planning.estimate import estimate
 
-        with blamed_on(self.methods.values()):
+        with self.resources.torch_set_up(), blamed_on(self.methods.values()):
             if self.resources.here:
                 self.resources.set_threads(plan)
             return estimate(
@@ -184,7 +184,7 @@ class Session:
 
     def _keep_sources(self, runs: Sequence[Run]) -> None:
         """Results of a method from outside the package come with its code."""
-        from cwbench.experiment.notebook_source import hashed_code
+        from cwbench.spec.notebook_source import hashed_code
 
         used = {(s.setup.method, s.setup.source) for run in runs for s in run.segments}
         for method, source in used:
@@ -246,11 +246,16 @@ class Session:
         estimate: Estimate | None = None,
     ) -> Outcome:
         """Train in this process, with new workers or those of a pool."""
-        from cwbench.rollout.pool import Pool
-
-        if estimate is None:  # else they are set
+        with self.resources.torch_set_up():
             with blamed_on(self.methods.values()):
                 self.resources.set_threads(plan)
+            return self._train(plan, protocol, pool, estimate)
+
+    def _train(
+        self, plan: Plan, protocol: str, pool: Pool | None, estimate: Estimate | None
+    ) -> Outcome:
+        from cwbench.rollout.pool import Pool
+
         forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
             runner = self._runner(plan, protocol)
@@ -357,7 +362,7 @@ def open_session(
     listener: Listener | None = None,
     command: str = "",
 ) -> Session:
-    """A session for these segments. Sets up torch, if this machine trains; writes nothing."""
+    """A session for these segments. Writes nothing."""
     _check_names(segments)
     execution = execution or Execution()
     check_launching(launching or Launching())
@@ -366,7 +371,6 @@ def open_session(
     if launching is None or launching.here:
         execution = execution.settled(device, max(segment.steps for segment in segments))
         execution = _as_possible(execution, device, listener)
-        set_up_torch(execution)
     return Session(
         open_store(results),
         methods,

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from cwbench.spec.errors import UserError
@@ -32,19 +33,47 @@ def most_threads() -> int:
     return count or MOST_CORES  # OpenMP ignores what is no number, too
 
 
-def available_bytes() -> int:
-    """Host memory that this process can still get: of the machine, or of its control group."""
-    amounts = []
+def available_bytes(root: Path = Path("/")) -> int:
+    """Host memory that this process can still get: of the machine, and of its control groups."""
+    amounts = list(_left_in_groups(root))
     with contextlib.suppress(OSError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = (root / "proc/meminfo").read_text().splitlines()
         amounts += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail")]
-    with contextlib.suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
-        amounts.append(int(limit) - int(used))
     if not amounts:
         amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return max(0, min(amounts))
+
+
+# Names of limit, use and reclaimable cache in a control group's folder: of versions 2 and 1.
+GROUP_FILES = {
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """What the control group of this process, and each one around it, may still use.
+
+    Lines of /proc/self/cgroup are NUMBER:CONTROLLERS:PATH; version 2 names no controllers.
+    """
+    with contextlib.suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            for kind in {"", "memory"} & set(controllers.split(",")):
+                top = root / "sys/fs/cgroup" / kind
+                group = top / path.strip("/")
+                # In a container the path may be that of the host, and the top its own group.
+                for folder in (group, *group.parents):
+                    if folder.is_relative_to(top):
+                        yield from _left_in_group(folder, *GROUP_FILES[kind])
+
+
+def _left_in_group(folder: Path, limit: str, used: str, cache: str) -> Iterator[int]:
+    """Nothing for a group without a limit. Files read long ago count as used, but are given up."""
+    with contextlib.suppress(OSError, ValueError):  # version 2 writes "max" for none
+        most, now = (int((folder / name).read_text()) for name in (limit, used))
+        lines = (folder / "memory.stat").read_text().splitlines()
+        yield most - now + sum(int(line.split()[1]) for line in lines if line.split()[0] == cache)
 
 
 def size(count: int) -> str:

@@ -59,6 +59,7 @@ class Rehearsal(Trainer):
     ) -> None:
         """Without `memory`, methods remember little of earlier tasks; updates take as long."""
         first = fleet[0]
+        self._rows = torch.Generator().manual_seed(0)  # its own: the caller's draws stay the same
         super().__init__(
             **self.arguments_of(fleet),
             dims=dims,
@@ -122,7 +123,7 @@ class Rehearsal(Trainer):
         return {name: x.detach().clone() for name, x in (self.actor_params | heads).items()}
 
     def _random_rows(self) -> Tensor:
-        return torch.randn(ROWS, self.dims.width)
+        return torch.randn(ROWS, self.dims.width, generator=self._rows)
 
     def _try_heads(self, position: int, heads: Sequence[int], episodes: int) -> Tensor:
         self.selection_episodes = len(heads) * episodes

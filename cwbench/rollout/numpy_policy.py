@@ -7,7 +7,7 @@ import numpy as np
 
 from cwbench.spec.actor_layout import LEAK, NORM_EPS, ActorLayout, Floats
 from cwbench.spec.config import Activation
-from cwbench.spec.tasks import from_value
+from cwbench.spec.env_source import from_value
 
 SLOPE, EPS = np.float32(LEAK), np.float32(NORM_EPS)
 

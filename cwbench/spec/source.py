@@ -2,12 +2,11 @@
 
 Of a method it is the text of its file, which the class notes when it is made, because the file may
 be edited later; of an environment the text of the function or class that makes it. Classes of
-notebooks and scripts are in `cwbench.experiment.notebook_source`.
+notebooks and scripts are in `cwbench.spec.notebook_source`.
 """
 
 import ast
 import hashlib
-import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -96,63 +95,7 @@ def changed_files(cls: type) -> Iterator[Path]:
                 yield path
 
 
-# Environments
-
-
-def named_source(function: Any) -> dict[str, str]:
-    """A function's or class's name, "module:name", and a hash of its text, for records.
-
-    UserError if the text is incomplete: other results would be taken for its own.
-    """
-    advice = "give a function or class, and its arguments as `kwargs`"
-    if not isinstance(function, type | FunctionType):
-        kind = type(function).__name__
-        raise UserError(f"`env` is of type {kind}: records cannot tell what it holds", advice)
-    name = f"{MAIN if of_main(function) else function.__module__}:{function.__qualname__}"
-    if captured := _captured(function):
-        raise UserError(f"{name} uses {captured[0]!r} of the function around it", advice)
-    try:
-        text = _text(function)
-    except (OSError, TypeError):
-        raise UserError(
-            f"the source of {name} is not available",
-            f"define it in {HOMES}, so that its results can be told apart",
-        ) from None
-    if isinstance(function, FunctionType) and not has_plain_defaults(function, text):
-        defaults = repr((function.__defaults__, function.__kwdefaults__))
-        if " at 0x" in defaults:
-            raise UserError(f"the default arguments of {name} cannot be part of an id", advice)
-        text += defaults
-    return {"callable": name, "source": short_hash(text.encode())}
-
-
-def _text(function: Any) -> str:
-    """OSError or TypeError where there is none to read."""
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        if isinstance(function, FunctionType):
-            raise
-    # Python finds the methods of a notebook's class, but not the class.
-    methods, others = [], []
-    for name, value in vars(function).items():
-        value = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(value, FunctionType):
-            methods.append(inspect.getsource(value))
-        elif not name.startswith("__") and " at 0x" not in repr(value):
-            others.append(f"{name} = {value!r}")
-    if not methods:
-        raise OSError
-    return "\n".join(methods + others)
-
-
-def _captured(function: Any) -> list[str]:
-    """Variables of surrounding functions that a function, or a method of a class, uses."""
-    parts = [function] if isinstance(function, FunctionType) else vars(function).values()
-    # What a decorator made of a function shows in the function's text.
-    plain = (part for part in parts if not hasattr(part, "__wrapped__"))
-    codes = [part.__code__ for part in plain if isinstance(part, FunctionType)]
-    return [name for code in codes for name in code.co_freevars if name != "__class__"]  # super()
+# Defaults of arguments
 
 
 def has_plain_defaults(function: FunctionType, text: str) -> bool:

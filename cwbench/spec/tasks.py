@@ -4,17 +4,17 @@ import importlib
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from functools import cache, reduce
+from functools import reduce
 from numbers import Integral, Real
 from typing import Any
 
+from cwbench.spec.env_source import FromMain, named_source
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import of_python
-from cwbench.spec.source import SPAWNED, named_source, of_main
+from cwbench.spec.source import MAIN, of_main
 
 # Continual World's ten; a task's id in the paper is its index here.
 CW_TASKS = (
@@ -128,10 +128,12 @@ class Task:
                 f"`horizon` is at most {LONGEST_EPISODE:,} steps, found {self.horizon!r}"
             )
         _check_plain(self.kwargs, self.wrappers)
-        if not isinstance(self.env, str):
-            named_source(self.env)  # UserError if results could not be told apart by it
+        env = FromMain(self.env) if of_main(self.env) else self.env
+        if not isinstance(env, str):
+            named_source(env)  # UserError if results could not be told apart by it
         # Copies: the caller may change theirs, and results would have the ids of earlier ones.
         made: dict[str, Any] = {
+            "env": env,
             "kwargs": deepcopy(dict(self.kwargs)),
             "wrappers": deepcopy(tuple(self.wrappers)),
             "score": self.score if isinstance(self.score, Score) else Score.parse(self.score),
@@ -154,22 +156,12 @@ class Task:
             "resume": self.resume,
         }
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Workers do not import scripts and notebooks, so functions from there go by value."""
-        state = dict(vars(self))
-        if of_main(self.env):
-            state["env"] = by_value(self.env)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        env = state["env"]
-        vars(self).update(state | {"env": from_value(env) if isinstance(env, bytes) else env})
-
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Task":
         values = dict(record)
         env = imported(values.pop("callable")) if "callable" in values else values.pop("id")
-        values.pop("source", None)
+        recorded = values.pop("source", None)
+        env = FromMain(env, recorded) if of_main(env) else env
         rule = values["score"]  # of an older record its bounds may descend
         score = Score(**rule) if isinstance(rule, Mapping) else Score.parse(rule)
         values |= {"score": score, "wrappers": tuple(values["wrappers"])}
@@ -199,27 +191,6 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
             ) from None
 
 
-@cache
-def by_value(function: Any) -> bytes:
-    import cloudpickle
-
-    if function.__module__ == SPAWNED:  # else by name
-        cloudpickle.register_pickle_by_value(sys.modules[SPAWNED])
-    content: bytes = cloudpickle.dumps(function)
-    return content
-
-
-@cache  # one object per function: configs are compared by their tasks
-def from_value(content: bytes) -> Any:
-    """For workers: the bytes come through a pipe from the process that started them.
-
-    Nothing in a results folder is unpickled.
-    """
-    import cloudpickle
-
-    return cloudpickle.loads(content)
-
-
 def imported(name: str) -> Any:
     """The object that "module:name" names."""
     module, colon, path = name.partition(":")
@@ -228,4 +199,5 @@ def imported(name: str) -> Any:
     try:
         return reduce(getattr, path.split("."), importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise UserError(f"cannot import {name!r}: {error}") from None
+        hint = "define it here again, or move it into a module and import it" * (module == MAIN)
+        raise UserError(f"cannot import {name!r}: {error}", hint) from None

@@ -1,8 +1,10 @@
 """Which options were chosen on which sequences: RESULTS/tuning/*.json of `cwbench tune`."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from cwbench.spec.config import GROUPS, MethodConfig, NetworkConfig
@@ -16,7 +18,9 @@ from cwbench.store.records import listing
 
 KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
 NUMBER = (int, float)
-SETTING_KEYS = {"options": dict, "score": NUMBER, "low": NUMBER, "high": NUMBER, "runs": int}
+# One run has no interval: null, and NaN in memory. Version 0.2 wrote NaN, which is not JSON.
+END = (*NUMBER, NoneType)
+SETTING_KEYS = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
 
 
 def write(root: Path, record: Mapping[str, Any]) -> Path:
@@ -25,7 +29,11 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     key = digest({name: record[name] for name in ("method", "options", "on", "settings")})
     file = folder / f"{record['method'].replace('/', '_')}-{key}.json"
-    files.write_json(file, {"schema": SCHEMA, **record})
+    settings = [
+        {key: None if value != value else value for key, value in one.items()}
+        for one in record["settings"]
+    ]
+    files.write_json(file, {"schema": SCHEMA, **record, "settings": settings})
     files.sync(folder)
     return file
 
@@ -40,12 +48,14 @@ def read(file: Path) -> dict[str, Any]:
         raise UserError("not a file of `cwbench tune`")
     if record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")
+    for one in record["settings"]:
+        one |= {end: math.nan for end in ("low", "high") if one[end] is None}
     return dict(record)
 
 
 def _has(content: Any, kinds: Mapping[str, Any]) -> bool:
     return isinstance(content, dict) and all(
-        isinstance(content.get(key), kind) for key, kind in kinds.items()
+        key in content and isinstance(content[key], kind) for key, kind in kinds.items()
     )
 
 

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cwbench import envs
 from cwbench.cli import COMMANDS, cli, main
 from cwbench.cli.bench import bench
 from cwbench.spec.errors import UserError
@@ -45,6 +47,7 @@ TYPOS = [
 
 CODE = f"""
 import sys
+import warnings
 from cwbench.cli import main
 for args in {TYPOS!r}:
     try:
@@ -124,3 +127,25 @@ def test_a_disk_that_cannot_be_written_is_no_bad_input(
         main(["methods"])
     assert ended.value.code == (2 if number == errno.EACCES else 1)
     assert capsys.readouterr().err == f"cwbench: status.json: {os.strerror(number)}\n"
+
+
+def test_a_warning_of_the_package_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python would show the file and the code that warns; it does so for other packages."""
+
+    def warn(*args: object, **more: object) -> None:
+        for file in (envs.__file__, "/elsewhere/package.py"):
+            warnings.warn_explicit("slow\nenvironment", UserWarning, file, 7)
+
+    monkeypatch.setattr(cli, "main", warn)
+    before = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, filename, lineno, *more: print(filename)
+        main([])
+    assert capsys.readouterr() == (
+        "/elsewhere/package.py\n",
+        "cwbench: warning: slow environment\n",
+    )
+    assert warnings.showwarning is before

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cwbench.cli.options import click_options
-from cwbench.experiment.execution import Execution, Launching, set_up_torch
+from cwbench.experiment.execution import Execution, Launching, set_up_torch, torch_set_up
 from cwbench.spec.options import resolve
 
 
@@ -59,3 +59,22 @@ def test_plans_are_measured_with_one_thread_unless_asked_otherwise() -> None:
     assert torch.get_num_threads() == 2
     set_up_torch(Execution())
     assert torch.get_num_threads() == 1
+
+
+def test_settings_of_torch_end_with_the_block() -> None:
+    """Two threads, oneDNN and no TF32 are the caller's, also after an error."""
+
+    def settings() -> tuple[object, ...]:
+        backends = torch.backends
+        return backends.mkldnn.enabled, backends.cuda.matmul.allow_tf32, torch.get_num_threads()
+
+    before = settings()
+    torch.set_num_threads(2)
+    torch.backends.mkldnn.enabled = True  # type: ignore[assignment]
+    try:
+        with pytest.raises(KeyError), torch_set_up(Execution(threads=3)):
+            assert settings() == (False, True, 3)
+            raise KeyError
+        assert settings() == (True, before[1], 2)
+    finally:
+        set_up_torch(Execution(threads=1, tf32=bool(before[1])))

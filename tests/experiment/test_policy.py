@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 
 import cwbench
 from cwbench import methods
-from cwbench.experiment import build, notebook_source
+from cwbench.experiment import build
+from cwbench.experiment.policy import _segment
+from cwbench.spec import notebook_source
 from cwbench.spec.source import short_hash
 from cwbench.spec.tasks import Task
 
@@ -276,3 +279,33 @@ def test_the_class_of_a_script_may_change_what_it_uses(tmp_path: Path) -> None:
     command = [sys.executable, "script.py", "results"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout.splitlines()[-1:], done.returncode) == ([FIRST], 0), done.stderr[-500:]
+
+
+class Still(gymnasium.Env):  # type: ignore[misc]
+    """An environment in which nothing happens."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, **kwargs: Any) -> Any:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(2, np.float32), 0.0, False, False, {"success": False}
+
+
+def test_an_environment_that_has_changed_since_training_is_named(tmp_path: Path) -> None:
+    """Its policy is in a folder with another id, so it would be called missing."""
+    task = cwbench.Task("still", Still, horizon=20)
+    plan = cwbench.plan("finetuning", [task], protocol="smoke", results=tmp_path)
+    segment = plan.runs[0].segments[0]
+    record, method = segment.record(), methods.load("finetuning")[1].method
+    assert _segment(record, method) == segment
+    record["env"]["tasks"][0]["source"] = "0" * 12  # of other code
+    with pytest.raises(cwbench.UserError, match=r":Still here is not the code of task 'still'"):
+        _segment(record, method)
+    record["env"]["tasks"][0]["callable"] = "__main__:gone"
+    with pytest.raises(
+        cwbench.UserError, match=r"import '__main__:gone': .*; define it here again"
+    ):
+        _segment(record, method)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from cwbench.experiment import build, session
+from cwbench.experiment import build, resources, session
 from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.resources import Resources
@@ -109,7 +109,7 @@ def test_a_session_sets_nothing_up_for_another_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--launcher print --device cuda` plans for a GPU that is not here."""
-    monkeypatch.setattr(session, "set_up_torch", lambda execution: pytest.fail("set up"))
+    monkeypatch.setattr(resources, "torch_set_up", lambda execution: pytest.fail("set up"))
     runs = make_runs(1)
     segments = [segment for run in runs for segment in run.segments]
     made = session.open_session(
@@ -120,6 +120,7 @@ def test_a_session_sets_nothing_up_for_another_machine(
         launching=Launching(launcher="slurm"),
     )
     assert made.device.type == "cuda" and not made.resources.here
+    assert made.plan(runs).missing == 3
 
 
 class Warned(Silent):
@@ -262,6 +263,33 @@ def test_threads_are_chosen_once(
     needs = one.estimate(plan) if estimated else None
     one.train(plan, "demo", cast(Pool, object()), estimate=needs)
     assert chosen == [3]
+
+
+def test_torch_is_set_up_for_training_and_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings of the process that plans and trains are its own."""
+    inside: list[tuple[object, int]] = []
+
+    def settings() -> tuple[object, int]:
+        return torch.backends.mkldnn.enabled, torch.get_num_threads()
+
+    def run(*given: object) -> Outcome:
+        inside.append(settings())
+        return Outcome()
+
+    def times(self: Costs, fleet: object) -> Times:
+        run()
+        return Times(1.0, 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(Costs, "times", times)
+    monkeypatch.setattr(Session, "_runner", lambda self, plan, protocol: SimpleNamespace(run=run))
+    one = make_session(tmp_path, execution=Execution(threads=2))
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
+    plan = one.plan(make_runs(1))
+    one.train(plan, "demo", cast(Pool, object()), estimate=one.estimate(plan))
+    assert settings() == (True, 1)
+    assert set(inside) == {(False, 2)} and len(inside) > 1
 
 
 def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:

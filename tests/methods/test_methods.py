@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from cwbench.cli import cli
-from cwbench.experiment.notebook_source import Source
 from cwbench.learner import Method, MethodConfig
 from cwbench.methods import BASES, FAMILIES, METHODS, VARIANTS, declared_options, find, known
 from cwbench.reports.analysis import names
 from cwbench.spec import options
 from cwbench.spec.errors import UserError
+from cwbench.spec.notebook_source import Source
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods"
 

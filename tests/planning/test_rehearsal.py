@@ -90,3 +90,11 @@ def test_a_large_batch_is_rehearsed_by_a_smaller_one(monkeypatch: pytest.MonkeyP
     assert smaller[0].setup.sac.batch_size == 512 and factor == 4.0
     same, about = run_bytes(large, method_class, Dims(12, 4))
     assert same == held and working < about < 1.1 * working
+
+
+def test_random_rows_are_not_drawn_from_the_callers_generator() -> None:
+    before = torch.get_rng_state()
+    first, second = (rehearse("recall", tasks=2) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    one, two = first._random_rows(), second._random_rows()
+    assert torch.equal(one, two) and not torch.equal(one, first._random_rows())

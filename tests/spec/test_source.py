@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cwbench import methods
-from cwbench.experiment.notebook_source import source_code
 from cwbench.experiment.objects import find_method
 from cwbench.spec.errors import UserError
+from cwbench.spec.notebook_source import source_code
 from cwbench.spec.source import file_source, short_hash
 
 OWN = "from cwbench.learner import Method\nCOEF = 1\nclass Own(Method):\n    coef = COEF\n"

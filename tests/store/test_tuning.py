@@ -1,5 +1,6 @@
 """Records of `cwbench tune` on disk."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,22 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path):
     file = tuning.write(tmp_path, RECORD)
     assert tuning.read(file).items() >= RECORD.items()
     assert tuning.read_all(tmp_path, []) == [tuning.read(file)]
+
+
+def test_without_an_interval_a_record_is_still_json(tmp_path: Path):
+    """Of one run; version 0.2 wrote NaN under the same name, and it is still read."""
+    alone = SETTING | {"low": math.nan, "high": math.nan, "runs": 1}
+    file = tuning.write(tmp_path, RECORD | {"settings": [alone]})
+    assert file.name == "ewc-42f7829a4fb6.json"
+    text = file.read_text()
+    assert text.count("null") == 2 and "NaN" not in text
+    for content in (text, text.replace("null", "NaN")):
+        file.write_text(content)
+        [found] = tuning.read(file)["settings"]
+        assert math.isnan(found["low"]) and math.isnan(found["high"]) and found["runs"] == 1
+    file.write_text(text.replace('"low": null,', ""))
+    with pytest.raises(UserError, match="not a file of"):
+        tuning.read(file)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cwbench.experiment.notebook_source import source_hash
 from cwbench.spec.errors import UserError
+from cwbench.spec.notebook_source import source_hash
 from cwbench.spec.tasks import Task
 
 CELL = """
@@ -272,7 +272,7 @@ def test_defaults_in_the_text_leave_an_id_as_it_was(run_cell: Any) -> None:
 def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Sets of texts have another order in each; objects have other addresses."""
     file = tmp_path / "script.py"
-    show = "from cwbench.experiment.notebook_source import source_hash\nprint(source_hash(Mine))\n"
+    show = "from cwbench.spec.notebook_source import source_hash\nprint(source_hash(Mine))\n"
     file.write_text(f"{VALUES}\n{show}")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     hashes = {

@@ -1,6 +1,6 @@
-"""The source of classes that are defined in a notebook or in the script being run.
+"""The source of what is defined in a notebook or in the script being run.
 
-It is collected from the class: its functions, what they use of the same module, and values.
+It is collected from a class or function: its functions, what they use of the same module, values.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def source_code(cls: type) -> bytes:
 
 
 class Source:
-    """The source of a class and of everything of the same module that it refers to."""
+    """The source of a class or function and of everything of its module that it refers to."""
 
-    def __init__(self, module: str) -> None:
-        self.module = module
+    def __init__(self, module: str, what: str = "method") -> None:
+        self.module, self.what = module, what
         self.seen: set[int] = set()
 
     def collect(self, value: Any) -> Iterator[str]:
@@ -128,7 +128,7 @@ class Source:
         except (OSError, TypeError):
             raise UserError(
                 f"the source of {function.__qualname__} is not available",
-                f"define the method in {HOMES}, so that its results can be told apart",
+                f"define the {self.what} in {HOMES}, so that its results can be told apart",
             ) from None
         yield text
         if decorator:
@@ -167,15 +167,19 @@ class Source:
                 return found
             hidden = "".join(map(inner, self._hidden(value)))
         except RecursionError:  # it holds itself
-            raise _no_part_of_an_id(name, f"{repr(value)[:40]} holds itself") from None
+            raise self._no_part_of_an_id(name, f"{repr(value)[:40]} holds itself") from None
         shown: Any = type(value).__repr__
         silent = self._owns(type(value)) and shown is object.__repr__
         text = "" if silent else repr(value)  # its class and attributes say all
         if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
             return text + inner(dict(value.state_dict())) + hidden
         if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
-            raise _no_part_of_an_id(name, text)
+            raise self._no_part_of_an_id(name, text)
         return text + hidden
+
+    def _no_part_of_an_id(self, name: str, text: str) -> UserError:
+        hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
+        return UserError(f"{name} cannot be part of an id: {text[:60]}", hint)
 
     def _behind(self, value: Any) -> Any:
         """What is called in the end: of a bound method function and object, of a cache a function,
@@ -223,10 +227,6 @@ def _attributes(value: Any) -> list[Any]:
     slots = [name for names in named for name in ([names] if isinstance(names, str) else names)]
     held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     return [one for one in (getattr(value, "__dict__", None), held or None) if one is not None]
-
-
-def _no_part_of_an_id(name: str, text: str) -> UserError:
-    return UserError(f"{name} cannot be part of an id: {text[:60]}", "define the method in a file")
 
 
 def _cut_off(value: Any, text: str) -> bool:
@@ -282,10 +282,13 @@ def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]
 
 
 def _globals(code: CodeType) -> Iterator[str]:
-    """Names of the globals that a function uses, inner functions included."""
+    """Names of the globals that a function uses, inner functions and classes included."""
     for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL":
-            yield instruction.argval
+        name = instruction.argval
+        if instruction.opname == "LOAD_GLOBAL" or (
+            instruction.opname == "LOAD_NAME" and not name.startswith("__")  # in a class
+        ):
+            yield name
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _globals(constant)
