@@ -189,7 +189,10 @@ def _fold(name: str, table: Table) -> str:
     )
 
 
-NO_REFERENCE = "none; it is made by fine-tuning on single-TASK, for each task, with this protocol"
+NO_REFERENCE = (
+    "none; it is made by fine-tuning on single-TASK, for each task, or by independent, with this "
+    "protocol"
+)
 
 
 def _about(scores: Scores) -> str:
