@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.study import SHIPPED, Group, Protocol, Study
+from cwbench.spec.config import NetworkConfig
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
 FOLDER = "this folder"
 INDEPENDENT = f"independent in {FOLDER}"
+HEADS = ("actor_head_layers", "critic_head_layers")
 SIZES = {"obs_size": "observations", "action_size": "actions"}  # of a sequence's largest task
 # Presets of methods whose records do not name them (`preset` in segment.json).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -153,7 +155,7 @@ def setting(study: Study, group: Group) -> tuple[dict[str, Any], frozenset[str]]
     """Network and SAC options of a group, and which of them its method sets by itself."""
     record = study.record(group)
     options = {**(record.get("network") or {}), **(record.get("sac") or {})}
-    preset = preset_of(record, group.method)
+    preset = _fitted(preset_of(record, group.method), options)
     return options, frozenset(key for key, value in preset.items() if options.get(key) == value)
 
 
@@ -161,6 +163,14 @@ def preset_of(record: Mapping[str, Any], method: str) -> Mapping[str, Any]:
     """Shared options that a method sets by itself."""
     preset = record.get("preset")
     return preset if isinstance(preset, Mapping) else PRESETS.get(names.method_key(method), {})
+
+
+def _fitted(preset: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A preset as networks get it: less deep ones than the method's own keep one layer shared."""
+    most = options.get("layers", NetworkConfig.layers) - 1
+    if most + 1 >= preset.get("layers", NetworkConfig.layers):
+        return preset
+    return {key: min(own, most) if key in HEADS else own for key, own in preset.items()}
 
 
 def difference(

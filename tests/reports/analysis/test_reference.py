@@ -14,11 +14,13 @@ from sample_results import (
     singles,
     small,
     write_results,
+    write_runs,
     write_segment,
     write_set,
 )
 
 from cwbench import sequences
+from cwbench.experiment.build import load_method, runs_of
 from cwbench.methods import METHODS
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, reference
@@ -229,6 +231,24 @@ def test_a_methods_own_preset_is_no_difference(
     scores = read(results)
     assert sources(scores, "perfect_memory") == dict.fromkeys(TASKS, "the shipped set small")
     assert sources(scores, "ewc") == {}
+
+
+@pytest.mark.parametrize("own", [{}, {"critic_head_layers": 2}])
+def test_a_preset_that_a_less_deep_network_limits_is_no_difference(
+    own: dict[str, int], tmp_path: Path
+) -> None:
+    """RECALL's three layers in each head are one of CompoNet's two; two of them were asked for."""
+    point3 = [sequences.get("point3")]
+    for name, given in (("recall", own), ("independent", {})):
+        method, entry = load_method(name)
+        runs = runs_of(name, method, entry, "componet", given, wanted=point3, seeds=[0])
+        write_runs(tmp_path, runs, entry.method.preset)
+    study = build.read(tmp_path)
+    [recall] = [group for group in study.groups if group.method == "recall"]
+    found = reference.find(study, recall.protocol, recall)
+    why = f"critic_head_layers 0 instead of {own.get('critic_head_layers')}"
+    assert found.missing(recall.tasks) == (sorted(recall.tasks) if own else [])
+    assert (why in found.why(recall.tasks)) == bool(own)
 
 
 def test_presets_of_older_records_are_those_of_the_methods():
