@@ -56,6 +56,15 @@ def test_never_is_longer_than_any_time(tmp_path: Path):
     assert found["1k"] == 1000 and found["never"] == np.inf
 
 
+def test_two_evaluations_are_too_few_for_a_time(tmp_path: Path):
+    two = small("finetuning", schedule=SMALL | {"eval_every": 5_000})
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[two], seeds=[0])
+    study = build.read(tmp_path)
+    block = details.learning(Scores(study, study.protocols[0]), "cw3")[0]
+    whys = {cell.why for _, [cell] in block.rows if cell.empty}
+    assert whys == {"fewer than three evaluations a task"} and len(block.rows) == 3
+
+
 def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
     write_results(
