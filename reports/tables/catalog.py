@@ -210,6 +210,13 @@ def _always(scores: Scores, family: str) -> Details:
             f"Anytime performance (area under the average curve) and the worst task on {title}.",
             partial(stacked, scores, family, ("anytime_performance", "worst_task")),
         ),
+        "own-window": (
+            f"Performance on {title} in two ways. Own window: success of the last training "
+            "episodes of each task, counted as the protocol counts, before the next one starts, "
+            "without the first task; the measure of CompoNet and CKA-RL, which cannot show "
+            "forgetting. All tasks at the end: evaluated after the last task.",
+            partial(details.own_windows, scores, family),
+        ),
         "stability": (
             f"Old tasks after a switch on {title}, from trailing means of three evaluations. "
             "Minimum: lowest success after a task was learned. Depth: fall below the value before "
@@ -230,14 +237,6 @@ def _always(scores: Scores, family: str) -> Details:
 def _where_measured(scores: Scores, family: str) -> Details:
     """Tables of what only some runs have."""
     title, found = scores.title(family), Details()
-    if scores.protocol.env.get("success") == "last":
-        found["own-window"] = (
-            f"Performance on {title} in two ways. Own window: success of the last training "
-            "episodes of each task, before the next one starts, without the first task; the "
-            "measure of CompoNet and CKA-RL, which cannot show forgetting. All tasks at the end: "
-            "evaluated after the last task.",
-            partial(details.own_windows, scores, family),
-        )
     if plasticity.measured(scores, family):
         found["plasticity"] = (
             plasticity.CAPTION.format(title=title),
