@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.spec.failure import brief
@@ -144,7 +145,7 @@ def unstable_simulations(study: Study) -> Iterator[str]:
     found = {
         str(record["folder"]): int(count)
         for record in study.used
-        if (count := (record["status"].get("resources") or {}).get("unstable_episodes"))
+        if (count := counters(record["status"]).get("unstable_episodes"))
         and (record.get("env") or {}).get("unstable") != "hold"
     }
     if found:
