@@ -141,7 +141,7 @@ def uneven_references(study: Study) -> Iterator[str]:
 
 
 def unstable_simulations(study: Study) -> Iterator[str]:
-    """Simulations that blew up in training. Their rewards can be wrong by a factor of a million."""
+    """Simulations unstable in training. Their rewards can be wrong by a factor of a million."""
     found = {
         str(record["folder"]): int(count)
         for record in study.used
@@ -151,7 +151,7 @@ def unstable_simulations(study: Study) -> Iterator[str]:
     if found:
         episodes = counted(sum(found.values()), "training episode")
         yield (
-            f"the simulation blew up in {episodes} of {_first(sorted(found), 8)}; "
+            f"the simulation became unstable in {episodes} of {_first(sorted(found), 8)}; "
             "`--unstable hold` keeps what follows out of training"
         )
 
