@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.provenance import versions_of
+from cwbench.reports.analysis.provenance import steps_and_seconds, versions_of
 from cwbench.reports.analysis.study import Protocol, Study
 from cwbench.reports.tables import tuning
 from cwbench.reports.tables.formats import plain
@@ -68,9 +68,7 @@ def _error_bars(study: Study) -> list[str]:
 
 def _compute(records: Iterable[Mapping[str, Any]]) -> list[str]:
     records = list(records)
-    statuses = [record["status"] for record in records]
-    steps = sum(int((s.get("resources") or {}).get("train_steps", 0)) for s in statuses)
-    seconds = sum(float(s.get("seconds", 0)) for s in statuses)
+    steps, seconds = steps_and_seconds(records)
     devices = dict.fromkeys(_device(record) for record in records)
     return [
         f"{counted(len(records), 'segment')}, {count_text(steps, 'count')} training steps, "

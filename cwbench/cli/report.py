@@ -118,8 +118,8 @@ def _patterns(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ..
     "--success",
     type=click.Choice(list(SUCCESS_COLUMNS)),
     help="Count an episode as solved by the test of Meta-World 3 or V1, at any step or at the "
-    "last.  [default: next to published numbers as they were counted, where the runs have that; "
-    "else as the protocol counts]",
+    "last.  [default: as the published numbers were counted when shown next to them and if "
+    "recorded; otherwise as the protocol counts]",
 )
 @click.option("--png", is_flag=True, help="Draw figures as PNG, too; that takes longer.")
 @click.option("--all-cells", is_flag=True, help="With --compare: cells without a run here, too.")
@@ -275,18 +275,28 @@ def write_table(study: Study, name: str, format: str, interval: str, out: str | 
         Path(out).write_text(text, encoding="utf-8")
 
 
+def _containing(table: Path) -> Path:
+    """The results folder that a table is in, or `results`."""
+    usual = Path("results")
+    folders = (one for one in table.absolute().parents if (one / "segments").is_dir())
+    found = next(folders, usual)
+    if not found.is_dir():
+        raise click.UsageError(
+            f"no results folder at {str(usual)!r}: give the one of {table} with --results"
+        )
+    return found
+
+
 @click.command()
 @click.argument("table", metavar="TABLE|RESULTS", type=PathName(exists=True, path_type=Path))
 @click.option(
     "--results",
     type=PATH,
-    default=Path("results"),
-    show_default=True,
-    help="The results folder the table was made from.",
+    help="The results folder the table was made from.  [default: the one it is in, or results]",
 )
 @json_option
 @click.pass_context
-def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> None:
+def verify(ctx: click.Context, table: Path, results: Path | None, as_json: bool) -> None:
     """Check an exported table, or a results folder.
 
     A table is computed again: equal, or which cell differs. Of a folder, every file is compared
@@ -301,6 +311,7 @@ def verify(ctx: click.Context, table: Path, results: Path, as_json: bool) -> Non
     with located(str(table)):
         texts = tables_in(read_text(table))
         options = [recipe_options(recipe_of(text)) for text in texts]
+    results = results or _containing(table)
     folder = unpacked(results)
     verdicts = [
         verify_table(text, read_study(folder, one, results), results)

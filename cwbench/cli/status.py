@@ -119,9 +119,12 @@ def show_runs(results: Path, *, as_json: bool = False) -> None:
     from cwbench.store.runs import load_runs
 
     found = load_runs(results, ["evals"])
-    last = found.evals[found.evals["step"] == found.evals.groupby("run")["step"].transform("max")]
-    counts = last.groupby("run")[["successes", "episodes"]].sum()
-    rates = (counts["successes"] / counts["episodes"]).to_dict()
+    evals = found.evals.assign(solved=found.solved)
+    last = evals[evals["step"] == evals.groupby("run")["step"].transform("max")].dropna(
+        subset="solved"
+    )
+    counts = last.groupby("run")[["solved", "episodes"]].sum()
+    rates = (counts["solved"] / counts["episodes"]).to_dict()
     order = ["sequence", "label", "protocol", "seed"]
     runs = found.runs.sort_values(order)
     if as_json:

@@ -350,7 +350,7 @@ def evaluate(
             pass
     finally:
         weights.close()
-    return EvaluationResult(job.task, np.array(evaluation.scores, float), evaluation.totals)
+    return EvaluationResult(job.task, np.array(evaluation.counted_scores, float), evaluation.totals)
 
 
 def _tasks(policy: Policy) -> list[str]:

@@ -124,14 +124,17 @@ class Runs(SequenceOf[Run]):
         """One row per run, evaluation and task evaluated.
 
         `step` counts over the whole run. `position` and `task` are what was evaluated,
-        `training_position` and `training_task` what was being trained.
+        `training_position` and `training_task` what was being trained. `success_rate` counts as
+        the run's own protocol does.
         """
         names = {"position": "training_position", "eval_position": "position", "eval_task": "task"}
-        table = self._keyed(self._tables.evals.rename(columns=names), "training_position")
+        rates = self._tables.solved / self._tables.evals["episodes"]
+        evals = self._tables.evals.assign(success_rate=rates).rename(columns=names)
+        table = self._keyed(evals, "training_position")
         table.insert(len(KEYS) + 2, "training_task", self._trained(table, "training_position"))
         successes = table.columns.get_loc("successes")
         assert isinstance(successes, int)
-        table.insert(successes + 1, "success_rate", table["successes"] / table["episodes"])
+        table.insert(successes + 1, "success_rate", table.pop("success_rate"))
         return table
 
     @cached_property

@@ -29,7 +29,7 @@ from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import field_names, plain, take
 from cwbench.spec.protocol import ProtocolLike, parse_protocol
 from cwbench.spec.schedule import milestones
-from cwbench.spec.statistics import SUCCESS_COLUMNS, count_of
+from cwbench.spec.statistics import success_column
 from cwbench.spec.text import as_command, counted, shown
 from cwbench.store import tuning as store
 from cwbench.store.runs import Runs, load_runs
@@ -199,8 +199,7 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     areas = {}
     for run in runs:
         rows = found.get(run.name, evals[:0])
-        count = count_of(getattr(run.segments[-1].setup.env, "success", None))
-        rate = rows[SUCCESS_COLUMNS[count]] / rows["episodes"]
+        rate = rows[success_column(run.segments[-1].setup.env.record())] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
             areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)

@@ -69,7 +69,8 @@ class Records:
         self.folders[run].append("evals.csv", (*EVAL_COLUMNS, *more), rows)
         state = self.state.runs[run]
         state.counts.eval_steps += sum(result.steps for result in results)
-        state.last_success = results[self.segments[0].position].successes / episodes
+        own, env = results[self.segments[0].position], self.segments[0].setup.env
+        state.last_success = own.solved(env) / episodes
         self.set_status(run, "diverged" if state.diverged else "running")
 
     def add_retraining(self, updates: int, run: int, results: Sequence[EvalResult]) -> None:

@@ -19,6 +19,7 @@ from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import ActorLayout, Floats
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.statistics import success_column
 
 PURPOSES = {"reset": 0, "act": 1, "explore": 2, "evaluate": 3, "select": 4}
 
@@ -64,7 +65,7 @@ class Episode:
     total: float
     following: LaneStart  # the start of the next one
     complete: bool = True  # False: cut off when the next task's turn came
-    unstable: bool = False  # whether the simulation blew up in it
+    unstable: bool = False  # whether the simulation became unstable in it
 
 
 class Envs:
@@ -251,6 +252,10 @@ class EvalResult:
     # Episodes solved by each test of the environment, "TEST_any" and "TEST_last" step.
     more_successes: Mapping[str, int] = field(default_factory=dict)
 
+    def solved(self, env: EnvConfig) -> float:
+        """Episodes solved, as the environment counts; the sum of the scores without tests."""
+        return self.more_successes.get(success_column(env.record()), self.successes)
+
 
 class Evaluation:
     """A job under way: all its episodes step together, so that the policy sees one batch."""
@@ -273,6 +278,12 @@ class Evaluation:
         mean = float(self.totals.mean())
         more = {name: sum(solved) for name, solved in self.solved.items()}
         return EvalResult(sum(self.scores), mean, self.steps, self.seconds, more)
+
+    @property
+    def counted_scores(self) -> list[float]:
+        """Scores of the episodes as the environment counts: of their best or of their last step."""
+        column = success_column(self.job.env.record())
+        return [*self.solved.get(column, self.scores)]
 
     def _count(self, episode: int, tests: Mapping[str, bool]) -> None:
         """Note which tests this step passes."""

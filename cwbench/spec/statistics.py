@@ -1,5 +1,8 @@
 """What evals.csv and train.csv hold; a new statistic of training is also in `Losses.statistics`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 # The ways to count an episode as solved, and their columns: by the test of Meta-World 3 or V1, at
 # any step or at the last. Suites with one test have `successes` only: an episode's largest score.
 SUCCESS_COLUMNS = {
@@ -31,3 +34,8 @@ TRAIN_COLUMNS = (
 def count_of(success: str | None) -> str:
     """How episodes of an environment with this option `success` count as solved."""
     return "v3-last" if success == "last" else "v3-any"
+
+
+def success_column(env: Mapping[str, Any]) -> str:
+    """The column of evals.csv that counts as an environment with this record does."""
+    return SUCCESS_COLUMNS[count_of(env.get("success"))]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS
+from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS, success_column
 from cwbench.spec.text import counted
 from cwbench.store import files
 from cwbench.store.records import created, listing
@@ -46,6 +46,18 @@ class Runs:
     diagnostics: pd.DataFrame
     segments: pd.DataFrame  # one row per segment: record and status
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def solved(self) -> "pd.Series[float]":
+        """Episodes of each row of `evals` that are solved, as its run's environment counts."""
+        columns = {
+            row["id"]: success_column(row.get("env") or {}) for row in records_of(self.segments)
+        }
+        counted_by = self.evals["segment"].map(columns)
+        found = self.evals["successes"].astype(float)
+        for column in set(columns.values()) - {"successes"}:
+            found = found.mask(counted_by == column, self.evals[column])
+        return found
 
 
 RUN_COLUMNS = (

@@ -47,7 +47,7 @@ def logged_runs(name: str, group: Group) -> Array:
 
 
 def smoothing(evaluations: int) -> int:
-    """Evaluations in the trailing mean of a curve: a fifth of a task's, as in end values."""
+    """Evaluations in the trailing mean of a curve: three, or a fifth of a task's if fewer."""
     return min(SMOOTH, max(1, evaluations // 5))
 
 
@@ -62,8 +62,8 @@ def seed_curve(
 ) -> Curve:
     """Runs [R, N * E], smoothed within each task, become a mean with its band.
 
-    interval: Student t over seeds; percentile: bootstrap of the mean; sd: one standard deviation;
-    runs: no band, every run is drawn.
+    interval: Student t over seeds; percentile: bootstrap of the mean; sd: one standard deviation,
+    from n - 1; runs: no band, every run is drawn.
     """
     runs = metrics.smoothed(runs, evaluations, smooth or smoothing(evaluations))
     count = (~np.isnan(runs)).sum(0)
@@ -78,9 +78,9 @@ def seed_curve(
     elif band in ("interval", "sd"):
         with np.errstate(invalid="ignore", divide="ignore"):
             squares = np.nansum((runs - mean) ** 2, axis=0)
-            error = np.sqrt(squares / (count - 1) / count)
-            reach = special.stdtrit(count - 1, (1 + level) / 2) * error
-            reach = reach if band == "interval" else np.sqrt(squares / count)
+            deviation = np.sqrt(squares / (count - 1))
+            width = special.stdtrit(count - 1, (1 + level) / 2) / np.sqrt(count)
+            reach = deviation * width if band == "interval" else deviation
         low, high = mean - reach, mean + reach
     low, high = (np.where(several, np.clip(end, *bounds), np.nan) for end in (low, high))
     return Curve(mean, low, high, runs if band == "runs" else runs[:0])

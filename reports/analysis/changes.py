@@ -6,12 +6,11 @@ from typing import Any
 
 from cwbench.methods import VARIANTS
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.reference import preset_of
+from cwbench.reports.analysis.reference import HEADS, preset_of
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.spec.config import PROTOCOLS, NetworkConfig, SACConfig
 from cwbench.spec.options import completed, flag_name, resolve
 
-HEADS = ("actor_head_layers", "critic_head_layers")
 UNSHARED = {part: flag_name(f"{part}_head_layers") for part in ("actor", "critic")}
 
 

@@ -3,16 +3,19 @@
 python -m cwbench.reports.analysis.make_reference RESULTS NAME FOLDER
 """
 
-import json
+import gzip
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from cwbench.reports.analysis import names
+from cwbench.spec.errors import UserError, located
 from cwbench.spec.statistics import MORE_SUCCESSES
+from cwbench.store.files import checked_name, read_json, replacing, write_json
 from cwbench.store.runs import Runs, load_runs, records_of
 
 COLUMNS = ["task", "seed", "step", "episodes", "successes"]
@@ -26,13 +29,16 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
 
     A set that exists already gets the runs it does not have.
     """
+    checked_name(name, "set")
+    if not results.is_dir():
+        raise UserError(f"no results folder at {str(results)!r}", "give the one of your runs")
     loaded = load_runs(results)
     runs = loaded.runs
     single = runs["sequence"].str.startswith("single-")
     plain = runs["method"].map(names.method_key) == "finetuning"
     chosen = runs[single & plain & (runs["state"] == "done")]
     if chosen.empty:
-        raise ValueError(f"{results} has no finished fine-tuning run of a single task")
+        raise UserError(f"{results} has no finished fine-tuning run of a single task")
     rows = loaded.evals.rename(columns={"eval_task": "task"})
     rows = rows.merge(chosen[["run", "seed"]], on="run")
     counted = [name for name in MORE_SUCCESSES if rows[name].notna().all()]
@@ -40,15 +46,19 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
     record = _record(loaded, rows)
     file, record_file = folder / f"{name}.csv.gz", folder / f"{name}.json"
     if record_file.exists():
-        rows, record = _extended(
-            pd.read_csv(file), json.loads(record_file.read_text()), rows, record
-        )
+        with located(str(file)):
+            known = pd.read_csv(file)
+        rows, record = _extended(known, read_json(record_file), rows, record)
     folder.mkdir(parents=True, exist_ok=True)
-    record_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    ordered = rows.sort_values(["task", "seed", "step"])
-    # mtime 0: the same runs give the same bytes.
-    packing: Any = {"method": "gzip", "mtime": 0}
-    ordered.to_csv(file, index=False, compression=packing)
+    table = rows.sort_values(["task", "seed", "step"]).to_csv(index=False)
+    # mtime 0 and no temporary name: the same runs give the same bytes.
+    with (
+        replacing(file) as temporary,
+        temporary.open("wb") as stream,
+        gzip.GzipFile(file.name, "wb", fileobj=stream, mtime=0) as packed,
+    ):
+        packed.write(table.encode())
+    write_json(record_file, record)
     return file
 
 
@@ -62,7 +72,7 @@ def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:
     ]
     settings = [{key: record[key] for key in KEPT if key in record} for record in records]
     if any(setting != settings[0] for setting in settings):
-        raise ValueError("single-task runs of different settings: a reference set has one")
+        raise UserError("single-task runs of different settings: a reference set has one")
     history = {key: records[0][key] for key in HISTORY if key in records[0]}
     history["command"] = re.sub(r" --results[ =]\S+", "", history.get("command") or "")
     history["tasks"] = sorted(tasks)
@@ -75,23 +85,34 @@ def _extended(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A set with further runs: rows and record."""
     if any(record.get(key) != new.get(key) for key in KEPT):
-        raise ValueError("these runs differ from the set's in settings: a set has one")
+        raise UserError("these runs differ from the set's in settings: a set has one")
     runs = ["task", "seed"]
     known = more[runs].drop_duplicates().merge(rows[runs].drop_duplicates())
     if len(known):
         task, seed = known.iloc[0]
-        raise ValueError(f"the set has {task}, seed {seed}, already; remove it to make it again")
+        raise UserError(f"the set has {task}, seed {seed}, already", "remove it to make it again")
     return pd.concat([rows, more]), record | {
         "tasks": sorted({*record["tasks"], *new["tasks"]}),
         "history": [*record["history"], *new["history"]],
     }
 
 
+def main(arguments: Sequence[str]) -> int:
+    """The exit code: 2, after one line, where the input is wrong."""
+    try:
+        match arguments:
+            case [results, name, folder]:
+                print(write_reference(Path(results), name, Path(folder)))
+            case ["-h" | "--help"]:
+                print(__doc__)
+            case _:
+                given = " ".join(arguments) or "nothing"
+                raise UserError(f"RESULTS NAME FOLDER are needed, not {given}", "see --help")
+    except (UserError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case [results, name, folder]:
-            print(write_reference(Path(results), name, Path(folder)))
-        case ["-h" | "--help"]:
-            print(__doc__)
-        case _:
-            sys.exit(__doc__)
+    sys.exit(main(sys.argv[1:]))

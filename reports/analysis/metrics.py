@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+SUSTAINED = 3  # evaluations whose mean reaches a threshold, too
 
 
 def default_window(evaluations: int) -> int:
@@ -122,12 +123,13 @@ def smoothed(curve: Array, evaluations: int, length: int) -> Array:
 def evaluations_to_threshold(success: Array, threshold: float) -> Array:
     """[R, N]: the first evaluation that reaches the threshold and begins three whose mean does.
 
-    inf where there is none. One evaluation has ten episodes: at a true rate of 0.6 every sixth
-    shows 0.8 or more by luck.
+    inf where there is none, NaN where a task has fewer than three. One evaluation has ten episodes:
+    at a true rate of 0.6 every sixth shows 0.8 or more by luck.
     """
     curve = own_window(success)
-    length = min(3, curve.shape[-1])
-    means = np.lib.stride_tricks.sliding_window_view(curve, length, -1).mean(-1)
+    if curve.shape[-1] < SUSTAINED:
+        return np.full(curve.shape[:-1], np.nan)
+    means = np.lib.stride_tricks.sliding_window_view(curve, SUSTAINED, -1).mean(-1)
     reached = np.minimum(means, curve[..., : means.shape[-1]]) >= threshold - 1e-9
     count = np.where(reached.any(-1), reached.argmax(-1) + 1.0, np.inf)
     return np.where(np.isnan(curve).any(-1), np.nan, count)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.spec.failure import brief
@@ -140,17 +141,17 @@ def uneven_references(study: Study) -> Iterator[str]:
 
 
 def unstable_simulations(study: Study) -> Iterator[str]:
-    """Simulations that blew up in training. Their rewards can be wrong by a factor of a million."""
+    """Simulations unstable in training. Their rewards can be wrong by a factor of a million."""
     found = {
         str(record["folder"]): int(count)
         for record in study.used
-        if (count := (record["status"].get("resources") or {}).get("unstable_episodes"))
+        if (count := counters(record["status"]).get("unstable_episodes"))
         and (record.get("env") or {}).get("unstable") != "hold"
     }
     if found:
         episodes = counted(sum(found.values()), "training episode")
         yield (
-            f"the simulation blew up in {episodes} of {_first(sorted(found), 8)}; "
+            f"the simulation became unstable in {episodes} of {_first(sorted(found), 8)}; "
             "`--unstable hold` keeps what follows out of training"
         )
 

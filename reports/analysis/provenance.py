@@ -1,4 +1,4 @@
-"""Where a number comes from: versions of the packages that produced it."""
+"""Where a number comes from: versions of the packages that produced it, and what it took."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,6 +11,18 @@ def versions_of(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     for name, version in set().union(*((r.get("versions") or {}).items() for r in sessions)):
         found.setdefault(name, set()).add(str(version))
     return {name: ", ".join(sorted(values)) for name, values in sorted(found.items())}
+
+
+def counters(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a segment has used; versions differ in what they count."""
+    return status.get("resources") or {}
+
+
+def steps_and_seconds(records: Iterable[Mapping[str, Any]]) -> tuple[int, float]:
+    """Training steps and wall time of all these segments."""
+    statuses = [record["status"] for record in records]
+    steps = sum(int(counters(status).get("train_steps", 0)) for status in statuses)
+    return steps, sum(float(status.get("seconds", 0)) for status in statuses)
 
 
 def _resumed_with(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

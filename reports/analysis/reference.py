@@ -1,8 +1,9 @@
 """Single-task reference curves, which forward transfer is measured against.
 
 They come from runs of fine-tuning on sequences of one task in the results folder, such as
-`single-TASK`, or from the reference sets shipped with the package. A set is two files in
-`data/reference/`:
+`single-TASK`, or from the reference sets shipped with the package. Tasks that neither has take the
+folder's runs of `independent`, which trains every position from scratch: new networks, temperature,
+optimiser and replay, and random actions first. A set is two files in `data/reference/`:
 
     NAME.json     {"env", "schedule", "sac", "network", "history": [{"seeds", ...}, ...]}
     NAME.csv.gz   task,seed,step,episodes,successes   (one row per evaluation; further columns
@@ -25,13 +26,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis import names
-from cwbench.reports.analysis.metrics import own_window
 from cwbench.reports.analysis.study import SHIPPED, Group, Protocol, Study
+from cwbench.spec.config import NetworkConfig
 from cwbench.spec.statistics import SUCCESS_COLUMNS
 from cwbench.spec.text import counted
 
 Array = NDArray[np.float64]
 FOLDER = "this folder"
+INDEPENDENT = f"independent in {FOLDER}"
+HEADS = ("actor_head_layers", "critic_head_layers")
 SIZES = {"obs_size": "observations", "action_size": "actions"}  # of a sequence's largest task
 # Presets of methods whose records do not name them (`preset` in segment.json).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -48,15 +51,16 @@ class Curves:
 
     success: Array  # [R, E]
     seeds: tuple[int, ...]
-    source: str
+    origin: str
     segments: frozenset[str] = frozenset()  # of runs in this folder
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     @property
-    def origin(self) -> str:
-        return FOLDER if self.segments else self.source
+    def source(self) -> str:
+        """The origin, with the number of runs where it is this folder."""
+        return f"{counted(len(self), 'run')} of {self.origin}" if self.segments else self.origin
 
 
 @dataclass(frozen=True)
@@ -117,12 +121,13 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
     """The reference for a group's setting, or with default options without a group.
 
     One source for all tasks of the study if one has them all, this folder's runs first; else
-    task by task the one with the most seeds. Tasks without one are missing, never zero.
+    task by task the one with the most seeds. Where none has a task, `independent` serves. Tasks
+    without a reference are missing, never zero.
     """
     options, preset = setting(study, group) if group else ({}, frozenset())
     fitting: list[Source] = []
     refused = padded(study, protocol)
-    for source in sources(study, protocol):
+    for source in (*independent_sources(study, protocol), *sources(study, protocol)):
         if gap := source.lacks or difference(source.options, options, preset):
             refused |= dict.fromkeys(source.curves, f"that of {source.name} has {gap}")
         else:
@@ -134,12 +139,15 @@ def find(study: Study, protocol: Protocol, group: Group | None = None) -> Refere
         if one.family != "single" and not _is_reference(one, protocol)
         for task in one.tasks
     }
-    whole = [source for source in fitting if needed <= source.curves.keys()][:1]
+    single = [source for source in fitting if source.name != INDEPENDENT]
+    whole = [source for source in single if needed <= source.curves.keys()][:1]
     curves: dict[str, Curves] = {}
-    for source in whole or sorted(fitting, key=lambda s: s.name != FOLDER):
+    for source in whole or sorted(single, key=lambda s: s.name != FOLDER):
         for task, found in source.curves.items():
             if task not in curves or len(found) > len(curves[task]):
                 curves[task] = found
+    for source in fitting:
+        curves = {**source.curves, **curves} if source.name == INDEPENDENT else curves
     return Reference(curves, {task: why for task, why in refused.items() if task not in curves})
 
 
@@ -147,7 +155,7 @@ def setting(study: Study, group: Group) -> tuple[dict[str, Any], frozenset[str]]
     """Network and SAC options of a group, and which of them its method sets by itself."""
     record = study.record(group)
     options = {**(record.get("network") or {}), **(record.get("sac") or {})}
-    preset = preset_of(record, group.method)
+    preset = _fitted(preset_of(record, group.method), options)
     return options, frozenset(key for key, value in preset.items() if options.get(key) == value)
 
 
@@ -155,6 +163,14 @@ def preset_of(record: Mapping[str, Any], method: str) -> Mapping[str, Any]:
     """Shared options that a method sets by itself."""
     preset = record.get("preset")
     return preset if isinstance(preset, Mapping) else PRESETS.get(names.method_key(method), {})
+
+
+def _fitted(preset: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A preset as networks get it: less deep ones than the method's own keep one layer shared."""
+    most = options.get("layers", NetworkConfig.layers) - 1
+    if most + 1 >= preset.get("layers", NetworkConfig.layers):
+        return preset
+    return {key: min(own, most) if key in HEADS else own for key, own in preset.items()}
 
 
 def difference(
@@ -174,32 +190,64 @@ def sources(study: Study, protocol: Protocol) -> Iterator[Source]:
     first, and default options before others.
     """
     groups = [g for g in _trained_alone(study) if _is_reference(g, protocol)]
-    settings: dict[str, tuple[dict[str, Any], dict[str, Curves]]] = {}
-    for group in sorted(
-        groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)
-    ):
-        done = np.asarray(np.isfinite(own_window(group.complete)[:, 0]).all(1))
-        if done.any():
-            runs = [run for run, ended in zip(group.runs, done.tolist(), strict=True) if ended]
-            options = setting(study, group)[0]
-            settings.setdefault(group.setup, (options, {}))[1][group.tasks[0]] = Curves(
-                own_window(group.complete)[done, 0],
-                tuple(run.seed for run in runs),
-                f"{counted(len(runs), 'run')} of {FOLDER}",
-                frozenset(run.segments[0] for run in runs),
-            )
-    for options, curves in settings.values():
-        yield Source(FOLDER, options, curves)
+    yield from _folder_sources(study, protocol, FOLDER, groups)
     success = study.success_of(protocol)
     for shipped in shipped_sets():
         if shipped.settings == protocol.settings:
             known = SUCCESS_COLUMNS[success] in shipped.rows
             yield Source(
-                f"the shipped set {shipped.name}",
+                shipped.title,
                 shipped.options,
                 shipped.curves(protocol, success if known else SHIPPED),
                 lacks="" if known else f"success counted as {SHIPPED} only",
             )
+
+
+def independent_sources(study: Study, protocol: Protocol) -> Iterator[Source]:
+    """Runs of built-in `independent` under a protocol's environment and schedule."""
+    groups = [
+        group
+        for group in study.everything
+        if names.method_key(group.method) == "independent" and not study.record(group).get("source")
+        if group.protocol.shared_settings == protocol.shared_settings
+    ]
+    return _folder_sources(study, protocol, INDEPENDENT, groups)
+
+
+def _folder_sources(
+    study: Study, protocol: Protocol, origin: str, groups: Sequence[Group]
+) -> Iterator[Source]:
+    """A source for each setting, of the runs that have ended."""
+    settings: dict[str, list[Group]] = {}
+    for group in sorted(
+        groups, key=lambda g: (g.protocol.name != protocol.name, g.label != g.method)
+    ):
+        settings.setdefault(group.setup, []).append(group)
+    for members in settings.values():
+        if curves := _curves(members, protocol, origin):
+            yield Source(origin, setting(study, members[0])[0], curves)
+
+
+def _curves(groups: Sequence[Group], protocol: Protocol, origin: str) -> dict[str, Curves]:
+    """Task -> curves of one setting; a seed's is the mean over the segments that trained it."""
+    found: dict[str, dict[int, dict[str, Array]]] = {}  # task -> seed -> segment -> curve
+    for group in groups:
+        for index, task in enumerate(group.tasks):
+            if group.protocol.definition(task) != protocol.definition(task):
+                continue
+            for run, curve in zip(group.runs, group.own_windows[:, index], strict=True):
+                if np.isfinite(curve).all():
+                    seeds = found.setdefault(task, {})
+                    seeds.setdefault(run.seed, {})[run.segments[index]] = curve
+    return {
+        task: Curves(
+            np.array([np.mean([*seeds[seed].values()], axis=0) for seed in sorted(seeds)]),
+            tuple(sorted(seeds)),
+            origin,
+            frozenset(segment for own in seeds.values() for segment in own),
+        )
+        for task, seeds in found.items()
+    }
 
 
 def padded(study: Study, protocol: Protocol) -> dict[str, str]:
@@ -246,6 +294,10 @@ class ShippedSet:
     rows: pd.DataFrame
 
     @property
+    def title(self) -> str:
+        return f"the shipped set {self.name}"
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {key: self.record[key] for key in ("env", "schedule")}
 
@@ -264,8 +316,7 @@ class ShippedSet:
             table = rows.pivot(index="seed", columns="evaluation", values="rate")
             table = table.reindex(columns=range(protocol.evaluations)).dropna()
             seeds = tuple(int(seed) for seed in table.index)
-            source = f"the shipped set {self.name}"
-            found[str(task)] = Curves(table.to_numpy(np.float64), seeds, source)
+            found[str(task)] = Curves(table.to_numpy(np.float64), seeds, self.title)
         return found
 
 

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.arrange import arrange
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
-from cwbench.reports.analysis.reference import Reference, find
+from cwbench.reports.analysis.reference import INDEPENDENT, Reference, find
 from cwbench.reports.analysis.study import Group, Protocol, Study
-from cwbench.reports.analysis.transfer import TRANSFER, Position, shared_seeds, values_of
+from cwbench.reports.analysis.transfer import (
+    TRANSFER,
+    Position,
+    is_reference,
+    shared_seeds,
+    values_of,
+)
 from cwbench.reports.analysis.transfer import statistic as transfer_statistic
 from cwbench.store.runs import Runs
 
@@ -92,6 +98,18 @@ class Scores:
             self._references[group.setup] = find(self.study, self.protocol, group)
         return self._references[group.setup]
 
+    def reference_note(self, *families: str) -> str:
+        """Where `independent` stands in for single-task runs, as the end of a caption."""
+        found = {
+            task
+            for family in families
+            for group in self.groups(family)
+            for task, curves in self.reference_of(group).curves.items()
+            if task in group.tasks and curves.origin == INDEPENDENT
+        }
+        runs = f"runs of {names.METHODS['independent']}, which learns each task from scratch"
+        return f" Reference of transfer on {', '.join(sorted(found))}: {runs}." if found else ""
+
     def per_run(self, group: Group, metric: str) -> Array:
         """[R]: one value per seed."""
         key = (group.key, metric)
@@ -107,13 +125,16 @@ class Scores:
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
         reference = self.reference_of(group)
+        positions = [(group, index) for index in range(len(group.tasks))]
         if group.joint or reference.missing(group.tasks) or lacks_tasks(group, metric):
+            return np.full(len(group.runs), np.nan)
+        if any(is_reference(position, reference) for position in positions):
             return np.full(len(group.runs), np.nan)
         kind = TRANSFER[metric]
         last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
         base = reference.means(group.tasks, last)
         own = group.own_windows[:, :, 0 if last is None else -last :].mean(2)
-        for index in range(len(group.tasks)):
+        for _, index in positions:
             if shared_seeds((group, index), reference):  # gains exactly 0, as in the score
                 own[:, index] = np.where(np.isnan(own[:, index]), np.nan, base[index])
         return kind.combine(own[:, start:], base[start:])
@@ -191,6 +212,8 @@ class Scores:
         tasks = [group.tasks[index] for group, index in positions]
         if reference.missing(tasks):
             return nothing(reference.why(tasks))
+        if any(is_reference(position, reference) for position in positions):
+            return nothing("not defined: these runs are the reference")
         if not all(values_of(position, None) for position in positions):
             return nothing("no finished run")
         statistic, groups, fewest, seeds = transfer_statistic(parts, reference, kind, self.window)

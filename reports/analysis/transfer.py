@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.intervals import Statistic, seed_means
-from cwbench.reports.analysis.reference import Reference
+from cwbench.reports.analysis.reference import INDEPENDENT, Reference
 from cwbench.reports.analysis.study import Group
 
 Array = NDArray[np.float64]
@@ -55,6 +55,13 @@ def shared_seeds(position: Position, reference: Reference) -> set[int]:
     group, index = position
     segments = reference.curves[group.tasks[index]].segments
     return {run.seed for run in group.runs if run.segments[index] in segments}
+
+
+def is_reference(position: Position, reference: Reference) -> bool:
+    """Whether `independent` would be measured against itself."""
+    group, index = position
+    own = reference.curves[group.tasks[index]].origin == INDEPENDENT
+    return own and bool(shared_seeds(position, reference))
 
 
 def reference_values(

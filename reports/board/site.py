@@ -12,10 +12,11 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.resources import Record, count_text, counters, used_segments
+from cwbench.reports.tables.resources import Record, count_text, used_segments
 from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 

@@ -57,6 +57,10 @@ def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
     return f"{title(family)}. {text.format(level=level, bands=band)}"
 
 
+def shows_transfer(name: str) -> bool:
+    return name in ("transfer", "performance-transfer") or name.endswith("-metrics")
+
+
 def _curve(kind: str) -> str:
     """Of several settings, of a statistic of training or of a plasticity diagnostic."""
     if kind.startswith("ablation-"):

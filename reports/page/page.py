@@ -11,6 +11,7 @@ from string import Template
 from urllib.parse import quote
 
 from cwbench.reports.analysis import names
+from cwbench.reports.analysis.provenance import steps_and_seconds
 from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
@@ -137,9 +138,7 @@ def _cards(study: Study) -> str:
     runs = {run.name: run for group in study.groups for run in group.runs}.values()
     states = {state: sum(run.state == state for run in runs) for state in ("done", "running")}
     broken = sum(run.state in ("failed", "diverged") for run in runs)
-    used = [record["status"] for record in study.used]
-    steps = sum(int((status.get("resources") or {}).get("train_steps", 0)) for status in used)
-    seconds = sum(float(status.get("seconds", 0)) for status in used)
+    steps, seconds = steps_and_seconds(study.used)
     said = "problem" if len(study.problems) == 1 else "problems"
     cards = {
         "runs ended": f"{states['done']} / {len(runs)}",
@@ -189,7 +188,10 @@ def _fold(name: str, table: Table) -> str:
     )
 
 
-NO_REFERENCE = "none; it is made by fine-tuning on single-TASK, for each task, with this protocol"
+NO_REFERENCE = (
+    "none; it is made by fine-tuning on single-TASK, for each task, or by independent, with this "
+    "protocol"
+)
 
 
 def _about(scores: Scores) -> str:

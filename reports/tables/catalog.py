@@ -12,6 +12,7 @@ from cwbench.reports.analysis.problems import missing_evaluations
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import SUCCESS_TITLES, Group, Protocol
+from cwbench.reports.analysis.transfer import TRANSFER
 from cwbench.reports.tables import (
     comparisons,
     details,
@@ -77,6 +78,7 @@ def _headline(scores: Scores, present: Sequence[str]) -> Iterator[Entry]:
     if long := tuple(family for family in ("cw10", "cw20") if family in present):
         what = " and ".join(scores.title(family) for family in long)
         caption = f"Results of all the methods on {what}. {_brackets(scores)}"
+        caption += scores.reference_note(*long)
         yield Entry("cw10-cw20", "headline", long, caption, partial(long_sequences, scores))
     if "other" in present:
         yield _stacked(scores, "other")
@@ -160,6 +162,7 @@ def _stacked(scores: Scores, family: str) -> Entry:
     title = scores.title(family)
     caption = (
         f"Average performance, forgetting and forward transfer on {title}. {_brackets(scores)}"
+        f"{scores.reference_note(family)}"
     )
     return Entry(family, "headline", (family,), caption, partial(stacked, scores, family))
 
@@ -181,9 +184,11 @@ def _always(scores: Scores, family: str) -> Details:
         if any(len(group.tasks) == 1 for group in groups)
         else ""
     )
+    reference = scores.reference_note(family)
     return {
         "tasks": (
-            f"Results per task on {title}, averaged over the positions where the task occurs.",
+            f"Results per task on {title}, averaged over the positions where the task occurs."
+            f"{reference}",
             partial(details.tasks, scores, family),
         ),
         "learning": (
@@ -198,12 +203,19 @@ def _always(scores: Scores, family: str) -> Details:
             "dominate. Later: without the first task, where a method that starts as the reference "
             "does shows noise of seeds only, or exactly 0 where one segment serves both. Gain: "
             "plain difference of areas. Negative transfer: end value of the reference minus that "
-            f"of the task's own window.{alone}",
+            f"of the task's own window.{alone}{reference}",
             partial(stacked, scores, family, MORE),
         ),
         "anytime": (
             f"Anytime performance (area under the average curve) and the worst task on {title}.",
             partial(stacked, scores, family, ("anytime_performance", "worst_task")),
+        ),
+        "own-window": (
+            f"Performance on {title} in two ways. Own window: success of the last training "
+            "episodes of each task, counted as the protocol counts, before the next one starts, "
+            "without the first task; the measure of CompoNet and CKA-RL, which cannot show "
+            "forgetting. All tasks at the end: evaluated after the last task.",
+            partial(details.own_windows, scores, family),
         ),
         "stability": (
             f"Old tasks after a switch on {title}, from trailing means of three evaluations. "
@@ -225,14 +237,6 @@ def _always(scores: Scores, family: str) -> Details:
 def _where_measured(scores: Scores, family: str) -> Details:
     """Tables of what only some runs have."""
     title, found = scores.title(family), Details()
-    if scores.protocol.env.get("success") == "last":
-        found["own-window"] = (
-            f"Performance on {title} in two ways. Own window: success of the last training "
-            "episodes of each task, before the next one starts, without the first task; the "
-            "measure of CompoNet and CKA-RL, which cannot show forgetting. All tasks at the end: "
-            "evaluated after the last task.",
-            partial(details.own_windows, scores, family),
-        )
     if plasticity.measured(scores, family):
         found["plasticity"] = (
             plasticity.CAPTION.format(title=title),
@@ -242,7 +246,7 @@ def _where_measured(scores: Scores, family: str) -> Details:
     if len({(g.method, g.setup) for g in groups}) > len({g.method for g in groups}):
         found["settings"] = (
             f"Settings of one method on {title}; a block for the sequences that the same settings "
-            "were run on.",
+            f"were run on.{scores.reference_note(family)}",
             partial(details.settings, scores, family),
         )
     return found
@@ -254,6 +258,7 @@ def _pairwise(scores: Scores, family: str) -> Details:
     for metric in names.HEADLINE:
         pairs = comparisons.pairs(scores, family, metric)
         most = max((pair.seeds for pair in pairs), default=1)
+        reference = scores.reference_note(family) if metric in TRANSFER else ""
         left_out = " Sequences without it are left out." * any(pair.why for pair in pairs)
         exact = (
             f"exact; with {counted(most, 'seed')} it cannot go below {2.0 ** (1 - most):.4g}"
@@ -267,7 +272,7 @@ def _pairwise(scores: Scores, family: str) -> Details:
             "number of pairs tested in this table. P(better): chance that a run of the method "
             "named first beats one of the other. Last column: seeds that a paired t test at level "
             f"{1 - scores.level:.2g} needs to see a difference of {comparisons.DIFFERENCE:g} with "
-            "a power of 0.8, at the spread seen.",
+            f"a power of 0.8, at the spread seen.{reference}",
             partial(comparisons.comparisons, scores, family, metric),
         )
     return found

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices, per_run
-from cwbench.reports.analysis.scores import Scores, align
+from cwbench.reports.analysis.scores import Scores, align, nothing
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, scored_columns
@@ -115,7 +115,9 @@ def _steps_to_threshold(positions: Positions) -> Cell:
     need = [metrics.evaluations_to_threshold(group.complete, THRESHOLD) for group, _ in positions]
     evaluations = _known(positions, need)
     if not len(evaluations):
-        return empty_cell([group for group, _ in positions])
+        cell = empty_cell([group for group, _ in positions])
+        few = any(g.protocol.evaluations < metrics.SUSTAINED for g, _ in positions)
+        return replace(cell, score=nothing("fewer than three evaluations a task")) if few else cell
     schedule = positions[0][0].protocol.schedule
     middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
     never = np.isinf(middle)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.setups import by_setup, titles
 from cwbench.reports.analysis.study import Group, Run
@@ -66,11 +67,6 @@ def resources(scores: Scores, family: str) -> tuple[Block, ...]:
 
 def runs_of(groups: Sequence[Group]) -> list[Run]:
     return [run for group in groups for run in group.runs]
-
-
-def counters(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a segment has used; versions differ in what they count."""
-    return status.get("resources") or {}
 
 
 def _total(

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import aggregates, comparison, names, stability
 from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed, seed_matrix
 from cwbench.reports.analysis.setups import main_setups, slots, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published
-from cwbench.reports.tables.resources import counters, runs_of, used_segments
+from cwbench.reports.tables.resources import runs_of, used_segments
 from cwbench.spec.text import listed
 
 Array = NDArray[np.float64]

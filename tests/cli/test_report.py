@@ -137,6 +137,20 @@ def test_an_archive_is_read_like_a_folder(folder: Path, capsys: pytest.CaptureFi
     assert sorted(folder.rglob("*")) == before
 
 
+def test_verify_reads_the_folder_that_a_table_is_in(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Else ./results; without that the option is named."""
+    (folder / "results").rename(folder / "mine")
+    main(["report", "mine", "mine/cw3.csv", "--table", "cw3"])
+    main(["verify", "mine/cw3.csv"])
+    assert "equal: " in capsys.readouterr().out
+    (folder / "mine" / "cw3.csv").rename(folder / "cw3.csv")
+    text = fails(capsys, "verify", "cw3.csv")
+    assert "no results folder at 'results': give the one of cw3.csv with --results" in text
+    assert "no results folder at 'none'" in fails(capsys, "verify", "cw3.csv", "--results", "none")
+
+
 def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFixture[str]):
     main(["report", "results", "mine.csv", "--table", "cw3", "--format", "csv", "--window", "3"])
     file = folder / "mine.csv"

@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from outcomes import states
 from sample_results import SMALL, Setting, small, write_results
 
 from cwbench.cli import main
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.segment import digest
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
@@ -120,6 +122,20 @@ def test_runs_for_programs_are_those_of_the_table(tmp_path: Path, capsys: Any) -
         assert row.split()[:4] == ["cw3-1", "ewc", "paper", str(run["seed"])]
         assert row.split()[-1] == f"{run['success']:.2f}" and run["steps"] == 30_000
         assert run["done"] == len(run["segments"]) == 3
+
+
+@pytest.mark.parametrize(("success", "rate"), [("any", 1.0), ("last", 0.5)])
+def test_success_of_runs_is_counted_as_their_protocol_counts(
+    success: Any, rate: float, tmp_path: Path, capsys: Any
+) -> None:
+    env = MetaWorldConfig(success=success)
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc", env=env)], seeds=[0])
+    for file in tmp_path.glob("segments/*/evals.csv"):
+        table = pd.read_csv(file)
+        table.assign(successes=10, v3_last=5, v1_any=0, v1_last=0).to_csv(file, index=False)
+    main(["status", str(tmp_path), "--runs", "--json"])
+    [run] = json.loads(capsys.readouterr().out)["runs"]
+    assert run["success"] == rate
 
 
 @pytest.mark.parametrize("options", [[], ["--runs"]])

@@ -14,8 +14,10 @@ import torch
 
 import cwbench
 from cwbench import methods
+from cwbench.envs.pointmass import PointMass
 from cwbench.experiment import build
 from cwbench.experiment.policy import _segment
+from cwbench.rollout import episodes
 from cwbench.spec import notebook_source
 from cwbench.spec.source import short_hash
 from cwbench.spec.tasks import Task
@@ -37,6 +39,16 @@ def test_evaluating_again_gives_the_recorded_numbers(
         policy = cwbench.load_policy(run, row["task"])
         found = cwbench.evaluate(policy, row["task"], episodes=row["episodes"])
         assert (found.scores.sum(), found.mean_return) == (row["successes"], row["mean_return"])
+
+
+def test_evaluations_count_as_the_policys_environment_counts(
+    trained: cwbench.Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episodes, "success_column", lambda env: "v3_last")
+    for solved in (True, False):
+        tests = lambda env, solved=solved: {"v3": solved}  # noqa: E731
+        monkeypatch.setattr(PointMass, "success_tests", tests, raising=False)
+        assert cwbench.evaluate(cwbench.load_policy(trained[0])).success_rate == solved
 
 
 def test_a_policy_is_the_one_that_its_method_has_evaluated(toy_run: Any, tmp_path: Path) -> None:

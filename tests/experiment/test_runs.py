@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sample_results import add_counts, small, write_results
 
 import cwbench
 from cwbench.experiment.runs import Runs
+from cwbench.sharing.track import rows_by_run
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.store.runs import load_runs
 
 
@@ -39,6 +42,20 @@ def test_evaluations_have_a_row_per_run_evaluation_and_task_with_all_keys(folder
     assert (row["training_position"], row["training_task"]) == (2, "reach-4-1")
     assert (row["position"], row["segment_step"], row["episodes"]) == (0, 60, 2)
     assert row["success_rate"] == row["successes"] / 2
+
+
+def test_success_rates_count_as_each_runs_own_protocol_does(tmp_path: Path) -> None:
+    settings = [small("ewc", env=MetaWorldConfig(success=count)) for count in ("any", "last")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    add_counts(tmp_path)
+    runs = cwbench.load_runs(tmp_path)
+    for run, column in zip(runs, ("successes", "v3_last"), strict=True):
+        table = runs.filter(run=run.run).evaluations
+        assert (table["success_rate"] == table[column] / table["episodes"]).all()
+        assert (table["v3_last"] < table["successes"]).any()
+    sent = rows_by_run(runs)
+    for one in runs.evaluations.to_dict("records"):
+        assert sent[one["run"]][one["step"]][f"success/{one['task']}"] == one["success_rate"]
 
 
 def test_tables_hold_the_numbers_on_disk(folder: Path) -> None:

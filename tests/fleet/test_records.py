@@ -3,7 +3,9 @@
 import csv
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from cwbench.learner import Trainer
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.rollout.episodes import EvalResult
 from cwbench.spec.config import (
+    MetaWorldConfig,
     MethodConfig,
     NetworkConfig,
     PointMassConfig,
@@ -53,6 +56,19 @@ def test_an_evaluation_has_the_counts_that_its_tasks_have(records: Records) -> N
     assert lines(records, 1, "evals.csv") == more
     assert [run.last_success for run in records.state.runs] == [0.5, 0.5]
     assert [run.counts.eval_steps for run in records.state.runs] == [50, 50]
+
+
+@pytest.mark.parametrize(("success", "rate"), [("any", 1.0), ("last", 0.5)])
+def test_the_latest_success_is_counted_as_the_environment_counts(
+    success: Any, rate: float, records: Records
+) -> None:
+    """In status.json and in the table of progress; evals.csv has all counts."""
+    env = MetaWorldConfig(success=success)
+    records.segments = [replace(own, setup=replace(own.setup, env=env)) for own in records.segments]
+    tests = {"v3_any": 2, "v3_last": 1, "v1_any": 0}
+    records.add_evaluation(30, 0, [EvalResult(2, 0.5, 50, 0.1, tests)])
+    assert records.folders[0].status()["success"] == records.state.runs[0].last_success == rate
+    assert lines(records, 0, "evals.csv")[1] == "30,0,reach-0-1,2,2,0.5,1,0,nan"
 
 
 def test_episodes_are_counted_from_row_to_row(records: Records) -> None:

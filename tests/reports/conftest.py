@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from sample_results import (
     METHODS,
     Diagnosed,
+    add_counts,
     singles,
     small,
     write_diagnostics,
@@ -111,16 +111,6 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     reference.shipped_sets.cache_clear()
     yield folder
     reference.shipped_sets.cache_clear()
-
-
-def add_counts(root: Path) -> None:
-    """Other counts than `successes`, which the tests can tell apart."""
-    for file in root.glob("segments/*/evals.csv"):
-        table = pd.read_csv(file)
-        table["v3_last"] = table["successes"] // 2
-        table["v1_any"] = table["episodes"] - table["successes"]
-        table["v1_last"] = 0
-        table.to_csv(file, index=False)
 
 
 @pytest.fixture

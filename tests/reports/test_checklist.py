@@ -6,6 +6,7 @@ from pathlib import Path
 from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis.provenance import steps_and_seconds
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.checklist import checklist
@@ -53,3 +54,10 @@ def test_an_empty_study_has_a_checklist_too(tmp_path: Path):
 def test_the_choice_of_options_and_its_cost_are_named(with_orders: Scores):
     said = checklist(with_orders.study)
     assert "Options of EWC on cw3-1: chosen by highest mean area; 8 runs, 240,000" in said
+
+
+def test_steps_and_seconds_are_summed_over_segments() -> None:
+    """A segment that has not begun, or of an old version, has none."""
+    done = {"resources": {"train_steps": 300}, "seconds": 1.5}
+    records = [{"status": status} for status in (done, done, {"resources": None}, {})]
+    assert steps_and_seconds(records) == (600, 3.0)

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from point_lanes import CPU, ENV, LAYOUT, finish_evaluations, heading, job
 
 from cwbench import methods
@@ -17,6 +20,7 @@ from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
+    MetaWorldConfig,
     MethodConfig,
     NetworkConfig,
     SACConfig,
@@ -85,6 +89,29 @@ def test_an_evaluation_counts_every_test_at_any_step_and_at_the_last(
     once = {"once_any": 3, "once_last": 0}
     assert found[WithTests] == {**once, "not then_any": 3, "not then_last": 3}
     assert found[pointmass.PointMass] == {}
+
+
+class SolvedBefore(pointmass.PointMass):
+    """Solved at every step but the last."""
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, bool]:
+        obs, reward, _, terminated, truncated = super().step(action)
+        return obs, reward, self.success_tests()["v3"], terminated, truncated
+
+    def success_tests(self) -> dict[str, bool]:
+        return {"v3": self.time < self.horizon}
+
+
+@pytest.mark.parametrize(("success", "scores"), [("any", [1, 1, 1]), ("last", [0, 0, 0])])
+def test_scores_of_an_evaluation_are_counted_as_its_environment_counts(
+    success: Any, scores: list[int], shared: Callable[..., ArrayRef]
+) -> None:
+    env = MetaWorldConfig(success=success, horizon=ENV.horizon)
+    evaluation = Evaluation(replace(job(shared(heading(1))), env=env), Envs(ENV, SolvedBefore))
+    while (result := evaluation.advance()) is None:
+        pass
+    assert evaluation.counted_scores == scores
+    assert (result.successes, result.solved(env)) == (3, sum(scores))
 
 
 def make_group(pool: Pool, root: Path, seed: int) -> Group:

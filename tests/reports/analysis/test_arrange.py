@@ -227,5 +227,6 @@ def test_what_is_left_out_is_a_reference_still(tmp_path: Path):
     groups = [[g for g in s.study.groups if g.key == some.groups[0].key] for s in scores]
     found = [s.score(g, "forward_transfer") for s, g in zip(scores, groups, strict=True)]
     assert found[0].value == found[1].value and np.isfinite(found[0].value)
-    assert "3 runs of this folder" in str(find(some, some.protocols[0], some.groups[0]).curves)
+    curves = find(some, some.protocols[0], some.groups[0]).curves.values()
+    assert {one.source for one in curves} == {"3 runs of this folder"}
     assert not any("of no experiment" in problem for problem in some.problems)

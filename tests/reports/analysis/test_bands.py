@@ -20,7 +20,7 @@ def test_the_default_band_is_the_t_interval_at_each_evaluation():
 
 
 def test_other_bands():
-    assert_allclose(seed_curve(RUNS, 2, "sd", smooth=1).high, RUNS.mean(0) + RUNS.std(0))
+    assert_allclose(seed_curve(RUNS, 2, "sd", smooth=1).high, RUNS.mean(0) + RUNS.std(0, ddof=1))
     drawn = seed_curve(RUNS, 2, "runs", smooth=1)
     assert_allclose(drawn.runs, RUNS)
     assert np.isnan(drawn.low).all()

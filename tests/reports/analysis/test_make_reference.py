@@ -12,7 +12,7 @@ from sample_results import Setting, singles, small, write_results
 from cwbench import sequences
 from cwbench.reports import build
 from cwbench.reports.analysis import reference
-from cwbench.reports.analysis.make_reference import write_reference
+from cwbench.reports.analysis.make_reference import main, write_reference
 from cwbench.spec.config import MetaWorldConfig
 
 TASKS = sequences.get("cw3-1").tasks
@@ -36,6 +36,45 @@ def test_a_set_made_of_runs_gives_what_the_runs_give(tmp_path: Path, shipped: Pa
     record = json.loads((shipped / "made.json").read_text())
     assert record["sac"]["batch_size"] and "machine" not in record
     assert file.stat().st_size < 20_000
+
+
+@pytest.mark.parametrize(
+    ("results", "name", "message"),
+    [
+        ("nowhere", "x", "no results folder at"),
+        ("results", "../x", "../x"),
+        ("results", "x", "has no finished fine-tuning run of a single task"),
+        ("single", "x", "set'"),  # which is a file
+    ],
+)
+def test_bad_input_is_one_line(
+    results: str, name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    for folder, sequence in (("results", "cw3-1"), ("single", "single-push")):
+        root = tmp_path / folder
+        write_results(root, sequence_names=[sequence], settings=[small("finetuning")], seeds=[0])
+    (tmp_path / "set").touch()
+    assert main([str(tmp_path / results), name, str(tmp_path / "set")]) == 2
+    output, errors = capsys.readouterr()
+    assert not output and errors.count("\n") == 1 and message in errors
+
+
+def test_damage_and_an_interrupted_write_leave_a_set_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    for seed in range(2):
+        root, setting = tmp_path / str(seed), small("finetuning")
+        write_results(root, sequence_names=["single-push"], settings=[setting], seeds=[seed])
+    arguments = [str(tmp_path / "0"), "set", str(tmp_path)]
+    assert main(arguments) == 0
+    before = [(tmp_path / f"set.{end}").read_bytes() for end in ("csv.gz", "json")]
+    with monkeypatch.context() as patch:
+        patch.setattr("gzip.GzipFile.write", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        assert main([str(tmp_path / "1"), *arguments[1:]]) == 2
+    assert [(tmp_path / f"set.{end}").read_bytes() for end in ("csv.gz", "json")] == before
+    (tmp_path / "set.json").write_text("{")
+    assert main([str(tmp_path / "1"), *arguments[1:]]) == 2
+    assert "set.json" in capsys.readouterr().err and (tmp_path / "set.json").read_text() == "{"
 
 
 def test_a_set_takes_further_seeds_and_tasks_and_nothing_else(tmp_path: Path):

@@ -67,6 +67,11 @@ def test_time_to_threshold_ignores_a_lucky_evaluation():
     assert metrics.evaluations_to_threshold(success, 0.95).tolist() == [[np.inf]]
 
 
+def test_time_to_threshold_needs_three_evaluations():
+    two = np.ones((1, 1, 2, 1))
+    assert np.isnan(metrics.evaluations_to_threshold(two, 0.8)).all()
+
+
 @pytest.mark.parametrize(("evaluations", "window"), [(50, 10), (25, 5), (2, 1), (1, 1)])
 def test_default_window_is_a_fifth(evaluations: int, window: int):
     assert metrics.default_window(evaluations) == window

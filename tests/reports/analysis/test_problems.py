@@ -146,7 +146,9 @@ def test_a_simulation_that_blew_up_is_named_unless_it_was_held(tmp_path: Path, e
     if env.unstable == "hold":
         assert not problems
     else:
-        only(problems, "blew up in 4 training episodes", "ewc-2-window-close-s1", "--unstable hold")
+        only(
+            problems, "unstable in 4 training episodes", "ewc-2-window-close-s1", "--unstable hold"
+        )
 
 
 def test_a_failed_run_enters_no_mean_even_with_all_its_evaluations(folder: Path):

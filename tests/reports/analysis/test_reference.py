@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +14,19 @@ from sample_results import (
     singles,
     small,
     write_results,
+    write_runs,
     write_segment,
     write_set,
 )
 
 from cwbench import sequences
+from cwbench.experiment.build import load_method, runs_of
 from cwbench.methods import METHODS
 from cwbench.reports import build
 from cwbench.reports.analysis import metrics, reference
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group, Protocol, Study
+from cwbench.reports.tables import catalog
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.segment import Segment, digest
 from cwbench.store.results import Store
@@ -77,6 +81,79 @@ def test_a_set_without_the_protocols_count_of_success_cannot_serve(tmp_path: Pat
     scores = read(tmp_path / "results")
     found = scores.reference_of(scores.study.groups[0])
     assert not found.curves and "success counted as v3-any only" in found.why(TASKS)
+
+
+def with_independent(results: Path, sequence: str = "cw3-6", **changes: Any) -> Scores:
+    settings = [small("ewc"), small("independent", **changes)]
+    write_results(results, sequence_names=[sequence], settings=settings, seeds=range(3))
+    return read(results)
+
+
+def test_independent_is_the_reference_of_tasks_without_single_task_runs(tmp_path: Path) -> None:
+    """Every position is trained from scratch: stick-pull has two for each seed."""
+    scores = with_independent(tmp_path)
+    ewc, independent = scores.study.groups
+    origin = "3 runs of independent in this folder"
+    assert sources(scores) == {"stick-pull": origin, "peg-unplug-side": origin}
+    ours, alone = (metrics.area(group.success).mean(0) for group in (ewc, independent))
+    stick = (alone[0] + alone[2]) / 2
+    base = np.array([stick, alone[1], stick])
+    got = scores.score([ewc], "forward_transfer")
+    assert got.value == pytest.approx(((ours - base) / (1 - base)).mean())
+    assert scores.per_run(ewc, "forward_transfer").mean() == pytest.approx(got.value)
+    [entry] = [entry for entry in catalog.entries(scores) if entry.name == "cw3"]
+    assert (
+        "Reference of transfer on peg-unplug-side, stick-pull: runs of Independent" in entry.caption
+    )
+
+
+def test_independent_has_no_transfer_against_itself(tmp_path: Path) -> None:
+    scores = with_independent(tmp_path)
+    independent = scores.study.groups[1]
+    got = scores.score([independent], "forward_transfer")
+    assert np.isnan(got.value) and got.why == "not defined: these runs are the reference"
+    assert np.isnan(scores.per_run(independent, "area_gain")).all()
+
+
+def test_single_task_runs_come_before_independent(tmp_path: Path) -> None:
+    """Then no caption names it, and it is measured like any other method."""
+    write_results(
+        tmp_path,
+        sequence_names=singles(TASKS),
+        settings=[small("finetuning")],
+        name="r",
+        seeds=range(2),
+    )
+    scores = with_independent(tmp_path, "cw3-1")
+    assert sources(scores) == dict.fromkeys(TASKS, "2 runs of this folder")
+    assert scores.reference_note("cw3") == ""
+    groups = scores.study.of(scores.protocol, "cw3")
+    assert np.isfinite([scores.score([group], "forward_transfer").value for group in groups]).all()
+
+
+def test_a_single_task_run_of_one_task_is_noted_next_to_independent(tmp_path: Path) -> None:
+    write_one_task(tmp_path)
+    scores = with_independent(tmp_path, "cw3-1")
+    assert sources(scores)["push"] == "1 run of this folder"
+    assert sources(scores)["hammer"] == "3 runs of independent in this folder"
+    assert any("mixes references of several origins" in text for text in scores.study.problems)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"source": "0123456789ab"}, {"env": MetaWorldConfig(reward="v2")}, {"schedule": {"width": 8}}],
+)
+def test_independent_of_ones_own_class_or_another_setting_is_no_reference(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    if "schedule" in changes:
+        changes = {"schedule": small("ewc").schedule | changes["schedule"]}
+    scores = with_independent(tmp_path, **changes)
+    [ewc] = [group for group in scores.study.groups if group.method == "ewc"]
+    found = reference.find(scores.study, ewc.protocol, ewc)
+    assert not found.curves
+    reason = "that of independent in this folder has width 8 instead of 256"
+    assert (reason in found.why(ewc.tasks)) == ("schedule" in changes)
 
 
 def write_one_task(results: Path, source: str | None = None) -> None:
@@ -154,6 +231,24 @@ def test_a_methods_own_preset_is_no_difference(
     scores = read(results)
     assert sources(scores, "perfect_memory") == dict.fromkeys(TASKS, "the shipped set small")
     assert sources(scores, "ewc") == {}
+
+
+@pytest.mark.parametrize("own", [{}, {"critic_head_layers": 2}])
+def test_a_preset_that_a_less_deep_network_limits_is_no_difference(
+    own: dict[str, int], tmp_path: Path
+) -> None:
+    """RECALL's three layers in each head are one of CompoNet's two; two of them were asked for."""
+    point3 = [sequences.get("point3")]
+    for name, given in (("recall", own), ("independent", {})):
+        method, entry = load_method(name)
+        runs = runs_of(name, method, entry, "componet", given, wanted=point3, seeds=[0])
+        write_runs(tmp_path, runs, entry.method.preset)
+    study = build.read(tmp_path)
+    [recall] = [group for group in study.groups if group.method == "recall"]
+    found = reference.find(study, recall.protocol, recall)
+    why = f"critic_head_layers 0 instead of {own.get('critic_head_layers')}"
+    assert found.missing(recall.tasks) == (sorted(recall.tasks) if own else [])
+    assert (why in found.why(recall.tasks)) == bool(own)
 
 
 def test_presets_of_older_records_are_those_of_the_methods():

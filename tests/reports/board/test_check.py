@@ -149,7 +149,7 @@ def test_unfinished_runs_are_refused(results: Path) -> None:
 
 
 def test_what_a_reader_must_know_is_a_note(results: Path) -> None:
-    """Not a fault of the contribution: a diverged run, a simulation that blew up."""
+    """Not a fault of the contribution: a diverged run, an unstable simulation."""
     for file in results.glob("segments/*/status.json"):  # as `cwbench merge` leaves them
         rewrite(file, lambda content: content.update(records_only=True))
     status = segment_record(results).with_name("status.json")
@@ -159,7 +159,7 @@ def test_what_a_reader_must_know_is_a_note(results: Path) -> None:
     assert code == 0, said
     assert said.startswith("cw3-1: accepted, 2 notes")
     assert "note: cw3-1, RECALL, seed 0: diverged; it is in no mean" in said
-    assert "note: the simulation blew up in 2 training episodes of recall-3-" in said
+    assert "note: the simulation became unstable in 2 training episodes of recall-3-" in said
 
 
 def test_impossible_counts_are_refused(results: Path) -> None:

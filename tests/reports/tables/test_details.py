@@ -18,7 +18,7 @@ from cwbench.store.runs import load_runs
 
 
 def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Path):
-    """Only for protocols that count the last step: CompoNet's and CKA-RL's measure."""
+    """CompoNet's and CKA-RL's measure, for every protocol."""
     last = small("finetuning", env=MetaWorldConfig(success="last"))
     root = write_results(
         tmp_path, sequence_names=["cw3-1"], settings=[last, small("finetuning")], seeds=range(2)
@@ -27,21 +27,22 @@ def test_performance_in_own_windows_is_read_from_training_episodes(tmp_path: Pat
         evals = pd.read_csv(file)
         evals.assign(v3_last=evals["successes"] // 2).to_csv(file, index=False)
     study = build.read(root)
-    one, other = study.protocols  # never in one table
-    tables = [catalog.find(Scores(study, protocol), "cw3-own-window") for protocol in (one, other)]
-    [entry] = [entry for entry in tables if entry is not None]
-    [(_, (own, end, lost))] = entry.blocks()[0].rows
-    per_seed = []
-    [group] = [g for g in study.groups if g.protocol.env.get("success") == "last"]
-    for run in group.runs:
-        for folder in run.folders[1:]:  # the first task is left out
-            text = (root / "segments" / folder / "train.csv").read_text()
-            *_, row = csv.DictReader(text.splitlines())
-            per_seed.append(float(row["successes"]) / float(row["episodes"]))
-    assert own.value == pytest.approx(np.mean(per_seed))
-    assert end.value < 0.5 and lost.value > 0  # which own windows cannot show
-    title = catalog.make(Scores(study, group.protocol), entry).footer["environment"]
-    assert "at the last step (v3-last)" in title
+    assert len(study.groups) == len(study.protocols) == 2  # never in one table
+    for group in study.groups:
+        scores = Scores(study, group.protocol)
+        entry = catalog.find(scores, "cw3-own-window")
+        assert entry is not None
+        [(_, (own, end, lost))] = entry.blocks()[0].rows
+        per_seed = []
+        for run in group.runs:
+            for folder in run.folders[1:]:  # the first task is left out
+                text = (root / "segments" / folder / "train.csv").read_text()
+                *_, row = csv.DictReader(text.splitlines())
+                per_seed.append(float(row["successes"]) / float(row["episodes"]))
+        assert own.value == pytest.approx(np.mean(per_seed))
+        assert end.value < 0.5 and lost.value > 0  # which own windows cannot show
+        title = catalog.make(scores, entry).footer["environment"]
+        assert (group.protocol.env.get("success") == "last") == ("last step (v3-last)" in title)
 
 
 def test_never_is_longer_than_any_time(tmp_path: Path):
@@ -54,6 +55,15 @@ def test_never_is_longer_than_any_time(tmp_path: Path):
     block = details.learning(Scores(study, study.protocols[0]), "cw3")[0]
     found = {cell.text.split()[0]: cell.amount for _, [cell] in block.rows}
     assert found["1k"] == 1000 and found["never"] == np.inf
+
+
+def test_two_evaluations_are_too_few_for_a_time(tmp_path: Path):
+    two = small("finetuning", schedule=SMALL | {"eval_every": 5_000})
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[two], seeds=[0])
+    study = build.read(tmp_path)
+    block = details.learning(Scores(study, study.protocols[0]), "cw3")[0]
+    whys = {cell.why for _, [cell] in block.rows if cell.empty}
+    assert whys == {"fewer than three evaluations a task"} and len(block.rows) == 3
 
 
 def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):
