@@ -64,7 +64,7 @@ class Episode:
     total: float
     following: LaneStart  # the start of the next one
     complete: bool = True  # False: cut off when the next task's turn came
-    unstable: bool = False  # whether the simulation blew up in it
+    unstable: bool = False  # whether the simulation became unstable in it
 
 
 class Envs:
