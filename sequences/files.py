@@ -7,8 +7,8 @@ from typing import Any
 
 from cwbench.sequences.sequence import Sequence
 from cwbench.spec.config import ENV_CONFIGS
-from cwbench.spec.errors import UserError, located, unknown
-from cwbench.spec.files import read_text
+from cwbench.spec.errors import UserError, located
+from cwbench.spec.files import checked_table, read_text
 from cwbench.spec.tasks import Score, Task
 
 KEYS = ("name", "suite", "tasks")
@@ -31,16 +31,11 @@ def _sequence(content: Mapping[str, Any], stem: str) -> Sequence:
     suite = content.get("suite", "metaworld")
     if suite not in list(ENV_CONFIGS):  # even if not a string
         raise UserError(f"unknown suite {suite!r}; known: {', '.join(ENV_CONFIGS)}")
-    _known(content, GYMNASIUM_KEYS if suite == "gymnasium" else KEYS)
+    checked_table(content, GYMNASIUM_KEYS if suite == "gymnasium" else KEYS)
     name = content.get("name", stem)
     if suite == "gymnasium":
         return _gymnasium(name, content.get("task"))
     return Sequence(name, content.get("tasks", ()), content.get("suite", ""))
-
-
-def _known(content: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    if extra := [key for key in content if key not in keys]:
-        raise unknown("key", extra[0], keys, f"allowed: {', '.join(keys)}")
 
 
 def _gymnasium(name: str, entries: Any) -> Sequence:
@@ -58,7 +53,7 @@ def _task(entry: Any, number: int) -> Task:
 
 
 def _checked(entry: Mapping[str, Any]) -> Task:
-    _known(entry, TASK_KEYS)
+    checked_table(entry, TASK_KEYS)
     env = entry.get("id")
     if not isinstance(env, str):
         raise UserError('`id` must name an environment, such as "HalfCheetah-v5"')
@@ -85,7 +80,7 @@ def _list(value: Any) -> list[Any]:
 
 def _wrapper(value: Any) -> Any:
     if isinstance(value, dict):
-        _known(value, ("wrapper", "kwargs"))
+        checked_table(value, ("wrapper", "kwargs"))
     name = value.get("wrapper") if isinstance(value, dict) else value
     if not isinstance(name, str) or ":" not in name:
         raise UserError(f'wrapper {value!r} is not a name such as "mypackage:MassScale"')

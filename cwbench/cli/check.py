@@ -24,7 +24,8 @@ def check(ctx: click.Context, method: str, as_json: bool) -> None:
     """Train a method on a toy problem in several ways, compare the results, and show its cost.
 
     METHOD is a name or path/to/file.py:ClassName. Writes nothing. The exit code is 1 if a
-    check fails, and 2 if the class cannot be trained at all.
+    check fails, and 2 if the class cannot be trained at all. What an error of an earlier check
+    stops is not checked.
     """
     load_method(method)
     from cwbench.experiment.conformance import run_checks
@@ -47,9 +48,10 @@ def check(ctx: click.Context, method: str, as_json: bool) -> None:
 
 
 def _show(verdict: "Verdict") -> None:
-    click.echo(f"{'FAILED' if verdict.problem else 'ok':8}{verdict.check}")
-    if verdict.problem:
-        click.echo(f"        {verdict.problem}")
+    word = ("FAILED" if verdict.checked else "not checked") if verdict.problem else "ok"
+    click.echo(f"{word:13}{verdict.check}")
+    if verdict.problem and verdict.checked:
+        click.echo(f"{'':13}{verdict.problem}")
 
 
 def _show_cost(cost: "MethodCost") -> None:

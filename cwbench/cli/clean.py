@@ -18,8 +18,8 @@ def clean(results: Path, dry_run: bool, yes: bool) -> None:
     """Remove snapshots, replay memories and claims that no recorded run needs any more.
 
     Evaluations, weights at the end of a task and all records stay, so reports do not change and
-    unfinished experiments continue. A longer sequence that begins like a finished one needs another
-    results folder, where its method replays stored data: the beginning is trained again there.
+    unfinished experiments continue. If its method replays stored data, a longer sequence that
+    begins like a finished one needs a new results folder, where the beginning is trained again.
     """
     from cwbench.planning.machine import size
     from cwbench.store.cleanup import leftovers, remove

@@ -1,5 +1,6 @@
 """`cwbench new-method`: a method of your own to start from, and its test."""
 
+import re
 import shlex
 from importlib.util import find_spec
 from keyword import iskeyword
@@ -90,8 +91,7 @@ def new_method(name: str, folder: Path) -> None:
     class_name = "".join(part[:1].upper() + part[1:] for part in parts)  # MyMethod stays
     words = {"FILE": stem, "CLASS": class_name, "NAME": name}
     for file, text in files.items():
-        for word, value in words.items():
-            text = text.replace(word, value)
-        file.write_text(text, encoding="utf-8")
+        filled = re.sub("|".join(words), lambda found: words[found[0]], text)
+        file.write_text(filled, encoding="utf-8")
         click.echo(file)
     click.echo(f"next: {shlex.join(['cwbench', 'check', f'{folder / stem}.py:{class_name}'])}")

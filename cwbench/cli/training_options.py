@@ -104,7 +104,7 @@ class TrainingOptions:
     def terminal(self) -> Terminal:
         # With `--launcher print` nothing but commands goes to the output.
         quiet, printing = self.quiet and not self.dry_run, self.launching.launcher == "print"
-        return Terminal(quiet=quiet, stderr=printing)
+        return Terminal(quiet=quiet, stderr=printing, trains=not self.dry_run)
 
 
 def check_results(folder: Path) -> None:

@@ -7,6 +7,7 @@ one line that says what differs.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +61,10 @@ class Broken(AssertionError):
     """A method does not keep its contract."""
 
 
+class Stopped(Broken):
+    """Training failed, so nothing could be compared."""
+
+
 @dataclass(frozen=True)
 class Kit:
     """A method to be checked, a folder for its runs, and workers."""
@@ -77,7 +82,7 @@ class Kit:
         how = {"tasks": TWO, "schedule": SCHEDULE, "options": options, **how}
         made = toy.train_toy(self.pool, self.root / folder, self.name, **how)
         for message in made.outcome.failed.values():
-            raise Broken(f"training failed: {message}")
+            raise Stopped(f"training failed: {message}")
         return made
 
     @cached_property
@@ -345,13 +350,19 @@ CHECKS: dict[str, Callable[[Kit], None]] = {
 class Verdict:
     check: str
     problem: str = ""  # empty: it holds
+    checked: bool = True  # False: an earlier check's error came before there was anything to see
 
 
 def run_checks(name: str) -> Iterator[Verdict]:
     """Check a method by name or `path/to/file.py:Class`, one verdict after another."""
+    errors: set[str] = set()
     with opened(name) as kit:
         for title, check in CHECKS.items():
-            yield Verdict(title, _problem(check, kit))
+            problem, stopped = _problem(check, kit)
+            # One error may count runs, which checks have different numbers of.
+            cause = re.sub(r"\d+", "", problem.removeprefix("training failed: "))
+            yield Verdict(title, problem, checked=not (stopped and cause in errors))
+            errors |= {cause} if stopped else set()
 
 
 @contextmanager
@@ -361,19 +372,20 @@ def opened(name: str) -> Iterator[Kit]:
         yield Kit(name, Path(folder), pool)
 
 
-def _problem(check: Callable[[Kit], None], kit: Kit) -> str:
+def _problem(check: Callable[[Kit], None], kit: Kit) -> tuple[str, bool]:
+    """What a check found, and whether an error stopped it; empty if the method passes."""
     try:
         with redirect_stderr(StringIO()):  # training prints tracebacks; one line is enough here
             check(kit)
     except (Broken, UserError) as error:
-        return str(error)
+        return str(error), isinstance(error, Stopped | UserError)
     except Exception as error:
-        return where_it_failed(describe(error, [kit.method]))
-    return ""
+        return where_it_failed(describe(error, [kit.method])), True
+    return "", False
 
 
 def check_method(name: str) -> None:
     """AssertionError that lists what does not hold; for the tests of your own methods."""
-    problems = [f"{one.check}: {one.problem}" for one in run_checks(name) if one.problem]
-    if problems:
+    found = [one for one in run_checks(name) if one.problem and one.checked]
+    if problems := [f"{one.check}: {one.problem}" for one in found]:
         raise Broken("\n".join([f"{name} breaks the contract of methods", *problems]))

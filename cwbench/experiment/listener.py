@@ -39,24 +39,27 @@ class Silent:
 
 
 class Output(Console):
-    """A console that says why the process ends when nobody reads it any more, as after `| head`."""
+    """A console that says why training ends when nobody reads it any more, as after `| head`."""
+
+    trains = True
 
     def on_broken_pipe(self) -> None:
-        print(
-            "cwbench: the output was closed, so it stops; the same command continues",
-            file=sys.stderr,
-        )
+        if self.trains:
+            what = "the output was closed, so cwbench stops; the same command continues"
+            print(f"cwbench: {what}", file=sys.stderr)
         super().on_broken_pipe()
 
 
 class Terminal:
-    """Prints what a session tells; with `quiet` only problems."""
+    """Prints what a session tells; with `quiet` only problems. Not `trains`: of a dry run."""
 
-    def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, stderr: bool = False, trains: bool = True) -> None:
         self.quiet, self.console = quiet, Output(stderr=stderr)
+        self.console.trains = trains
 
     def __reduce__(self) -> tuple[Any, ...]:  # a console has locks, which cannot be copied
-        return partial(Terminal, quiet=self.quiet, stderr=self.console.stderr), ()
+        shown = {"stderr": self.console.stderr, "trains": self.console.trains}
+        return partial(Terminal, quiet=self.quiet, **shown), ()
 
     def say(self, text: str) -> None:
         if not self.quiet:

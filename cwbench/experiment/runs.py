@@ -37,7 +37,7 @@ class Run:
     segments: tuple[str, ...]  # ids, one per task or one for all
     folders: tuple[str, ...]  # of the segments, "" where nothing is on disk
     done: int  # segments finished
-    state: str  # done, running, pending, failed, diverged or damaged
+    state: str  # done, running, waiting, stopped, failed, diverged or damaged
     step: int  # environment steps so far
     steps: int  # environment steps in all
     results: Path = field(repr=False)

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +26,10 @@ class Lines(Progress):
         super().__init__(forecast, console)
         self._last: dict[int, float] = {}  # when a line was printed, by group; inf: its last
 
+    def begin(self, groups: Sequence[Group]) -> None:
+        super().begin(groups)
+        self._last |= {id(group): -math.inf for group in groups}  # an id may be an ended group's
+
     def wait(self, segments: int) -> None:
         before = self.caption
         super().wait(segments)
@@ -33,7 +38,7 @@ class Lines(Progress):
 
     def advance(self, group: Group) -> None:
         super().advance(group)
-        now, last = time.monotonic(), self._last.get(id(group), -math.inf)
+        now, last = time.monotonic(), self._last[id(group)]
         if last < math.inf and (group.ended or now - last >= LINE_SECONDS):
             self._last[id(group)] = math.inf if group.ended else now
             self._print_row(self._row(group))

@@ -20,7 +20,7 @@ class Counts:
     selection_steps: int = 0  # episodes that only choose a head
     extra_steps: int = 0  # of environments besides the task's own
     method_bytes: int = 0  # that the method keeps for later tasks, once this one has ended
-    unstable_episodes: int = 0  # training episodes in which the simulation blew up
+    unstable_episodes: int = 0  # training episodes in which the simulation became unstable
 
     episodes: int = 0  # training episodes since the last evaluation
     successes: float = 0

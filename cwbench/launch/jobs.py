@@ -19,10 +19,11 @@ from cwbench.spec.files import read_text
 from cwbench.spec.options import checked
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.store.files import check_inside, write_json
+from cwbench.store.records import SEGMENT_KEYS, Kinds, fault
 from cwbench.store.results import Store
 
-KEYS = {"schema", "methods", "segments", "protocol", "command"}
-KINDS = {"method": str, "env": dict, "schedule": dict, "seed": int, "tasks": list, "joint": bool}
+KEYS: Kinds = {"schema": int, "methods": dict, "segments": list, "protocol": str, "command": str}
+ENTRY_KEYS: Kinds = {key: kind for key, kind in SEGMENT_KEYS.items() if key != "id"}
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,8 @@ def read_segments(
 
 
 def _segment(entry: Mapping[str, Any], options_of: Callable[[str], type[MethodConfig]]) -> Segment:
-    for key, kind in KINDS.items():
-        if not isinstance(entry[key], kind):
-            raise TypeError(key)
+    if wrong := fault(entry, ENTRY_KEYS):
+        raise TypeError(wrong)
     segment = Segment.from_record(entry, options_of(entry["method"]))
     if not segment.tasks or not all(isinstance(task, str) for task in segment.tasks):
         raise TypeError("tasks")
@@ -89,11 +89,11 @@ def _segment(entry: Mapping[str, Any], options_of: Callable[[str], type[MethodCo
 def read_job(file: Path) -> dict[str, Any]:
     """A job file's content."""
     try:
-        record = json.loads(read_text(file))
+        record: Any = json.loads(read_text(file))
     except (json.JSONDecodeError, RecursionError):
-        raise UserError("not a job file") from None
-    if not isinstance(record, dict) or not set(record) >= KEYS:
+        record = None
+    if fault(record, KEYS):
         raise UserError("not a job file")
-    if not isinstance(record["schema"], int) or record["schema"] > SCHEMA:
+    if record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")
-    return record
+    return dict(record)

@@ -22,6 +22,7 @@ from cwbench.spec.environment import environment
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import extra
 from cwbench.spec.text import file_name
+from cwbench.spec.transition import Dims
 from cwbench.store.files import Unusable, check, check_output, checked_name, read_array, read_json
 from cwbench.store.results import SegmentFolder
 
@@ -105,6 +106,7 @@ def minari(runs: Runs, out: Path) -> Iterator[Path]:
     """Transitions that methods have kept, as Minari data sets, one per segment.
 
     Minari finds them with the environment variable MINARI_DATASETS_PATH set to their folder.
+    Segments whose replay budget lost the order of transitions are listed as problems.
     """
     extra("minari", "cwbench[share]")
     with environment({"MINARI_DATASETS_PATH": str(out.resolve())}):
@@ -126,7 +128,7 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
     check_trust(named_code("", record["env"]), trusted)
     config = EnvConfig.from_record(record["env"])
     dims = envs.dims(config)
-    rows = dims.unpack(transitions(folder))
+    rows = in_order(folder, dims, config.horizon)
     name = f"cwbench/{folder.name}-v0"
     buffers = [_buffer(rows, part) for part in episodes(rows, config.horizon)]
     with catch_warnings():
@@ -141,6 +143,15 @@ def _minari_dataset(folder: Path, trusted: bool) -> str:
             data_format="arrow",
         )
     return name
+
+
+def in_order(folder: Path, dims: Dims, horizon: int) -> dict[str, Any]:
+    """The transitions of a segment by name; Unusable if their order is lost."""
+    rows = dims.unpack(transitions(folder))
+    if in_random_order(rows, horizon):
+        reason = "in random order, as a replay budget keeps them: they form no episodes"
+        raise Unusable(folder / "replay" / "transitions.npy", reason, "")
+    return rows
 
 
 def transitions(folder: Path) -> NDArray[Any]:
@@ -162,10 +173,22 @@ def _buffer(rows: dict[str, Any], episode: slice) -> EpisodeBuffer:
     )
 
 
+def in_random_order(rows: dict[str, Any], horizon: int) -> bool:
+    """Whether most rows neither end an episode nor lead to the next row. Records do not say it."""
+    if horizon == 1:
+        return False
+    lost = _broken(rows) & ~_ends(rows, slice(0, len(rows["obs"])))[:-1]
+    return bool(2 * lost.sum() > len(lost))
+
+
+def _broken(rows: dict[str, Any]) -> NDArray[np.bool_]:
+    """Whether the row after each is of another episode: its observation is not the next one."""
+    return np.asarray((rows["next_obs"][:-1] != rows["obs"][1:]).any(1))
+
+
 def episodes(rows: dict[str, Any], horizon: int) -> Iterator[slice]:
-    """Where one episode follows another: a next observation is not the next row's observation."""
-    broken = (rows["next_obs"][:-1] != rows["obs"][1:]).any(1)
-    ends = [*(np.flatnonzero(broken) + 1).tolist(), len(rows["obs"])]
+    """The rows of each episode, in the order in which they were collected."""
+    ends = [*(np.flatnonzero(_broken(rows)) + 1).tolist(), len(rows["obs"])]
     start = 0
     for end in ends:
         for first in range(start, end, horizon):

@@ -18,6 +18,7 @@ from cwbench.spec.errors import located
 from cwbench.spec.extras import extra
 from cwbench.spec.statistics import STATISTICS
 from cwbench.store.files import check_output, checked_name, read_json, write_json
+from cwbench.store.status import UNFINISHED
 
 Rows = Mapping[int, Mapping[str, float]]  # step -> name -> value
 
@@ -181,11 +182,9 @@ def complete(
 
 
 def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[tuple[Run, int]]:
-    """Call `track` repeatedly until no run is pending or running."""
+    """Call `track` repeatedly until all runs have ended."""
     while True:
         yield from track(results, to, project=project)
-        if not any(
-            run.state in ("pending", "running") for run in read_runs(results, {}, tables=())
-        ):
+        if not any(run.state in UNFINISHED for run in read_runs(results, {}, tables=())):
             return
         time.sleep(seconds)

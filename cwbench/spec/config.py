@@ -195,12 +195,13 @@ class MetaWorldConfig(EnvConfig):
     push_back_shaping: bool = option(False, "Pay push-back's approach from above, as V1 did.")
     hammer_nail: bool = option(True, "Show hammer's nail in cw12; Continual World had zeros there.")
     success: Literal["any", "last"] = option(
-        "any", "Step at which an episode must be solved: reports' choice, and training's count.",
+        "any", "Count an episode as solved at any step or only at its last; used in training and, "
+        "by default, in reports.",
         added=True,
     )  # fmt: skip
     unstable: Literal["stock", "hold"] = option(
-        "stock", "After a simulation blows up: go on as Meta-World does, or repeat the observation "
-        "before it with reward 0 until the episode ends.",
+        "stock", "After a simulation becomes unstable: go on as Meta-World does, or repeat the "
+        "observation before it with reward 0 until the episode ends.",
         added=True,
     )  # fmt: skip
 

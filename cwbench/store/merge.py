@@ -156,15 +156,13 @@ def _written(target: Path) -> Iterator[Path]:
                 files.sync(path)
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder, before = Path(temporary) / archive_stem(target), _version(target)
-        if before:
-            with opened(target) as earlier:
-                shutil.copytree(earlier, folder)
+        name, before = archive_stem(target), _version(target)
+        folder = _unpacked(target, Path(temporary)) if before else Path(temporary) / name
         yield folder
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as half:
             with tarfile.open(half, "w:gz") as packed:
-                packed.add(folder, folder.name, filter=_plain)
+                packed.add(folder, name, filter=_plain)
             if _version(target) != before:
                 raise UserError(f"--into {target}: changed meanwhile", "run the command again")
         files.sync(target.parent)

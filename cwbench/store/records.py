@@ -56,25 +56,32 @@ RUN_KEYS: Kinds = dict.fromkeys(("sequence", "method", "label", "setup", "protoc
 }
 
 
-def checked(
-    record: Any, keys: Kinds, where: Path, optional: Kinds = MappingProxyType({})
-) -> dict[str, Any]:
-    """The record, if it holds these keys and no later version wrote it.
+NONE: Kinds = MappingProxyType({})
+
+
+def fault(record: Any, keys: Kinds, optional: Kinds = NONE) -> str:
+    """What is wrong with a record that should hold these keys; empty if nothing is.
 
     A key that is optional must hold what it should where it is there.
     """
     if not isinstance(record, dict):
-        raise Damaged(where, f"expected a record, found {type(record).__name__}")
+        return f"expected a record, found {type(record).__name__}"
     if missing := [key for key in keys if key not in record]:
-        raise Damaged(where, f"without {', '.join(missing)}")
-    wrong = [key for key, kind in keys.items() if not isinstance(record[key], kind)]
-    for key, kind in optional.items():
-        wrong += [key] if key in record and not isinstance(record[key], kind) else []
-    if wrong:
-        raise Damaged(where, f"{wrong[0]} is {record[wrong[0]]!r:.40}")
-    if record.get("schema", SCHEMA) > SCHEMA:
-        raise UserError(f"{where}: schema {record['schema']} is newer than {SCHEMA}")
-    return record
+        return f"without {', '.join(missing)}"
+    for key, kind in (*keys.items(), *optional.items()):
+        if key in record and not isinstance(record[key], kind):
+            return f"{key} is {record[key]!r:.40}"
+    return ""
+
+
+def checked(record: Any, keys: Kinds, where: Path, optional: Kinds = NONE) -> dict[str, Any]:
+    """The record, if there is no fault in it and no later version wrote it."""
+    if wrong := fault(record, keys, optional):
+        raise Damaged(where, wrong)
+    found: dict[str, Any] = record
+    if found.get("schema", SCHEMA) > SCHEMA:
+        raise UserError(f"{where}: schema {found['schema']} is newer than {SCHEMA}")
+    return found
 
 
 def checked_segment(record: Any, where: Path) -> dict[str, Any]:

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from cwbench.spec.statistics import EVAL_COLUMNS, MORE_SUCCESSES, TRAIN_COLUMNS, success_column
 from cwbench.spec.text import counted
-from cwbench.store import files
+from cwbench.store import claims, files
 from cwbench.store.records import created, listing
 from cwbench.store.results import (
     DIAGNOSTICS_COLUMNS,
+    SegmentFolder,
     read_experiments,
     read_segments,
     segment_folders,
 )
+from cwbench.store.status import shown_state
 
 # Columns that a file of any version has; others may be missing from older files.
 REQUIRED = {
@@ -74,7 +76,7 @@ RUN_COLUMNS = (
     "segments",  # tuple of ids
     "folders",  # tuple of folder names, "" where nothing is on disk
     "done",  # segments finished
-    "state",  # done, running, pending, failed, diverged, damaged
+    "state",  # one of SHOWN_STATES: that of its first segment that is not done
     "step",  # environment steps so far, over all segments
     "steps",  # environment steps asked for
 )
@@ -93,11 +95,11 @@ def load_runs(
     problems: list[str] = []
     unrecorded: list[str] = []
     experiments = sorted(read_experiments(root, unrecorded), key=created)
-    segments = {
-        record["id"]: record
-        for record in read_segments(root, problems, _folders(root, experiments, only))
-    }
-    rows = _rows(experiments, segments)
+    segments, states = dict[str, dict[str, Any]](), dict[str, str]()
+    for record in read_segments(root, problems, _folders(root, experiments, only)):
+        segments[record["id"]] = record
+        states[record["id"]] = _state(root, record)  # at once: its process may end meanwhile
+    rows = _rows(experiments, segments, states)
     kept = [row for name, row in rows.items() if only is None or name in only]
     found = {
         name: _assemble(kept, segments, _read(root, segments, name, problems), name)
@@ -125,7 +127,9 @@ def _folders(
 
 
 def _rows(
-    experiments: Iterable[Mapping[str, Any]], segments: Mapping[str, Mapping[str, Any]]
+    experiments: Iterable[Mapping[str, Any]],
+    segments: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, str],
 ) -> dict[str, dict[str, Any]]:
     """The rows of `Runs.runs` by name, from records of experiments, the oldest first."""
     runs: dict[str, dict[str, Any]] = {}
@@ -133,7 +137,7 @@ def _rows(
     labels: dict[tuple[str, str], str] = {}
     for experiment in experiments:
         for run in experiment["runs"]:
-            row = _run(run, experiment, segments)
+            row = _run(run, experiment, segments, states)
             labels[row["setup"], row["protocol"]] = row["label"]
             runs.setdefault(row["run"], row)["protocols"] |= row["protocols"]
     for row in runs.values():
@@ -217,14 +221,21 @@ def _name(run: Mapping[str, Any]) -> str:
     return f"{run['sequence']}/{run['segments'][-1]}"
 
 
+def _state(root: Path, record: Mapping[str, Any]) -> str:
+    status = record["status"]
+    unfinished = status["state"] in ("pending", "running")
+    folder = SegmentFolder(root / "segments" / record["folder"])
+    return shown_state(status, claims.owner(folder) if unfinished else "")
+
+
 def _run(
-    run: Mapping[str, Any], experiment: Mapping[str, Any], segments: Mapping[str, Mapping[str, Any]]
+    run: Mapping[str, Any],
+    experiment: Mapping[str, Any],
+    segments: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, str],
 ) -> dict[str, Any]:
     found = [segments.get(key) for key in run["segments"]]
-    status = [record["status"] if record else {"state": "pending"} for record in found]
-    states = [entry["state"] for entry in status]
-    unfinished = [state for state in states if state != "done"]
-    state = unfinished[0] if unfinished else "done"
+    own = [states.get(key, "waiting") for key in run["segments"]]
     return {
         "run": _name(run),
         "experiment": experiment["name"],
@@ -233,9 +244,9 @@ def _run(
         "tasks": tuple(run["tasks"]),
         "segments": tuple(run["segments"]),
         "folders": tuple(record["folder"] if record else "" for record in found),
-        "done": states.count("done"),
-        "state": state,
-        "step": sum(int(entry.get("step", 0)) for entry in status),
+        "done": own.count("done"),
+        "state": next((state for state in own if state != "done"), "done"),
+        "step": sum(int(record["status"].get("step", 0)) for record in found if record),
         "steps": sum(run["steps"]),
     }
 

@@ -11,7 +11,8 @@ from cwbench.store.records import created
 from cwbench.store.results import Store, read_experiments, read_segments
 
 # `stopped` began and no process trains it now; `waiting` has not begun.
-SHOWN_STATES = ("done", "running", "waiting", "stopped", "failed", "diverged", "damaged")
+UNFINISHED = ("running", "waiting", "stopped")
+SHOWN_STATES = ("done", *UNFINISHED, "failed", "diverged", "damaged")
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,7 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
     folder = Store(root).named(record["folder"])
     owner = claims.owner(folder)
     found = folder.status()  # after the claim: an owner that has just finished leaves `done`
-    step, state = int(found.get("step", 0)), found["state"]
-    if owner and state in ("pending", "running"):
-        state = "running"
-    elif state in ("pending", "running"):
-        began = step or state == "running" or found.get("message")
-        state = "stopped" if began else "waiting"
+    step, state = int(found.get("step", 0)), shown_state(found, owner)
     since = found.get("started") if state == "running" else None
     retraining = found.get("retraining") if state == "running" else None
     return replace(
@@ -127,6 +123,20 @@ def _on_disk(status: SegmentStatus, record: Mapping[str, Any], root: Path) -> Se
         steps_per_second=steps_per_second(found) if state == "running" else None,
         retraining=retraining,
     )
+
+
+def shown_state(status: Mapping[str, Any], owner: str) -> str:
+    """The word for a segment's state, which its file alone does not tell: its process may be gone.
+
+    One of SHOWN_STATES; `owner` is the living process at work on it, if there is one.
+    """
+    state = str(status["state"])
+    if state not in ("pending", "running"):
+        return state
+    if owner:
+        return "running"
+    began = status.get("step", 0) or state == "running" or status.get("message")
+    return "stopped" if began else "waiting"
 
 
 def steps_per_second(status: Mapping[str, Any]) -> float | None:

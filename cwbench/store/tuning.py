@@ -14,13 +14,12 @@ from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
 from cwbench.store import files
 from cwbench.store.files import check_inside
-from cwbench.store.records import listing
+from cwbench.store.records import NUMBER, Kinds, fault, listing
 
-KEYS = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
-NUMBER = (int, float)
+KEYS: Kinds = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
 # One run has no interval: null, and NaN in memory. Version 0.2 wrote NaN, which is not JSON.
 END = (*NUMBER, NoneType)
-SETTING_KEYS = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
+SETTING_KEYS: Kinds = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
 
 
 def write(root: Path, record: Mapping[str, Any]) -> Path:
@@ -44,19 +43,13 @@ def read(file: Path) -> dict[str, Any]:
         record: Any = json.loads(read_text(file))
     except (json.JSONDecodeError, RecursionError):
         record = None
-    if not _has(record, KEYS) or not all(_has(one, SETTING_KEYS) for one in record["settings"]):
+    if fault(record, KEYS) or any(fault(one, SETTING_KEYS) for one in record["settings"]):
         raise UserError("not a file of `cwbench tune`")
     if record["schema"] > SCHEMA:
         raise UserError("written by a newer cwbench", "upgrade")
     for one in record["settings"]:
         one |= {end: math.nan for end in ("low", "high") if one[end] is None}
     return dict(record)
-
-
-def _has(content: Any, kinds: Mapping[str, Any]) -> bool:
-    return isinstance(content, dict) and all(
-        key in content and isinstance(content[key], kind) for key, kind in kinds.items()
-    )
 
 
 def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from cwbench.reports.tables.paper_comparison import overall
 from cwbench.reports.tables.resources import count_text
 from cwbench.spec.commit import commit_and_changes
 from cwbench.spec.text import counted, file_name
+from cwbench.store.status import UNFINISHED
 
 Tables = Sequence[tuple[str, Scores, Table]]
 SCRIPTS = ("charts.js", "tables.js", "page.js")
@@ -76,7 +77,7 @@ def render(
     runs = [run for group in study.groups for run in group.runs]
     share = sum(run.progress for run in runs) / len(runs) if runs else 0.0
     # Nothing is training in a published page or in an archive.
-    live = results_href is not None and any(run.state in ("running", "pending") for run in runs)
+    live = results_href is not None and any(run.state in UNFINISHED for run in runs)
     paper = "Comparison with the published numbers"
     parts = [
         Part("Training now", live_section(study, results) if live else ""),

@@ -36,5 +36,27 @@ def test_verdicts_as_json(
     except SystemExit as error:
         ended = int(error.code or 0)
     said = json.loads(capsys.readouterr().out)
-    assert ended == code and said["checks"] == [{"check": "alone = in a fleet", "problem": problem}]
+    found = {"check": "alone = in a fleet", "problem": problem, "checked": True}
+    assert ended == code and said["checks"] == [found]
     assert (said["cost"] is None) == bool(problem)  # nobody asks what a wrong method costs
+
+
+def test_what_was_not_reached_did_not_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    titles = ("hooks return [R]", "alone = in a fleet", "resumed = uninterrupted")
+    problems = ("shape []", "shape []", "")
+    found = [
+        conformance.Verdict(title, problem, checked=number != 1)
+        for number, (title, problem) in enumerate(zip(titles, problems, strict=True))
+    ]
+    monkeypatch.setattr(conformance, "run_checks", lambda name: iter(found))
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "finetuning"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "FAILED       hooks return [R]",
+        "             shape []",
+        "not checked  alone = in a fleet",
+        "ok           resumed = uninterrupted",
+    ]

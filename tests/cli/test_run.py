@@ -111,7 +111,7 @@ def test_real_tasks_train_stop_and_continue_to_the_same_numbers(tmp_path: Path) 
     assert process.returncode == 1
     assert "to continue: cwbench run" in output
     found = load_runs(tmp_path / "parts")
-    assert found.runs["done"].tolist() == [1] and found.runs["state"].tolist() == ["pending"]
+    assert found.runs["done"].tolist() == [1] and found.runs["state"].tolist() == ["stopped"]
     main([*args, "--results", str(tmp_path / "parts"), "--quiet"])
     one, other = load_runs(tmp_path / "whole").evals, load_runs(tmp_path / "parts").evals
     assert len(one) == 2 * 1 + 2 * 2

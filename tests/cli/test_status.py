@@ -13,6 +13,7 @@ import pytest
 from outcomes import states
 from sample_results import SMALL, Setting, small, write_results
 
+import cwbench
 from cwbench.cli import main
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.segment import digest
@@ -64,6 +65,15 @@ def test_status_shows_a_failure_with_its_line_and_how_far_it_came(
     assert 'breaks.py", line 7, in after_update' in shown
 
 
+def run_states(results: Path, capsys: Any) -> list[str]:
+    """Of runs, on the command line; Python's are the same."""
+    capsys.readouterr()
+    main(["status", str(results), "--runs", "--json"])
+    found = [run["state"] for run in json.loads(capsys.readouterr().out)["runs"]]
+    assert found == cwbench.load_runs(results).summary["state"].tolist()
+    return found
+
+
 def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: Any) -> None:
     """A claim with a living owner means running; the same state without one means stopped."""
     store, plan, _ = toy_run(tmp_path, stop_after=12)
@@ -79,12 +89,14 @@ def test_status_says_where_and_how_fast(toy_run: Any, tmp_path: Path, capsys: An
         assert segment["owner"] == f"{platform.node()}:{os.getpid()}"
         assert segment["steps_per_second"] == pytest.approx(2, rel=0.05)  # 40 steps in 20 s
         assert found["experiments"][0]["counts"]["running"] == 1
+        assert run_states(tmp_path, capsys) == ["running"]
         main(["status", str(tmp_path)])
         assert f"on {platform.node()}:{os.getpid()} since 20" in capsys.readouterr().out
         folder.set_status("running", retraining=[2500, 10_000])
         main(["status", str(tmp_path)])
         assert "at the task's end, 2,500 of 10,000 updates, on" in capsys.readouterr().out
     assert folder.state == "running" and states(tmp_path) == ["done", "stopped", "waiting"]
+    assert run_states(tmp_path, capsys) == ["stopped"]
     folder.set_status("pending", step=0, message="stopped; starts its task again")
     assert states(tmp_path) == ["done", "stopped", "waiting"]
     main(["status", str(tmp_path)])

@@ -8,6 +8,8 @@ import pytest
 from other_user import private
 
 from cwbench.cli import main
+from cwbench.cli.training_options import TrainingOptions
+from cwbench.experiment.execution import Execution, Launching
 
 
 def test_a_plan_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,3 +117,10 @@ def test_no_live_page_is_written_through_a_link(
     assert "no live page: " in said.err + said.out and "report leads out of" in said.err + said.out
     assert not any((tmp_path / "elsewhere").iterdir())
     assert len(list(tmp_path.glob("results/segments/*/end.safetensors"))) == 1
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_dry_run_has_nothing_to_continue(dry_run: bool) -> None:
+    how = {"quiet": False, "live": False, "dry_run": dry_run, "yes": False}
+    options = TrainingOptions(Path("results"), Execution(), Launching(), **how)
+    assert options.terminal.console.trains is not dry_run

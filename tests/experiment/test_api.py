@@ -103,7 +103,7 @@ def test_ctrl_c_pauses_and_the_same_call_continues(
         with pytest.raises(KeyboardInterrupt):
             cwbench.train(plan("parts"))
     [paused] = cwbench.load_runs(tmp_path / "parts")
-    assert paused.state == "pending" and 0 < paused.step < paused.steps
+    assert paused.state == "stopped" and 0 < paused.step < paused.steps
     continued = cwbench.train(plan("parts"), quiet=True)
     assert continued.evaluations.equals(whole.evaluations)
 

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench.experiment.conformance import CHECKS, Kit, no_state_is_lost, require_same
+from cwbench.experiment.conformance import (
+    CHECKS,
+    Kit,
+    check_method,
+    no_state_is_lost,
+    require_same,
+    run_checks,
+)
 from cwbench.experiment.conformance import Broken as BrokenContract
 from cwbench.rollout.pool import Pool
 from cwbench.store.results import Store
@@ -247,7 +254,26 @@ def test_a_mistake_is_found(mistake: str, tmp_path: Path, toy_pool: Pool) -> Non
     from cwbench.experiment.conformance import _problem
 
     kit = Kit(f"{tmp_path}/wrong.py:Wrong", tmp_path, toy_pool)
-    assert words in _problem(CHECKS[title], kit)
+    assert words in _problem(CHECKS[title], kit)[0]
+
+
+def test_one_error_is_reported_once(tmp_path: Path) -> None:
+    """The others could not be reached; its text has the number of runs, which differs."""
+    (tmp_path / "wrong.py").write_text(HEAD + WRONG["mixes runs"][1])
+    verdicts = list(run_checks(f"{tmp_path}/wrong.py:Wrong"))
+    failed = [one.check for one in verdicts if one.problem and one.checked]
+    assert failed == ["hooks return one value per run, no global random numbers"]
+    assert [one.check for one in verdicts if not one.checked] == [
+        "updates can be captured",
+        "updates leave no memory behind",
+        "hooks leave stored transitions alone",
+        "member of a fleet = alone",
+        "resumed = uninterrupted",
+        "neighbours of a diverged run are untouched",
+    ]
+    with pytest.raises(BrokenContract) as error:
+        check_method(f"{tmp_path}/wrong.py:Wrong")
+    assert str(error.value).count("actor_penalty returned shape []") == 1
 
 
 def test_a_run_that_depends_on_its_neighbours_is_found(tmp_path: Path, toy_pool: Pool) -> None:

@@ -4,21 +4,28 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SAY = "from cwbench.experiment.listener import Terminal; Terminal().say('3 runs')"
 
 
-def test_a_closed_output_is_a_line_on_stderr() -> None:
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("", "cwbench: the output was closed, so cwbench stops; the same command continues\n"),
+        ("trains=False", ""),  # a dry run has nothing to continue
+    ],
+)
+def test_a_closed_output_is_a_line_on_stderr(options: str, line: str) -> None:
     """As after `cwbench run | head -1`."""
+    say = SAY.replace("Terminal()", f"Terminal({options})")
     read, write = os.pipe()
     os.close(read)
     ended = subprocess.run(
-        [sys.executable, "-c", SAY], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-c", say], stdout=write, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(write)
-    assert ended.returncode == 1
-    assert (
-        ended.stderr == "cwbench: the output was closed, so it stops; the same command continues\n"
-    )
+    assert (ended.returncode, ended.stderr) == (1, line)
 
 
 def test_an_output_that_cannot_show_a_name_escapes_it() -> None:

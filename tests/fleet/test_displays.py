@@ -36,6 +36,26 @@ def test_the_last_line_has_the_last_evaluation(clock: list[float]) -> None:
     assert lines.state().left == {}
 
 
+def test_a_fleet_at_the_address_of_an_ended_one_is_shown(clock: list[float]) -> None:
+    """Python uses memory again, so a later group may have the id of an earlier one."""
+    text = io.StringIO()
+    group = make_group(1000)
+    lines = Lines(steps_of(group), Console(file=text))
+    for method in ("ewc", "recall"):
+        group.setup.method, group.step, group.ended = method, 0, False
+        lines.begin([group])
+        lines.advance(group)
+        group.step, group.ended = 1000, True
+        lines.advance(group)
+        lines.end([group])
+    shown = [line.split(", ")[0] for line in text.getvalue().splitlines()]
+    assert shown == [
+        f"{method} task 2 (2 tasks): step {step}/1000"
+        for method in ("ewc", "recall")
+        for step in (0, 1000)
+    ]
+
+
 def test_a_log_that_cannot_be_written_ends_no_training(clock: list[float]) -> None:
     class Full(io.StringIO):
         def write(self, text: str) -> int:

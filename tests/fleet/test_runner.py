@@ -87,7 +87,7 @@ def test_an_interrupted_run_is_normal_input(toy_run: Any, tmp_path: Path) -> Non
     assert outcome.interrupted
     found = load_runs(tmp_path)
     assert not found.problems
-    assert set(found.runs["state"]) == {"pending"} and (found.runs["done"] == 1).all()
+    assert set(found.runs["state"]) == {"stopped"} and (found.runs["done"] == 1).all()
     assert found.runs["step"].between(61, 119).all()
 
 

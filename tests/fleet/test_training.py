@@ -84,7 +84,7 @@ def test_an_interrupt_pauses_all_fleets_and_all_continue(
     _, _, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3, stop_after=8)
     assert outcome.interrupted and not outcome.failed
     found = load_runs(tmp_path)
-    assert set(found.runs["state"]) == {"pending"} and found.runs["step"].between(1, 59).all()
+    assert set(found.runs["state"]) == {"stopped"} and found.runs["step"].between(1, 59).all()
     store, plan, outcome = toy_run(tmp_path, *METHODS, tasks=TASKS, side_by_side=3)
     assert outcome.good
     assert_same(store, plan, tmp_path, alone)

@@ -34,6 +34,8 @@ RECORD = {"schema": 1, "methods": {}, "segments": [], "protocol": "smoke", "comm
         ("[" * 100_000, "not a job file"),
         ("[]", "not a job file"),
         (json.dumps({"schema": 1}), "not a job file"),
+        (json.dumps(RECORD | {"schema": "1"}), "not a job file"),
+        (json.dumps(RECORD | {"methods": []}), "not a job file"),
         (json.dumps(RECORD | {"schema": 99}), "written by a newer cwbench"),
     ],
 )
@@ -56,6 +58,7 @@ ENTRY = Segment(SETUP, 0, ("reach-0-1", "reach-2-1000")).record()
     "change",
     [
         {"env": "x"},
+        {"sac": []},
         {"env": ["a"]},
         {"method": None},
         {"tasks": []},

@@ -14,9 +14,10 @@ import pytest
 from sample_results import SMALL, small, write_results
 
 import cwbench
+from cwbench import envs
 from cwbench.cli.options import own_methods
-from cwbench.sharing.export import FORMATS, episodes, export, transitions
-from cwbench.spec.config import MetaWorldConfig
+from cwbench.sharing.export import FORMATS, episodes, export, in_order, in_random_order, transitions
+from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import short_hash
 
@@ -159,12 +160,48 @@ def test_policies_and_transitions_need_no_tables(shared_results: Path, tmp_path:
         assert len(transitions(folder)) == 60
 
 
-def test_rows_in_random_order_are_episodes_of_one_step() -> None:
-    obs = np.arange(4.0)[:, None]
-    ordered = {"obs": obs, "next_obs": obs + 1}
-    assert list(episodes(ordered, 3)) == [slice(0, 3), slice(3, 4)]
-    shuffled = {"obs": obs[[2, 0, 3]], "next_obs": obs[[2, 0, 3]] + 1}
-    assert list(episodes(shuffled, 3)) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+def test_episodes_end_at_the_horizon_or_where_the_next_row_does_not_follow() -> None:
+    obs = np.array([0.0, 1, 2, 3, 0, 1])[:, None]
+    rows = {"obs": obs, "next_obs": obs + 1, "terminated": None}
+    assert list(episodes(rows, 3)) == [slice(0, 3), slice(3, 4), slice(4, 6)]
+    assert not in_random_order(rows, 3)
+    shuffled = {"obs": obs[[2, 0, 3]], "next_obs": obs[[2, 0, 3]] + 1, "terminated": None}
+    assert in_random_order(shuffled, 3)
+
+
+def test_episodes_of_one_step_are_in_order() -> None:
+    """Rows that do not follow each other, since each is an episode that ended."""
+    obs = np.zeros((4, 1))
+    rows = {"obs": obs, "next_obs": obs + 1, "terminated": np.ones(4)}
+    assert not in_random_order(rows, 3)
+    assert not in_random_order(rows | {"terminated": None}, 1)
+
+
+@pytest.fixture(scope="module")
+def with_and_without_budget(toy_run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One segment of 60 steps that keeps 30 of them, and one that keeps all."""
+    results: Path = tmp_path_factory.mktemp("budget") / "results"
+    for options in ({"memory": 30}, {}):
+        toy_run(results, "perfect-memory", tasks=("reach-0-1",), options=options)
+    return results
+
+
+def test_transitions_of_a_replay_budget_form_no_episodes(with_and_without_budget: Path) -> None:
+    found = with_and_without_budget.glob("segments/*")
+    budget, whole = sorted(found, key=lambda one: len(transitions(one)))
+    dims = envs.dims(PointMassConfig(horizon=20))
+    assert [len(in_order(whole, dims, 20)["obs"]), len(transitions(budget))] == [60, 30]
+    with pytest.raises(UserError, match=r"transitions.npy: in random order, as a replay budget"):
+        in_order(budget, dims, 20)
+
+
+def test_minari_datasets_have_whole_episodes(with_and_without_budget: Path, tmp_path: Path) -> None:
+    pytest.importorskip("minari")
+    problems: list[str] = []
+    [written] = export(with_and_without_budget, "minari", tmp_path, problems=problems)
+    assert written.is_dir()
+    [problem] = problems
+    assert problem.endswith("as a replay budget keeps them: they form no episodes")
 
 
 def test_an_empty_folder_has_nothing_to_export(tmp_path: Path) -> None:

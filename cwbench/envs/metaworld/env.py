@@ -15,7 +15,7 @@ Observation = NDArray[np.float32]
 SuccessTest = Callable[[Any, Vector], bool]  # of a simulation and the 39 numbers
 
 ACTION_DIM = 4
-FASTEST_SQUARE = 1_000.0**2  # of all joints, in m/s and rad/s; a simulation beyond it blows up
+FASTEST_SQUARE = 1_000.0**2  # of all joints, in m/s and rad/s; beyond it a simulation is unstable
 # Of Meta-World's 39 numbers, what Continual World shows: hand, two objects, goal; positions only.
 CW12 = np.array([0, 1, 2, 4, 5, 6, 11, 12, 13, 36, 37, 38])
 
@@ -111,7 +111,7 @@ class MetaWorldEnv:
 
     @property
     def unstable(self) -> bool:
-        """Whether the simulation blew up in this episode, or MuJoCo has reset it."""
+        """Whether the simulation became unstable in this episode, or MuJoCo has reset it."""
         return self._blew_up or any(counter.number for counter in self._resets)
 
     @property

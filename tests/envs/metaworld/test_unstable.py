@@ -1,4 +1,4 @@
-"""A peg that spins fast enough blows up in MuJoCo's integrator, and what is made of it."""
+"""A peg that spins fast enough is unstable in MuJoCo's integrator, and what is made of it."""
 
 import math
 from typing import Any
