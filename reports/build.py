@@ -16,7 +16,7 @@ from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study
 from cwbench.reports.checklist import checklist
-from cwbench.reports.figures.captions import caption, shows_transfer
+from cwbench.reports.figures.captions import caption, transfer_families
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
 from cwbench.reports.tables.formats import FORMATS, tex
@@ -280,7 +280,7 @@ def write_report(
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
         captions = {
             file.name: caption(name, study.options, scores_of[index].title)
-            + scores_of[index].reference_note(*scores_of[index].families) * shows_transfer(name)
+            + scores_of[index].reference_note(*transfer_families(name, scores_of[index].families))
             for index, name, file in plan
         }
         files = write_tables(tables, out, captions)

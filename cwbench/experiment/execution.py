@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cwbench.spec.config import Gradients
 from cwbench.spec.errors import UserError
@@ -202,11 +202,34 @@ def torch_set_up(execution: Execution) -> Iterator[None]:
     """`set_up_torch` inside the block; afterwards torch is as the caller had it."""
     import torch
 
-    backends, threads = torch.backends, torch.get_num_threads()
-    onednn, tf32 = backends.mkldnn.enabled, backends.cuda.matmul.allow_tf32
+    onednn, threads = torch.backends.mkldnn.enabled, torch.get_num_threads()
+    restore_precision = _precision_keeper()
     try:
         set_up_torch(execution)
         yield
     finally:
-        backends.mkldnn.enabled, backends.cuda.matmul.allow_tf32 = onednn, tf32
+        restore_precision()
+        torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
         torch.set_num_threads(threads)
+
+
+def _precision_keeper() -> Callable[[], None]:
+    """A function that gives torch's matrix products the precision they have now.
+
+    torch has two interfaces to it, and refuses to read by one what was written by the other.
+    """
+    import torch
+
+    overall = None
+    with suppress(RuntimeError):  # the newer one was used
+        overall = torch.get_float32_matmul_precision()
+    backends: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", 0)]
+    newer = [(one, one.fp32_precision) for one in backends if hasattr(one, "fp32_precision")]
+
+    def restore() -> None:
+        if overall is not None:
+            torch.set_float32_matmul_precision(overall)
+        for backend, precision in newer:
+            backend.fp32_precision = precision
+
+    return restore

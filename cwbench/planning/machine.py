@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,24 +57,27 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
     Lines of /proc/self/cgroup are NUMBER:CONTROLLERS:PATH; version 2 names no controllers.
     """
+    lines = ["0::/", "0:memory:/"]  # in a container the top may be its own group
     with contextlib.suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            for kind in {"", "memory"} & set(controllers.split(",")):
-                top = root / "sys/fs/cgroup" / kind
-                group = top / path.strip("/")
-                # In a container the path may be that of the host, and the top its own group.
-                for folder in (group, *group.parents):
-                    if folder.is_relative_to(top):
-                        yield from _left_in_group(folder, *GROUP_FILES[kind])
+        lines += os.fsdecode((root / "proc/self/cgroup").read_bytes()).splitlines()
+    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        for kind in {"", "memory"} & set(controllers.split(",")):
+            top = root / "sys/fs/cgroup" / kind
+            group = top / path.strip("/")
+            for folder in (group, *group.parents):
+                if folder.is_relative_to(top):
+                    yield from _left_in_group(folder, *GROUP_FILES[kind])
 
 
 def _left_in_group(folder: Path, limit: str, used: str, cache: str) -> Iterator[int]:
     """Nothing for a group without a limit. Files read long ago count as used, but are given up."""
     with contextlib.suppress(OSError, ValueError):  # version 2 writes "max" for none
         most, now = (int((folder / name).read_text()) for name in (limit, used))
-        lines = (folder / "memory.stat").read_text().splitlines()
-        yield most - now + sum(int(line.split()[1]) for line in lines if line.split()[0] == cache)
+        found = None
+        with contextlib.suppress(OSError):
+            text = (folder / "memory.stat").read_text()
+            found = re.search(rf"^{cache} (\d+)$", text, re.MULTILINE)
+        yield most - now + (int(found[1]) if found else 0)
 
 
 def size(count: int) -> str:

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.notebook_source import QUOTED, Source
+from cwbench.spec.notebook_source import QUOTED, Source, undefined
 from cwbench.spec.source import HOMES, MAIN, SPAWNED, has_plain_defaults, of_main, short_hash
 
 ADVICE = "give a function or class, and its arguments as `kwargs`"
@@ -31,6 +31,9 @@ class FromMain:
     def __init__(self, function: Any, recorded: str | None = None) -> None:
         """`recorded`: the hash in a record, which may be that of the text alone: version 0.2's."""
         self.named = _named_source(function)
+        if missing := undefined(function):
+            name = f"{function.__qualname__} uses {missing[0]!r}"
+            raise UserError(f"{name}, which is not defined yet", "make the task after it")
         if recorded == short_hash(_own_text(function).encode()):
             self.named["source"] = recorded
         self.content = by_value(function)

@@ -5,6 +5,7 @@ It is collected from a class or function: its functions, what they use of the sa
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import dis
 import inspect
@@ -279,6 +280,27 @@ def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]
         with suppress(ValueError):  # a variable that has no value yet
             if name != "__class__":  # for super()
                 yield f"{function.__qualname__} {name}", cell.cell_contents
+
+
+def undefined(made: Any) -> list[str]:
+    """Globals that a function, or a class's own functions, use and that have no value yet."""
+    parts = [made] if isinstance(made, FunctionType) else vars(made).values()
+    return [
+        name
+        for part in parts
+        if isinstance(part, FunctionType)
+        for name in _loaded(part.__code__)
+        if name not in part.__globals__ and not hasattr(builtins, name)
+    ]
+
+
+def _loaded(code: CodeType) -> Iterator[str]:
+    """Names that are globals for certain; a class's body may have its own."""
+    instructions = dis.get_instructions(code)
+    yield from (one.argval for one in instructions if one.opname == "LOAD_GLOBAL")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _loaded(constant)
 
 
 def _globals(code: CodeType) -> Iterator[str]:

@@ -100,15 +100,18 @@ class Scores:
 
     def reference_note(self, *families: str) -> str:
         """Where `independent` stands in for single-task runs, as the end of a caption."""
-        found = {
-            task
-            for family in families
-            for group in self.groups(family)
-            for task, curves in self.reference_of(group).curves.items()
-            if task in group.tasks and curves.origin == INDEPENDENT
-        }
+        origins: dict[str, set[bool]] = {}  # of each task: whether it is `independent`
+        for group in (group for family in families for group in self.groups(family)):
+            for task, curves in self.reference_of(group).curves.items():
+                if task in group.tasks and not group.joint:
+                    origins.setdefault(task, set()).add(curves.origin == INDEPENDENT)
+        found = [
+            task if all(origins[task]) else f"{task} (some settings)"
+            for task in sorted(origins)
+            if any(origins[task])
+        ]
         runs = f"runs of {names.METHODS['independent']}, which learns each task from scratch"
-        return f" Reference of transfer on {', '.join(sorted(found))}: {runs}." if found else ""
+        return f" Reference of transfer on {', '.join(found)}: {runs}." if found else ""
 
     def per_run(self, group: Group, metric: str) -> Array:
         """[R]: one value per seed."""
@@ -120,8 +123,7 @@ class Scores:
     def _each_run(self, group: Group, metric: str) -> Array:
         """Transfer is a ratio of means over seeds: a seed's value is only for showing it."""
         if metric == "training_performance":
-            done = ~np.isnan(group.complete).all((1, 2, 3))
-            return np.where(done, metrics.training_performance(group.training), np.nan)
+            return np.where(_ended(group), metrics.training_performance(group.training), np.nan)
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
         reference = self.reference_of(group)
@@ -181,6 +183,8 @@ class Scores:
         if metric in TRANSFER:
             return self._transfer([[(g, i) for i in range(len(g.tasks))] for g in groups], metric)
         rows, seeds = align(groups, [self.per_run(group, metric)[None] for group in groups])
+        if metric == "training_performance" and not seeds and all(_ended(g).any() for g in groups):
+            return nothing("no training episode ended in the last evaluation window")
         return self.mean(rows, seeds, names.METRICS[metric].bounds)
 
     def task_score(self, positions: Sequence[Position], metric: str) -> Score:
@@ -253,6 +257,11 @@ def by_seed(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, li
         rows[start : start + len(value), [column[seed] for seed in group.seeds]] = value
         start += len(value)
     return rows, seeds
+
+
+def _ended(group: Group) -> Array:
+    """[R]: whether a seed's run has ended."""
+    return np.asarray(~np.isnan(group.complete).all((1, 2, 3)))
 
 
 def align(groups: Sequence[Group], values: Sequence[Array]) -> tuple[Array, int]:

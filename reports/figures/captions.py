@@ -1,6 +1,6 @@
 """The text below each figure in `report.tex`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cwbench.reports.analysis import names, plasticity
 from cwbench.reports.analysis.bands import BANDS
@@ -57,8 +57,11 @@ def caption(name: str, options: Options, title: Callable[[str], str]) -> str:
     return f"{title(family)}. {text.format(level=level, bands=band)}"
 
 
-def shows_transfer(name: str) -> bool:
-    return name in ("transfer", "performance-transfer") or name.endswith("-metrics")
+def transfer_families(name: str, families: Sequence[str]) -> Sequence[str]:
+    """The families of sequences whose transfer a figure shows."""
+    if name in ("transfer", "performance-transfer"):
+        return families
+    return [family for family in families if name == f"{family}-metrics"]
 
 
 def _curve(kind: str) -> str:

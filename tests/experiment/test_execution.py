@@ -1,5 +1,7 @@
 """How to train: what is left open is settled, and said again to other processes."""
 
+import multiprocessing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -78,3 +80,46 @@ def test_settings_of_torch_end_with_the_block() -> None:
         assert settings() == (True, before[1], 2)
     finally:
         set_up_torch(Execution(threads=1, tf32=bool(before[1])))
+
+
+PRECISIONS = {
+    "the default": lambda: None,
+    "allow_tf32": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
+    "fp32_precision": lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    "all backends": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
+    "medium": lambda: torch.set_float32_matmul_precision("medium"),
+    "high": lambda: torch.set_float32_matmul_precision("high"),
+}
+
+
+def _precision() -> list[object]:
+    def read(get: Callable[[], object]) -> object:
+        try:
+            return get()
+        except RuntimeError:  # torch does not say what was written by its other interface
+            return None
+
+    backends = torch.backends
+    newer = [backends.cuda.matmul.fp32_precision, backends.mkldnn.matmul.fp32_precision]
+    return [*newer, read(torch.get_float32_matmul_precision)]
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's, on its older interface
+@pytest.mark.parametrize("tf32", [True, False])
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_the_precision_of_products_ends_with_the_block(name: str, tf32: bool) -> None:
+    """By whichever of torch's interfaces it was chosen, and the choice is in force inside."""
+    process = multiprocessing.get_context("fork")  # settings of torch are of a whole process
+    with process.Pool(1) as pool:
+        before, inside, after = pool.apply(_around, (name, tf32))
+    assert inside == ("tf32" if tf32 else "ieee")
+    assert after[:2] == before[:2]
+    assert before[2] is None or after == before
+
+
+def _around(name: str, tf32: bool) -> tuple[list[object], object, list[object]]:
+    PRECISIONS[name]()
+    before = _precision()
+    with torch_set_up(Execution(tf32=tf32)):
+        inside = torch.backends.cuda.matmul.fp32_precision
+    return before, inside, _precision()

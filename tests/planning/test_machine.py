@@ -76,5 +76,12 @@ def test_memory_of_a_container_whose_group_has_a_path_of_the_host(tmp_path: Path
     assert available_bytes(fake_tree(tmp_path, files)) == GIB
 
 
+def test_memory_where_control_groups_are_written_oddly(tmp_path: Path) -> None:
+    files = group(2, "", 2 * GIB, GIB, 0) | {"sys/fs/cgroup/memory.stat": "\nanon\n"}
+    assert available_bytes(fake_tree(tmp_path, files)) == GIB  # no list of groups
+    fake_tree(tmp_path, {"proc/self/cgroup": "\nnonsense\n0::/../x"})
+    assert available_bytes(tmp_path) == GIB
+
+
 def test_memory_without_control_groups(tmp_path: Path) -> None:
     assert available_bytes(fake_tree(tmp_path, {"proc/meminfo": "MemAvailable: 3 kB"})) == 3072

@@ -170,6 +170,14 @@ g = 3
     assert len({task.record()["source"] for task in tasks}) == 2
 
 
+def test_a_task_is_made_after_what_its_function_uses(run_main: Any) -> None:
+    code = "def make():\n    return max(helper())\n"
+    with pytest.raises(UserError, match="make uses 'helper', which is not defined yet; make the"):
+        Task("x", run_main(code)["make"])
+    later = run_main(code + "def helper():\n    return [1]\n")["make"]
+    assert Task("x", later).env() == 1  # type: ignore[operator]
+
+
 def test_a_value_that_has_no_text_is_refused(run_main: Any) -> None:
     code = "thing = object()\ndef make():\n    return thing\n"
     message = "thing cannot be part of an id: .*; define the environment in a file and import it"
