@@ -209,7 +209,7 @@ def torch_set_up(execution: Execution) -> Iterator[None]:
         yield
     finally:
         restore_precision()
-        torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
+        torch.backends.mkldnn.enabled = onednn
         torch.set_num_threads(threads)
 
 

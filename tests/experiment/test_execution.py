@@ -99,7 +99,7 @@ def _precision() -> list[object]:
         except RuntimeError:  # torch does not say what was written by its other interface
             return None
 
-    backends = torch.backends
+    backends: Any = torch.backends
     newer = [backends.cuda.matmul.fp32_precision, backends.mkldnn.matmul.fp32_precision]
     return [*newer, read(torch.get_float32_matmul_precision)]
 
