@@ -50,14 +50,14 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
             known = pd.read_csv(file)
         rows, record = _extended(known, read_json(record_file), rows, record)
     folder.mkdir(parents=True, exist_ok=True)
-    table = rows.sort_values(["task", "seed", "step"]).to_csv(index=False)
+    ordered = rows.sort_values(["task", "seed", "step"])
     # mtime 0 and no temporary name: the same runs give the same bytes.
     with (
         replacing(file) as temporary,
         temporary.open("wb") as stream,
         gzip.GzipFile(file.name, "wb", fileobj=stream, mtime=0) as packed,
     ):
-        packed.write(table.encode())
+        ordered.to_csv(packed, index=False)
     write_json(record_file, record)
     return file
 

@@ -150,6 +150,7 @@ LOADERS = {
     "cwbench/cli/__init__.py",
     "cwbench/envs/metaworld/rewrite.py",
     "cwbench/learner/architecture.py",
+    "cwbench/spec/env_source.py",
     "cwbench/spec/extras.py",
     "cwbench/spec/tasks.py",
     "methods/__init__.py",

@@ -45,8 +45,8 @@ def test_files_of_one_name_with_other_options_are_other_protocols(tmp_path: Path
 def test_segments_are_those_of_the_same_values_given_as_options(tmp_path: Path) -> None:
     """The name is not part of an id; the label names no option that the protocol sets."""
     method, entry = load_method("recall")
-    own = {"steps_per_task": 700, "lr": 0.01, "reset": "critic"}
-    text = 'base = "smoke"\n[options]\nsteps_per_task = 700\nlr = 0.01\nreset = "critic"'
+    own = {"steps_per_task": 700, "lr": 0.01, "reset": "actor"}
+    text = 'base = "smoke"\n[options]\nsteps_per_task = 700\nlr = 0.01\nreset = "actor"'
     file = written(tmp_path, text)
     [given], [read] = (
         runs_of("recall", method, entry, protocol, options, wanted=expand("point3"), seeds=[0])
