@@ -1,6 +1,5 @@
 """Results folders put together."""
 
-import errno
 import json
 import shutil
 import tarfile
@@ -8,32 +7,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from faults import DAMAGE, Disk
-from other_user import private
+from merging import evaluations, made
 from sample_results import small, write_results
 
 from cwbench.cli import cli
 from cwbench.sharing.hub import push
-from cwbench.spec import failure
 from cwbench.spec.errors import UserError
 from cwbench.store import tuning
 from cwbench.store.claims import Claims
-from cwbench.store.files import checksum
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import _written, merge, opened
 from cwbench.store.results import SegmentFolder, is_results
 from cwbench.store.runs import load_runs
-
-
-def made(root: Path, method: str, seeds: list[int], upto: float | None = None) -> Path:
-    return write_results(
-        root, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, upto=upto
-    )
-
-
-def evaluations(root: Path) -> set[tuple[object, ...]]:
-    columns = ["run", "step", "eval_position", "successes"]
-    return set(load_runs(root).evals[columns].itertuples(index=False, name=None))
 
 
 def test_a_merged_folder_has_the_runs_of_all(tmp_path: Path) -> None:
@@ -134,107 +119,6 @@ def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:
     assert copy.read_bytes() == b"weights"
 
 
-def test_a_damaged_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
-    source = made(tmp_path / "a", "ewc", [0])
-    [first] = source.glob("segments/ewc-1-*")
-    file = first / "segment.json"
-    SegmentFolder(first).set_status("done", checksums={file.name: checksum(file)})
-    file.write_text(file.read_text().replace('"seed": 0', '"seed": 1'))
-    arguments = ["merge", str(source), "--into", str(tmp_path / "b")]
-    told = CliRunner().invoke(cli, arguments)
-    assert told.exit_code == 1
-    assert "2 segments added" in told.output and "1 damaged segment left out" in told.output
-    assert f"{first.name}/segment.json: its checksum differs" in told.output
-    assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
-
-
-@pytest.mark.parametrize("table", ["evals.csv", "train.csv"])
-@pytest.mark.parametrize("damage", ["missing", "changed"])
-def test_a_damaged_table_stays_behind_and_is_told(damage: str, table: str, tmp_path: Path) -> None:
-    """A folder without its weights is not damaged: reports do not read them."""
-    source = made(tmp_path / "a", "ewc", [0])
-    for folder in map(SegmentFolder, source.glob("segments/*")):
-        folder.end.write_bytes(b"weights")
-        folder.set_status("done", checksums=folder.seal())
-        folder.end.unlink()
-    [first] = source.glob("segments/ewc-1-*")
-    if damage == "missing":
-        (first / table).unlink()
-    else:
-        (first / table).write_text((first / table).read_text().replace("1", "2", 1))
-    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
-    assert told.exit_code == 1
-    assert "2 segments added" in told.output and "1 damaged segment left out" in told.output
-    assert f"problem: segments/{first.name}/{table}: " in told.output
-    assert len(list((tmp_path / "b" / "segments").iterdir())) == 2
-    with_weights = merge([source], tmp_path / "c", weights=True)
-    assert (with_weights.added, len(with_weights.damaged)) == (0, 3)
-
-
-def test_a_private_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
-    source = made(tmp_path / "a", "ewc", [0])
-    [first] = source.glob("segments/ewc-1-*")
-    with private(first):
-        told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
-    assert told.exit_code == 1 and "2 segments added" in told.output
-    assert f"problem: segments/{first.name}/segment.json: not readable for you" in told.output
-
-
-@pytest.mark.parametrize("name", ["status.json", "evals.csv"])
-def test_a_private_file_is_not_called_damaged(name: str, tmp_path: Path) -> None:
-    source = sealed(tmp_path / "a")
-    [first] = source.glob("segments/ewc-1-*")
-    with private(first / name):
-        done = merge([source], tmp_path / "b")
-    assert (done.added, done.damaged, done.unfinished) == (2, [], [])
-    assert done.problems == [f"segments/{first.name}/{name}: not readable for you; ask its owner"]
-
-
-@pytest.mark.parametrize("name", ["status.json", "train.csv", ""])
-def test_a_private_segment_of_the_target_is_not_replaced(name: str, tmp_path: Path) -> None:
-    source, target = sealed(tmp_path / "a"), tmp_path / "b"
-    merge([source], target)
-    [first] = target.glob("segments/ewc-1-*")
-    before = first.stat().st_ino
-    with private(first / name):
-        done = merge([source], target, weights=True)
-    assert (done.added, done.present, len(done.problems)) == (2, 0, 1)
-    assert "not readable for you; ask its owner" in done.problems[0]
-    assert first.stat().st_ino == before and not SegmentFolder(first).end.exists()
-
-
-def test_code_and_choices_that_may_not_be_listed_are_problems(tmp_path: Path) -> None:
-    source = made(tmp_path / "a", "ewc", [0])
-    for name in ("sources", "tuning"):
-        (source / name).mkdir(exist_ok=True)
-        with private(source / name):
-            done = merge([source], tmp_path / name)
-        assert done.problems == [f"{name}: not readable for you; ask its owner"]
-
-
-@pytest.mark.parametrize("name", ["evals.csv", "obs.npy"])
-def test_a_full_disk_is_the_targets(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error of the copy names what was copied."""
-    source, target = sealed(tmp_path / "a"), tmp_path / "b"
-    for replay in (folder / "replay" for folder in source.glob("segments/*")):
-        replay.mkdir()
-        (replay / "obs.npy").write_bytes(b"transitions")
-    copy2 = shutil.copy2
-
-    def full(file: Path, half: Path) -> None:
-        if Path(file).name == name:
-            raise OSError(errno.ENOSPC, "No space left on device", str(file), None, str(half))
-        copy2(file, half)
-
-    monkeypatch.setattr(shutil, "copy2", full)
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        merge([source], target, weights=True)
-    assert Path(caught.value.filename).is_relative_to(target)
-    assert failure.of_the_disk(caught.value) and not list(target.glob("segments/*"))
-
-
 def test_a_finished_segment_replaces_an_unfinished_one(tmp_path: Path) -> None:
     target = made(tmp_path / "a", "ewc", [0], upto=0.5)  # half of the second of three tasks
     whole = made(tmp_path / "b", "ewc", [0])
@@ -312,72 +196,6 @@ def test_what_options_were_chosen_on_is_known_after_a_merge(tmp_path: Path) -> N
     assert (copy.name, copy.read_text()) == (file.name, file.read_text())
     push(source, str(tmp_path / "pushed"))
     assert [f.name for f in (tmp_path / "pushed" / "tuning").iterdir()] == [file.name]
-
-
-def sealed(root: Path) -> Path:
-    """Results of one run of three tasks, with checksums, as training leaves them."""
-    for folder in map(SegmentFolder, made(root, "ewc", [0]).glob("segments/*")):
-        folder.end.write_bytes(b"weights")
-        folder.set_status("done", checksums=folder.seal())
-    return root
-
-
-@pytest.mark.parametrize("name", ["study", "study.tar.gz"])
-def test_a_power_cut_after_a_merge_takes_nothing(name: str, tmp_path: Path) -> None:
-    """What was not synced is lost then."""
-    source, target = sealed(tmp_path / "a"), tmp_path / "new" / name
-    with Disk().watching() as disk:
-        merge([source], target, weights=True)
-    disk.cut_power(target.parent)
-    merge([target], tmp_path / "c", weights=True)
-    assert evaluations(tmp_path / "c") == evaluations(source)
-    assert not list(damages(tmp_path / "c", SegmentFolder.check_files))
-
-
-@pytest.mark.parametrize("name", ["evals.csv", "train.csv", "segment.json", "status.json"])
-@pytest.mark.parametrize("damage", ["empty", "half", "missing"])
-def test_a_damaged_copy_in_the_target_is_replaced(name: str, damage: str, tmp_path: Path) -> None:
-    source, target = sealed(tmp_path / "a"), tmp_path / "b"
-    merge([source], target)
-    [first] = target.glob("segments/ewc-1-*")
-    DAMAGE[damage](first / name)
-    done = merge([source], target)
-    assert (done.added, done.present, done.problems) == (1, 2, [])
-    assert done.replaced or (name, damage) == ("status.json", "missing")  # as if it never began
-    assert not list(damages(target, SegmentFolder.check_files)) and evaluations(
-        target
-    ) == evaluations(source)
-
-
-def test_a_damaged_copy_with_weights_is_replaced_by_nothing_less(tmp_path: Path) -> None:
-    source, target = sealed(tmp_path / "a"), tmp_path / "b"
-    merge([source], target, weights=True)
-    [first] = target.glob("segments/ewc-1-*")
-    DAMAGE["one byte less"](first / "train.csv")
-    told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(target)])
-    assert told.exit_code == 1 and "0 segments added" in told.output
-    assert f"{first.name}/train.csv: its checksum differs" in told.output
-    assert f"{first.name} is damaged in {target}: a copy without weights" in told.output
-    assert merge([source], target, weights=True).added == 1
-    assert SegmentFolder(first).end.exists() and not list(
-        damages(target, SegmentFolder.check_files)
-    )
-
-
-def test_a_damaged_copy_with_transitions_is_not_replaced_by_a_cleaned_one(tmp_path: Path) -> None:
-    source, target = sealed(tmp_path / "a"), tmp_path / "b"
-    [path] = source.glob("segments/ewc-1-*")
-    first = SegmentFolder(path)
-    first.replay.mkdir()
-    (first.replay / "obs.npy").write_bytes(b"transitions")
-    first.set_status("done", checksums=first.seal())
-    merge([source], target, weights=True)
-    shutil.rmtree(first.replay)  # as `cwbench clean` does
-    copy = target / "segments" / path.name
-    DAMAGE["one byte less"](copy / "train.csv")
-    done = merge([source], target, weights=True)
-    assert done.added == 0 and "a copy without its transitions is left out" in done.problems[-1]
-    assert (copy / "replay" / "obs.npy").exists()
 
 
 def test_a_target_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
