@@ -112,10 +112,13 @@ class StopRequest:
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
             numbers.remove(signal.SIGHUP)
         before = {number: signal.signal(number, self._ask) for number in numbers}
+        # A process starts with the mask of its parent, which may have blocked them.
+        mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         try:
             with self._forcing():
                 yield
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             for number, handler in before.items():
                 signal.signal(number, handler)
 

@@ -299,6 +299,19 @@ def test_a_closed_terminal_asks_to_stop_unless_nohup_ignores_it(handler: Any, as
         signal.signal(signal.SIGHUP, before)
 
 
+def test_signals_that_the_parent_process_blocked_ask_to_stop() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        request = stop.StopRequest()
+        with request.listening():
+            signal.raise_signal(signal.SIGUSR1)
+            assert request
+        assert signal.SIGUSR1 in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    finally:
+        signal.sigtimedwait([signal.SIGUSR1], 0)  # where it is still blocked it would end pytest
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_what_is_written_to_a_closed_terminal_is_no_error(tmp_path: Path) -> None:
     ours, terminal = os.openpty()
     os.close(ours)
