@@ -29,7 +29,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted
-from cwbench.store.files import Unusable, check_output
+from cwbench.store.files import check_output
 from cwbench.store.results import Store
 
 if TYPE_CHECKING:
@@ -115,21 +115,12 @@ class Session:
                     runs,
                     self.store,
                     self.resources.fleet_size,
-                    self._snapshot_step,
                     segments=segments,
                     fits=self.fits or (memory.fits if here else lambda fleet: True),
                     devices=self.resources.devices,
                 )
         except TooLarge as error:
             raise does_not_fit(error.segment, memory) from None
-
-    def _snapshot_step(self, segment: Segment) -> int:
-        from cwbench.fleet import snapshot
-
-        try:
-            return snapshot.step_of(self.store.folder(segment).snapshot)
-        except Unusable:  # training reports it, and continues with the others
-            return 0
 
     def estimate(self, plan: Plan) -> Estimate:
         """What a plan needs; its time only if it trains on this machine."""
@@ -150,8 +141,10 @@ class Session:
 
     def _resumed(self, plan: Plan) -> dict[str, int]:
         """The steps that each segment with a snapshot has left."""
+        from cwbench.store.integrity import saved_step
+
         segments = [segment for fleet in plan.fleets for segment in fleet]
-        steps = ((segment, self._snapshot_step(segment)) for segment in segments)
+        steps = ((segment, saved_step(self.store.folder(segment))) for segment in segments)
         return {segment.id: segment.steps - step for segment, step in steps if step}
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:

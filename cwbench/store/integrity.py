@@ -9,7 +9,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint, claims, files
-from cwbench.store.files import Damaged, check_inside, is_inside
+from cwbench.store.files import Damaged, Unusable, check_inside, is_inside
 from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
@@ -44,6 +44,24 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
     if not all(isinstance(length, int) and length >= 0 for length in lengths.values()):
         raise Damaged(state, f"files is {lengths!r:.60}")
     return {name: lengths.get(name, 0) for name in TABLES}
+
+
+def snapshot_step(folder: SegmentFolder) -> int:
+    """The step of a snapshot, 0 where there is none: runs at the same step can train together."""
+    if not files.is_file(folder.snapshot):
+        return 0
+    step = checkpoint.load_record(folder.snapshot).get("step")
+    if not isinstance(step, int):
+        raise Damaged(folder.snapshot, f"step is {step!r:.40}")
+    return step
+
+
+def saved_step(folder: SegmentFolder) -> int:
+    """Where a segment continues: 0, too, where training will report an unusable snapshot."""
+    try:
+        return snapshot_step(folder)
+    except Unusable:
+        return 0
 
 
 def check_links(folder: SegmentFolder) -> None:

@@ -12,7 +12,6 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.resources import Resources
 from cwbench.experiment.session import Session
-from cwbench.fleet import snapshot
 from cwbench.fleet.claiming import Outcome
 from cwbench.launch import Command
 from cwbench.launch.local import Local
@@ -23,6 +22,7 @@ from cwbench.planning.plan import Plan, Run
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import get
 from cwbench.spec.errors import UserError
+from cwbench.store import integrity
 from cwbench.store.files import read_json
 from cwbench.store.results import Store
 
@@ -169,7 +169,7 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     whole = one.estimate(one.plan(runs))
     first = runs[0].segments[0]
     monkeypatch.setattr(
-        snapshot, "step_of", lambda path: 750 * (path == one.store.folder(first).snapshot)
+        integrity, "snapshot_step", lambda folder: 750 * (folder == one.store.folder(first))
     )
     resumed = one.estimate(one.plan(runs))
     assert whole.seconds == 3 * 1250  # updates of a second each, after 250 steps
