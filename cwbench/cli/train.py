@@ -50,12 +50,13 @@ def train(
         segments,
         execution=take(Execution, given),
         listener=Terminal(quiet=quiet),
+        protocol=record["protocol"],
         command=record["command"],
     )
     plan = session.plan((), segments)
     if not plan.missing:
         return
-    outcome = session.train(plan, record["protocol"])
+    outcome = session.train(plan)
     if outcome.interrupted:
         ctx.exit(PAUSED)
     if not outcome.good:
