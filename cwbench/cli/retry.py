@@ -14,7 +14,7 @@ from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH, results_folder
 from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import TrainingOptions, execute, retry_options
-from cwbench.experiment.build import load_method, load_recorded
+from cwbench.experiment.build import load_method
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.errors import UserError, located
@@ -193,13 +193,16 @@ def _rebuild_run(
 
 
 def _installed(name: str) -> Entry:
-    """The method of a record; the error for a user's own names the option to give."""
-    from cwbench.methods import known, unusable
+    """The method of a record: a built-in or installed one, never a file that the record names."""
+    from cwbench.methods import known, load, unusable
 
-    if ".py" not in name and name not in {*known(), *unusable()}:
+    if ".py" in name:
+        what = f"the record names a method file, {name}"
+        raise UserError(what, "name your own copy with --method")
+    if name not in {*known(), *unusable()}:
         hint = f"name it with --method FILE.py:{name}; a notebook's own is retried by its same call"
         raise UserError(f"method {name!r} is not installed", hint)
-    return load_recorded(name)
+    return load(name)[1]
 
 
 def _reset(folders: Mapping[SegmentFolder, str], restart: bool) -> None:

@@ -184,14 +184,9 @@ def seed_text(seeds: Seeds) -> str:
     return ",".join(map(str, numbers))
 
 
-def importable(method: type) -> bool:
-    """Whether other processes can find a method; one of a notebook or script trains in this one."""
-    return not of_main(method)
-
-
 def launching_for(method: type, launching: Launching) -> Launching | None:
     """None for a method that other processes cannot find. UserError if they should train it."""
-    if importable(method):
+    if not of_main(method):
         return launching
     default = vars(Launching())
     for name, value in vars(launching).items():
