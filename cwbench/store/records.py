@@ -1,12 +1,14 @@
 """What the records of a results folder must hold, and how a damaged one is listed."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.files import read_text
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged, Unreadable, Unusable
 
@@ -82,6 +84,19 @@ def checked(record: Any, keys: Kinds, where: Path, optional: Kinds = NONE) -> di
     if found.get("schema", SCHEMA) > SCHEMA:
         raise UserError(f"{where}: schema {found['schema']} is newer than {SCHEMA}")
     return found
+
+
+def read_record(file: Path, keys: Kinds, what: str) -> dict[str, Any]:
+    """The record in a file that a user names; UserError if the file is not `what`."""
+    try:
+        record: Any = json.loads(read_text(file))
+    except (json.JSONDecodeError, RecursionError):
+        record = None
+    if fault(record, keys):
+        raise UserError(f"not {what}")
+    if record["schema"] > SCHEMA:
+        raise UserError("written by a newer cwbench", "upgrade")
+    return dict(record)
 
 
 def checked_segment(record: Any, where: Path) -> dict[str, Any]:
