@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +107,6 @@ def without_weights(folder: SegmentFolder) -> UserError:
 
 # A whole folder
 
-
-@dataclass(frozen=True)
-class Damage:
-    """A file that is not what was written, and the segment that cannot be used without it."""
-
-    file: str  # inside the results folder
-    reason: str
-    segment: str  # its folder, empty for other files
-    denied: bool = False  # it may be intact: this user has no permission to read it
-
-
 Check = Callable[[SegmentFolder], None]
 
 
@@ -144,7 +132,7 @@ def full_check(folder: SegmentFolder) -> None:
         check_snapshot(folder)
 
 
-def damages(root: Path, check: Check) -> Iterator[Damage]:
+def damages(root: Path, check: Check) -> Iterator[Problem]:
     """What is damaged in a results folder: records of experiments, then segments.
 
     Of a folder that is elsewhere the link is named, not what is in it. A segment in training is
@@ -156,15 +144,14 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
         with listing(root, problems, root / name):
             check_inside(root, root / name)
     experiments = [] if "experiments" in linked else list(read_experiments(root, problems))
-    for problem in problems:
-        yield Damage(problem.file, problem.reason, "", problem.denied)
+    yield from problems
     if "segments" in linked:
         return
     segments = segment_folders(root)
     done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
     needed = set(needed_segments(experiments, done))
     for path in segments:
-        if any(_of_segment(root, path, check, path.name[-12:] in needed)):
+        if _of_segment(root, path, check, path.name[-12:] in needed):
             yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
@@ -179,7 +166,7 @@ def needed_segments(
             yield from ids[: max(left, default=0)]
 
 
-def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[Damage]:
+def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> list[Problem]:
     problems: list[Problem] = []
     folder = SegmentFolder(path)
     with listing(root, problems, path):
@@ -192,11 +179,10 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         gone = folder.done and not (folder.records_only or files.is_file(folder.end))
         if needed and gone:
             raise Damaged(folder.end, "missing")
-    for problem in problems:
-        yield Damage(problem.file, problem.reason, path.name, problem.denied)
+    return problems
 
 
-def is_still(root: Path, damage: Damage) -> bool:
+def is_still(root: Path, damage: Problem) -> bool:
     """Whether a damage is there at a second look, and no process has come to its segment."""
     if not damage.segment:
         return os.path.lexists(root / damage.file)
@@ -206,7 +192,7 @@ def is_still(root: Path, damage: Damage) -> bool:
     return any(not one.denied for one in found)
 
 
-def is_movable(root: Path, damage: Damage) -> bool:
+def is_movable(root: Path, damage: Problem) -> bool:
     """Whether it is a segment or a record in the results folder itself, and damaged for everyone.
 
     A link in place of one is moved as a link. A link in place of all of them stays, and so does
@@ -216,11 +202,11 @@ def is_movable(root: Path, damage: Damage) -> bool:
     return not damage.denied and folder != root and is_inside(root, folder)
 
 
-def _location(root: Path, damage: Damage) -> Path:
+def _location(root: Path, damage: Problem) -> Path:
     return root / "segments" / damage.segment if damage.segment else root / damage.file
 
 
-def set_aside(root: Path, damage: Damage) -> Path:
+def set_aside(root: Path, damage: Problem) -> Path:
     """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
     damaged = _location(root, damage)
     check_inside(root, damaged.parent)

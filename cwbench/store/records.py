@@ -140,6 +140,12 @@ class Problem(str):
         problem.file, problem.reason, problem.denied = file, reason, denied
         return problem
 
+    @property
+    def segment(self) -> str:
+        """The segment's folder that the file is in; empty for other files."""
+        parts = Path(self.file).parts
+        return parts[1] if parts[:1] == ("segments",) and len(parts) > 1 else ""
+
     def __getnewargs__(self) -> tuple[str, str, bool]:  # type: ignore[override]
         return self.file, self.reason, self.denied  # to be sent to another process
 
