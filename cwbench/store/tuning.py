@@ -15,7 +15,7 @@ from cwbench.store.files import check_inside
 from cwbench.store.records import NUMBER, Kinds, fault, listing, read_record
 
 KEYS: Kinds = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
-# One run has no interval: null, and NaN in memory. Version 0.2 wrote NaN, which is not JSON.
+# One run has no interval: null, and NaN in memory.
 END = (*NUMBER, NoneType)
 SETTING_KEYS: Kinds = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
 
