@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from cwbench.store.files import Damaged, Unreadable, Unusable, read_json
@@ -47,12 +46,7 @@ class Claims:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
         for file in list(self.held):
