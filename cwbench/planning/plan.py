@@ -99,8 +99,8 @@ def make_plan(
 
 def _needed(runs: Sequence[Run], done: frozenset[str]) -> list[str]:
     """Ids of finished segments from which a run still has to continue."""
-    paths = [{"segments": [segment.id for segment in run.segments]} for run in runs]
-    return [key for key in dict.fromkeys(needed_segments([{"runs": paths}], done)) if key in done]
+    paths = ([segment.id for segment in run.segments] for run in runs)
+    return [key for key in dict.fromkeys(needed_segments(paths, done)) if key in done]
 
 
 def _check_weights(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,21 +149,18 @@ def damages(root: Path, check: Check) -> Iterator[Problem]:
         return
     segments = segment_folders(root)
     done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
-    needed = set(needed_segments(experiments, done))
+    paths = (run["segments"] for experiment in experiments for run in experiment["runs"])
+    needed = set(needed_segments(paths, done))
     for path in segments:
         if _of_segment(root, path, check, path.name[-12:] in needed):
             yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
-def needed_segments(
-    experiments: Iterable[Mapping[str, Any]], done: Collection[str]
-) -> Iterator[str]:
-    """Ids of segments from which a recorded run still has to continue."""
-    for experiment in experiments:
-        for run in experiment["runs"]:
-            ids = run["segments"]
-            left = [n for n, key in enumerate(ids) if key not in done]
-            yield from ids[: max(left, default=0)]
+def needed_segments(paths: Iterable[Sequence[str]], done: Collection[str]) -> Iterator[str]:
+    """Ids of segments from which a run still has to continue. `paths`: those of each run."""
+    for ids in paths:
+        left = [n for n, key in enumerate(ids) if key not in done]
+        yield from ids[: max(left, default=0)]
 
 
 def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> list[Problem]:
