@@ -40,7 +40,7 @@ from cwbench.spec.errors import UserError, located
 from cwbench.spec.protocol import parse_protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cwbench.learner import Method
     from cwbench.methods import Entry
@@ -59,7 +59,8 @@ class MethodCommand(GroupedCommand):
         names = names_in(_peek(args, "--method"))
         if names:
             entries = [load_method(name)[1] for name in names]
-            protocol = _check(command.params, names, args, extra)
+            lenient = extra.get("resilient_parsing") or not {"--help", "-h"}.isdisjoint(args)
+            protocol = _check_early(command.params, names, args, lenient=lenient)
             command.params = [*command.params, *_method_options(entries, protocol)]
         elif {"--help", "-h"} & {*args}:
             command.epilog = (
@@ -128,31 +129,30 @@ def _tuned_method(file: str, name: str, given: Sequence[str]) -> str:
     return name
 
 
-def _check(
+def _check_early(
     params: Sequence[click.Parameter],
     names: Sequence[str],
     args: Sequence[str],
-    settings: Mapping[str, Any],
+    *,
+    lenient: bool,
 ) -> Protocol:
     """Raise before torch is imported, which takes seconds: for options that no method has.
 
-    And for bad values of those that all methods share. Returns the protocol.
+    And, unless lenient, for bad values of those that all methods share. Returns the protocol.
     """
     groups = option_groups()
     shared = [one for group in groups.values() for one in click_options(group, group="")]
     # What it does not know may be a method's own.
-    lenient = {"ignore_unknown_options": True, "allow_extra_args": True}
-    known = click.Command("run", lenient, params=[*params, *shared], add_help_option=False)
-    if {"--help", "-h"} & {*args}:
-        settings = {**settings, "resilient_parsing": True}
-    seen = known.make_context("run", [*args], **settings)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    known = click.Command("run", settings, params=[*params, *shared], add_help_option=False)
+    seen = known.make_context("run", [*args], resilient_parsing=lenient)
     protocol = parse_protocol(seen.params["protocol"])
     built_in = _are_built_in(names)  # another method may have any option, and its preset any value
     if built_in:
         _check_flags(
             [arg for arg in seen.args if arg.startswith("--")], flags_of(known.params), names
         )
-    if not seen.resilient_parsing:
+    if not lenient:
         for text in seen.params["sequence"]:
             sequences.expand(text)
         parse_seeds(seen.params["seeds"])
