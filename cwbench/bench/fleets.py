@@ -130,7 +130,7 @@ def fleet_speed(bench: Bench) -> tuple[dict[str, Any], list[Span]]:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Pool(bench.workers) as pool:
         store = Store(Path(folder))
-        plan = make_plan(bench.wanted(), store, bench.runs, lambda segment: 0)
+        plan = make_plan(bench.wanted(), store, bench.runs)
         last = [fleet for fleet in plan.fleets if fleet[0].position == bench.length - 1]
         count = sum(len(bench.grouping(fleet)) for fleet in last)
         pool_seconds = time.monotonic() - begun

@@ -14,10 +14,11 @@ from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH, results_folder
 from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import TrainingOptions, execute, retry_options
-from cwbench.experiment.build import load_method, load_recorded
+from cwbench.experiment.build import load_method
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.trust import check_trust, named_code
 from cwbench.spec.errors import UserError, located
+from cwbench.spec.segment import setup_digest
 from cwbench.spec.text import counted
 
 if TYPE_CHECKING:
@@ -62,11 +63,14 @@ def retry(
     if not chosen:
         click.echo(f"nothing to retry in {results}")
         return
-    asked = [one for one in experiments if any(_holds(run, chosen) for run in one["runs"])]
-    own = dict(map(load_method, files))
-    only = set(chosen) if wanted else None
-    check_trust(_named_code(asked, segments, only), trust, partial(click.echo, err=True))
-    runs, methods = _rebuild(asked, segments, only, own)
+    asked = [
+        one | {"runs": [run for run in one["runs"] if not wanted or _holds(run, chosen)]}
+        for one in experiments
+        if any(_holds(run, chosen) for run in one["runs"])
+    ]
+    setups = {setup_digest(record): record for record in segments.values()}
+    check_trust(_named_code(asked, setups), trust, partial(click.echo, err=True))
+    runs, methods = _rebuild(asked, setups, dict(map(load_method, files)))
     good = []
     for protocol in dict.fromkeys(run.protocol for run in runs):  # a new segment records it
         part = [run for run in runs if run.protocol == protocol]
@@ -135,21 +139,18 @@ def _holds(run: Mapping[str, Any], ids: Collection[str]) -> bool:
 
 def _rebuild(
     experiments: Sequence[Mapping[str, Any]],
-    segments: Mapping[str, Mapping[str, Any]],
-    only: set[str] | None,
+    setups: Mapping[str, Mapping[str, Any]],
     own_methods: Mapping[str, Entry],
 ) -> tuple[list[Run], Methods]:
-    """The runs of experiments, or those that hold certain segments, and their methods."""
-    setups = _by_setup(segments)
+    """The runs of experiments, and their methods. `setups`: a segment's record for each setup."""
     runs: dict[tuple[str, tuple[str, ...]], Run] = {}
     methods = {}
     for experiment in experiments:
         again = f"to train them: {experiment.get('command', 'see experiments/')}"
-        own = [run for run in experiment["runs"] if only is None or _holds(run, only)]
-        if absent := [run for run in own if run["setup"] not in setups]:
+        if absent := [run for run in experiment["runs"] if run["setup"] not in setups]:
             waiting = counted(len(absent), "run has", "runs have")
             click.echo(f"{experiment['name']}: {waiting} not begun; {again}")
-        for run in (run for run in own if run["setup"] in setups):
+        for run in (run for run in experiment["runs"] if run["setup"] in setups):
             with located(run["label"], again):
                 made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]], own_methods)
             runs[run["sequence"], tuple(run["segments"])] = made
@@ -157,23 +158,12 @@ def _rebuild(
 
 
 def _named_code(
-    experiments: Sequence[Mapping[str, Any]],
-    segments: Mapping[str, Mapping[str, Any]],
-    only: Collection[str] | None,
+    experiments: Sequence[Mapping[str, Any]], setups: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
     """Code of environments that the runs to be trained again name."""
-    setups = _by_setup(segments)
-    for experiment in experiments:
-        for run in experiment["runs"]:
-            if (only is None or _holds(run, only)) and run["setup"] in setups:
-                yield from named_code("", setups[run["setup"]]["env"])
-
-
-def _by_setup(segments: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """A segment's record for every setup: what runs are built from."""
-    from cwbench.spec.segment import setup_digest
-
-    return {setup_digest(record): record for record in segments.values()}
+    for run in (run for experiment in experiments for run in experiment["runs"]):
+        if run["setup"] in setups:
+            yield from named_code("", setups[run["setup"]]["env"])
 
 
 def _rebuild_run(
@@ -193,13 +183,16 @@ def _rebuild_run(
 
 
 def _installed(name: str) -> Entry:
-    """The method of a record; the error for a user's own names the option to give."""
-    from cwbench.methods import known, unusable
+    """The method of a record: a built-in or installed one, never a file that the record names."""
+    from cwbench.methods import known, load, unusable
 
-    if ".py" not in name and name not in {*known(), *unusable()}:
+    if ".py" in name:
+        what = f"the record names a method file, {name}"
+        raise UserError(what, "name your own copy with --method")
+    if name not in {*known(), *unusable()}:
         hint = f"name it with --method FILE.py:{name}; a notebook's own is retried by its same call"
         raise UserError(f"method {name!r} is not installed", hint)
-    return load_recorded(name)
+    return load(name)[1]
 
 
 def _reset(folders: Mapping[SegmentFolder, str], restart: bool) -> None:

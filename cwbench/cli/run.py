@@ -16,7 +16,6 @@ from cwbench.cli.completers import complete_sequence
 from cwbench.cli.folders import PATH
 from cwbench.cli.options import (
     GroupedCommand,
-    Value,
     click_options,
     flags_of,
     methods_option,
@@ -41,7 +40,7 @@ from cwbench.spec.errors import UserError, located
 from cwbench.spec.protocol import parse_protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cwbench.learner import Method
     from cwbench.methods import Entry
@@ -60,15 +59,8 @@ class MethodCommand(GroupedCommand):
         names = names_in(_peek(args, "--method"))
         if names:
             entries = [load_method(name)[1] for name in names]
-            _check_names(args)
-            _check_flags(command.params, names, args)
-            given = _check_values(command.params, args)
-            _check_launching(args)
-            for results in _peek(args, "--results"):
-                check_results(Path(results))
-            protocol = parse_protocol(["paper", *_peek(args, "--protocol")][-1])
-            if _are_built_in(names):  # a preset of another method may have any values
-                _check_together(given, protocol)
+            lenient = extra.get("resilient_parsing") or not {"--help", "-h"}.isdisjoint(args)
+            protocol = _check_early(command.params, names, args, lenient=lenient)
             command.params = [*command.params, *_method_options(entries, protocol)]
         elif {"--help", "-h"} & {*args}:
             command.epilog = (
@@ -137,35 +129,52 @@ def _tuned_method(file: str, name: str, given: Sequence[str]) -> str:
     return name
 
 
-def _check_names(args: list[str]) -> None:
-    """Answer a typo before a method's class is loaded, which takes seconds."""
-    for text in _peek(args, "--seq"):
-        sequences.expand(text)
-    for text in _peek(args, "--seeds"):
-        parse_seeds(text)
-    for text in _peek(args, "--protocol"):
-        parse_protocol(text)
+def _check_early(
+    params: Sequence[click.Parameter],
+    names: Sequence[str],
+    args: Sequence[str],
+    *,
+    lenient: bool,
+) -> Protocol:
+    """Raise before torch is imported, which takes seconds: for options that no method has.
+
+    And, unless lenient, for bad values of those that all methods share. Returns the protocol.
+    """
+    groups = option_groups()
+    shared = [one for group in groups.values() for one in click_options(group, group="")]
+    # What it does not know may be a method's own.
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    known = click.Command("run", settings, params=[*params, *shared], add_help_option=False)
+    seen = known.make_context("run", [*args], resilient_parsing=lenient)
+    protocol = parse_protocol(seen.params["protocol"])
+    built_in = _are_built_in(names)  # another method may have any option, and its preset any value
+    if built_in:
+        _check_flags(
+            [arg for arg in seen.args if arg.startswith("--")], flags_of(known.params), names
+        )
+    if not lenient:
+        for text in seen.params["sequence"]:
+            sequences.expand(text)
+        parse_seeds(seen.params["seeds"])
+        check_results(seen.params["results"])
+        given = [name for name in USED_BY if seen.params[name]]
+        check_used(seen.params["launcher"] or "local", given)
+        if built_in:
+            values = (seen.params, protocol.options)
+            check_together(**{key: options.resolve(one, *values) for key, one in GROUPS.items()})
+    return protocol
 
 
-def _check_flags(
-    params: Sequence[click.Parameter], names: Sequence[str], args: Sequence[str]
-) -> None:
-    """Raise before torch is imported: for options that a built-in method does not have."""
+def _check_flags(unknown: Sequence[str], shared: Sequence[str], names: Sequence[str]) -> None:
+    """Raise for options that a built-in method does not have."""
     from cwbench.methods import declared_options
 
-    if not _are_built_in(names):  # another method may have any option
-        return
-    declared, methods = declared_options(), [load_method(name)[0] for name in names]
-    groups = (*option_groups().values(), MethodConfig)
-    shared = flags_of(
-        [
-            *params,
-            *(one for group in groups for one in click_options(group, group="")),
-        ]
-    )
-    own = {name: _flags(found) for name, found in declared.items()}
-    valid = [*shared, "--help", "--", *(own[methods[0]] if len(methods) == 1 else ())]
-    for flag in [arg.partition("=")[0] for arg in args if arg.startswith("--")]:
+    methods = {load_method(name)[0] for name in names}
+    own = {name: _flags(found) for name, found in declared_options().items()}
+    valid = [*shared, *flags_of(click_options(MethodConfig, group="")), "--help", "--"]
+    if len(names) == 1:
+        valid += own[methods.pop()]
+    for flag in (arg.partition("=")[0] for arg in unknown):
         if flag not in valid:
             owners = [name for name, flags in own.items() if flag in flags]
             raise _unknown_flag(flag, valid, names, owners)
@@ -193,34 +202,6 @@ def _unknown_flag(
         what = f"{names[0]} has no option {flag}, which is one of {', '.join(owners)}"
         return UserError(what, f"`{command} --help` lists its own")
     return unknown_option(flag, valid, command)
-
-
-def _check_values(params: Sequence[click.Parameter], args: list[str]) -> dict[str, Any]:
-    """Raise before torch is imported: for bad values of options that all methods share.
-
-    Returns those that were given.
-    """
-    given: dict[str, Any] = {}
-    shared = [
-        one for name, group in option_groups().items() for one in click_options(group, group=name)
-    ]
-    for option in (*params, *shared):
-        if isinstance(option.type, Value):
-            for text in _peek(args, option.opts[0]):
-                given[option.type.field] = option.type.convert(text, option, None)
-    return given
-
-
-def _check_together(given: Mapping[str, Any], protocol: Protocol) -> None:
-    """Raise before torch is imported: for values that do not go with each other or a protocol's."""
-    values = (given, protocol.options)
-    check_together(**{name: options.resolve(group, *values) for name, group in GROUPS.items()})
-
-
-def _check_launching(args: list[str]) -> None:
-    """Raise before torch is imported: for options of another launcher."""
-    given = [name for name in USED_BY if _peek(args, f"--{options.flag_name(name)}")]
-    check_used((_peek(args, "--launcher") or ["local"])[-1], given)
 
 
 def _peek(args: list[str], flag: str) -> list[str]:

@@ -50,12 +50,13 @@ def train(
         segments,
         execution=take(Execution, given),
         listener=Terminal(quiet=quiet),
+        protocol=record["protocol"],
         command=record["command"],
     )
     plan = session.plan((), segments)
     if not plan.missing:
         return
-    outcome = session.train(plan, record["protocol"])
+    outcome = session.train(plan)
     if outcome.interrupted:
         ctx.exit(PAUSED)
     if not outcome.good:
@@ -73,8 +74,6 @@ def _segments(record: dict[str, Any], trust: bool) -> tuple[Methods, list[Segmen
     """The classes of a job's methods, as they are installed here, and its segments."""
     from cwbench.launch.jobs import read_segments
 
-    if not isinstance(record["methods"], dict) or not record["segments"]:
-        raise UserError("not a job file: it names no methods or no segments")
     check_trust(_named_code(record), trust, partial(click.echo, err=True))
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)
@@ -86,10 +85,7 @@ def _segments(record: dict[str, Any], trust: bool) -> tuple[Methods, list[Segmen
 
 
 def _named_code(record: dict[str, Any]) -> Iterator[str]:
-    try:
-        for name in record["methods"].values():
-            yield from named_code(name, {})
-        for segment in record["segments"]:
-            yield from named_code("", segment["env"])
-    except (KeyError, TypeError, AttributeError):
-        raise UserError("not a job file: its segments are damaged") from None
+    for name in record["methods"].values():
+        yield from named_code(name, {})
+    for segment in record["segments"]:
+        yield from named_code("", segment["env"])

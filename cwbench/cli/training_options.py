@@ -139,6 +139,7 @@ def execute(
         execution=training.execution,
         launching=training.launching,
         listener=training.terminal,
+        protocol=runs[0].protocol,
         command=command or command_line(),
     )
     plan = session.plan(runs)
@@ -164,7 +165,7 @@ def execute(
         session.listener.say(f"nothing to train: results are in {training.results}")
         return not damaged
     try:
-        done = session.carry_out(plan, runs[0].protocol, needs, live=training.live)
+        done = session.carry_out(plan, needs, live=training.live)
         return done and not damaged
     except Paused:
         raise click.exceptions.Exit(1) from None

@@ -64,11 +64,15 @@ class Plan:
     """Runs to be trained, with their steps, memory and time. `train` carries it out."""
 
     name: str
-    protocol: str
     runs: tuple[planning.Run, ...]
     session: Session
     # Hashes of methods, as their hooks left them.
     _hashes: dict[str, str] = field(default_factory=dict, init=False)
+
+    @property
+    def protocol(self) -> str:
+        """Its name."""
+        return self.session.protocol
 
     @cached_property
     def fleets(self) -> planning.Plan:
@@ -153,11 +157,12 @@ def plan(
         execution=execution,
         launching=launching_for(entry.method, launching),
         listener=Terminal(),
+        protocol=asked.name,
         command="the same call of cwbench.train",
     )
     session = replace(session, store=anchored(session.store))
     title = f"{runs[0].label} on {', '.join(one.name for one in wanted)}"
-    return Plan(title, asked.name, tuple(runs), session)
+    return Plan(title, tuple(runs), session)
 
 
 def _joined(names: str | Iterable[str]) -> str:
@@ -179,14 +184,9 @@ def seed_text(seeds: Seeds) -> str:
     return ",".join(map(str, numbers))
 
 
-def importable(method: type) -> bool:
-    """Whether other processes can find a method; one of a notebook or script trains in this one."""
-    return not of_main(method)
-
-
 def launching_for(method: type, launching: Launching) -> Launching | None:
     """None for a method that other processes cannot find. UserError if they should train it."""
-    if importable(method):
+    if not of_main(method):
         return launching
     default = vars(Launching())
     for name, value in vars(launching).items():
@@ -220,7 +220,7 @@ def train(plan: Plan, *, quiet: bool = False, live: bool = False) -> Runs:
         session.record({plan.name: plan.runs})
         if todo.missing:
             needs = None if quiet else session.estimate(todo)
-            good = session.carry_out(todo, plan.protocol, needs, live=live)
+            good = session.carry_out(todo, needs, live=live)
     runs = _runs_of(plan)
     if todo.missing and not good:
         _raise_failure(todo, session, runs)

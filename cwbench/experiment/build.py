@@ -109,17 +109,6 @@ def check_declared(recorded: str, entry: Entry) -> None:
         check_outside(recorded, entry.method)
 
 
-def load_recorded(name: str) -> Entry:
-    """The method of a record: a built-in or installed one, never a file that the record names."""
-    from cwbench import methods
-
-    if ".py" in name:
-        raise UserError(
-            f"the record names a method file, {name}", "name your own copy with --method"
-        )
-    return methods.load(name)[1]
-
-
 def layers(
     entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], ...]:

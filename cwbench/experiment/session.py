@@ -1,9 +1,9 @@
 """From runs to trained segments: open a results folder, plan, estimate, record, train.
 
-session = open_session(results, methods, segments)  # of all runs
+session = open_session(results, methods, segments, protocol=protocol)  # segments of all runs
 plan = session.plan(runs)
 session.record({"my experiment": runs})
-session.train(plan, protocol)
+session.train(plan)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cwbench.experiment import provenance
 from cwbench.experiment.build import load_method
@@ -29,7 +29,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.failure import blamed_on
 from cwbench.spec.segment import Segment
 from cwbench.spec.text import counted
-from cwbench.store.files import Unusable, check_output
+from cwbench.store.files import check_output
 from cwbench.store.results import Store
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Session:
     device: torch.device
     launching: Launching | None = None  # None: in this process, on one device
     listener: Listener = field(default_factory=Silent)
+    protocol: str = ""  # its name, which new segments record
     command: str = ""  # recorded as the way to continue
     groups: Grouping | None = None  # how a fleet is split; None: as suits the device
     fits: Fits | None = None  # whether a fleet fits into memory; None: measure
@@ -115,21 +116,12 @@ class Session:
                     runs,
                     self.store,
                     self.resources.fleet_size,
-                    self._snapshot_step,
                     segments=segments,
                     fits=self.fits or (memory.fits if here else lambda fleet: True),
                     devices=self.resources.devices,
                 )
         except TooLarge as error:
             raise does_not_fit(error.segment, memory) from None
-
-    def _snapshot_step(self, segment: Segment) -> int:
-        from cwbench.fleet import snapshot
-
-        try:
-            return snapshot.step_of(self.store.folder(segment).snapshot)
-        except Unusable:  # training reports it, and continues with the others
-            return 0
 
     def estimate(self, plan: Plan) -> Estimate:
         """What a plan needs; its time only if it trains on this machine."""
@@ -150,8 +142,10 @@ class Session:
 
     def _resumed(self, plan: Plan) -> dict[str, int]:
         """The steps that each segment with a snapshot has left."""
+        from cwbench.store.integrity import saved_step
+
         segments = [segment for fleet in plan.fleets for segment in fleet]
-        steps = ((segment, self._snapshot_step(segment)) for segment in segments)
+        steps = ((segment, saved_step(self.store.folder(segment))) for segment in segments)
         return {segment.id: segment.steps - step for segment, step in steps if step}
 
     def describe(self, plan: Plan, needs: Estimate) -> list[str]:
@@ -175,11 +169,9 @@ class Session:
         from cwbench.planning.plan import with_experts
 
         for name, runs in experiments.items():
-            described = self.provenance(runs[0].protocol)
-            self.store.add_experiment(
-                {"name": name, "runs": [run.record() for run in with_experts(runs)]}
-                | {key: described[key] for key in ("command", "created")}
-            )
+            asked = [run.record() for run in with_experts(runs)]
+            how = {"command": self.command, "created": time.time()}
+            self.store.add_experiment({"name": name, "runs": asked, **how})
             self._keep_sources(runs)
 
     def _keep_sources(self, runs: Sequence[Run]) -> None:
@@ -191,20 +183,8 @@ class Session:
             if source:
                 self.store.add_source(source, hashed_code(self.methods[method], source))
 
-    def _preset(self, segment: Segment) -> dict[str, Any]:
-        return dict(self.method_classes[segment.setup.method].preset)
-
-    def provenance(self, protocol: str) -> dict[str, Any]:
-        return provenance.describe(
-            protocol,
-            self.device,
-            compiled=bool(self.execution.compile),
-            gradients=self.execution.gradients,
-            command=self.command,
-        )
-
     def carry_out(
-        self, plan: Plan, protocol: str, estimate: Estimate | None = None, *, live: bool = False
+        self, plan: Plan, estimate: Estimate | None = None, *, live: bool = False
     ) -> bool:
         """Train, here or through the launcher, and say how it ended. False if not all is done.
 
@@ -213,8 +193,8 @@ class Session:
         """
         with self._live_page() if live and self._waits else nullcontext():
             if self.launcher is not None:
-                return self.launch(plan, self.launcher, protocol, estimate=estimate)
-            outcome = self.train(plan, protocol, estimate=estimate)
+                return self.launch(plan, self.launcher, estimate=estimate)
+            outcome = self.train(plan, estimate=estimate)
             if outcome.interrupted:
                 raise Paused
             return outcome.good
@@ -238,27 +218,20 @@ class Session:
         return LivePage(results, self.listener.warn)
 
     def train(
-        self,
-        plan: Plan,
-        protocol: str,
-        pool: Pool | None = None,
-        *,
-        estimate: Estimate | None = None,
+        self, plan: Plan, pool: Pool | None = None, *, estimate: Estimate | None = None
     ) -> Outcome:
         """Train in this process, with new workers or those of a pool."""
         with self.resources.torch_set_up():
             with blamed_on(self.methods.values()):
                 self.resources.set_threads(plan)
-            return self._train(plan, protocol, pool, estimate)
+            return self._train(plan, pool, estimate)
 
-    def _train(
-        self, plan: Plan, protocol: str, pool: Pool | None, estimate: Estimate | None
-    ) -> Outcome:
+    def _train(self, plan: Plan, pool: Pool | None, estimate: Estimate | None) -> Outcome:
         from cwbench.rollout.pool import Pool
 
         forecast, start = self._forecast(plan, estimate), time.monotonic()
         with self.listener.progress(forecast) as progress:
-            runner = self._runner(plan, protocol)
+            runner = self._runner(plan)
             if pool is not None:
                 outcome = runner.run(plan, pool, progress)
             else:
@@ -284,14 +257,21 @@ class Session:
         needs = [steps_alone(fleet, costs.own_steps(fleet)) for fleet in plan.fleets]
         return Forecast(plan.fleets, needs, parallelism, resumed, measured=False)
 
-    def _runner(self, plan: Plan, protocol: str) -> Runner:
+    def _runner(self, plan: Plan) -> Runner:
         from cwbench import envs
         from cwbench.fleet.runner import Runner
 
-        described = self.provenance(protocol)
+        described = provenance.describe(
+            self.protocol,
+            self.device,
+            compiled=bool(self.execution.compile),
+            gradients=self.execution.gradients,
+            command=self.command,
+        )
+        classes = self.method_classes
         return Runner(
             self.store,
-            self.method_classes,
+            classes,
             self.device,
             envs.dims,
             grouping=self.resources.grouping,
@@ -302,7 +282,7 @@ class Session:
             side_by_side=self.resources.side_by_side,
             room=self._room(plan),
             # Reports must know which shared options are the method's own choice.
-            provenance=lambda segment: described | {"preset": self._preset(segment)},
+            provenance=lambda s: described | {"preset": dict(classes[s.setup.method].preset)},
         )
 
     def _room(self, plan: Plan) -> Callable[[Sequence[Sequence[Segment]]], bool]:
@@ -311,14 +291,12 @@ class Session:
             return lambda fleets: True
         return self.resources.memory(plan.fleets).hold
 
-    def launch(
-        self, plan: Plan, launcher: Launcher, protocol: str, *, estimate: Estimate | None = None
-    ) -> bool:
+    def launch(self, plan: Plan, launcher: Launcher, *, estimate: Estimate | None = None) -> bool:
         """Train through separate commands, here or elsewhere."""
         from cwbench.launch import Command
         from cwbench.launch.jobs import write_jobs
 
-        asked = {"protocol": protocol, "command": self.command}
+        asked = {"protocol": self.protocol, "command": self.command}
         jobs = write_jobs(plan, self.store, method_names(self.method_classes), asked)
         arguments = [*self.execution.arguments(), *self._trust(plan)]
         commands = [Command(job, ["train", str(job.file), *arguments]) for job in jobs]
@@ -360,6 +338,7 @@ def open_session(
     execution: Execution | None = None,
     launching: Launching | None = None,
     listener: Listener | None = None,
+    protocol: str = "",
     command: str = "",
 ) -> Session:
     """A session for these segments. Writes nothing."""
@@ -378,6 +357,7 @@ def open_session(
         device,
         launching,
         listener,
+        protocol,
         command,
     )
 

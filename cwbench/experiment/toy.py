@@ -136,9 +136,10 @@ def train_toy(
         execution,
         torch.device("cpu"),
         listener=Stopping(stop_after),
+        protocol="toy",
         fits=lambda fleet: True,
         groups=lambda fleet: split_evenly(fleet, min(groups, len(fleet))),
     )
     session.record(experiments)
     plan = session.plan([run for runs in experiments.values() for run in runs])
-    return ToyResult(session.store, plan, session.train(plan, "toy", pool))
+    return ToyResult(session.store, plan, session.train(plan, pool))

@@ -318,10 +318,11 @@ def tune(
         execution=execution,
         launching=api.launching_for(entry.method, launching),
         listener=Silent() if quiet else Terminal(),
+        protocol=runs[0].protocol,
         command=call,
     )
     session = replace(session, store=anchored(session.store))
-    api.train(api.Plan(tuning.experiment.name, runs[0].protocol, tuple(runs), session), quiet=quiet)
+    api.train(api.Plan(tuning.experiment.name, tuple(runs), session), quiet=quiet)
     tuned = tuning.finish(folder, runs, call)
     return replace(tuned, file=tuned.file.absolute())
 

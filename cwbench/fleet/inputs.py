@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from cwbench.fleet import snapshot
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
-from cwbench.store.integrity import check_end, check_links, check_snapshot
+from cwbench.store.integrity import check_end, check_links, check_snapshot, snapshot_step
 from cwbench.store.results import Store, segment_record
 
 
@@ -25,7 +24,7 @@ def sort_by_step(
             check_links(folder)
             segment_record(store.root, folder.path / "segment.json")
             check_snapshot(folder)
-            steps.setdefault(snapshot.step_of(folder.snapshot), []).append(segment)
+            steps.setdefault(snapshot_step(folder), []).append(segment)
         except UserError as found:  # Unusable, or of a newer version
             damaged[segment] = found
     return steps, damaged

@@ -18,7 +18,6 @@ from cwbench.fleet.old_replay import MissingReplay
 from cwbench.fleet.precompile import Precompiler
 from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Provenance
-from cwbench.fleet.snapshot import step_of
 from cwbench.fleet.stop import Interrupted, StopRequest
 from cwbench.fleet.training import Training, lowest_free
 from cwbench.learner.compiler import around_compilations
@@ -32,7 +31,7 @@ from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 from cwbench.store.claims import Claims
-from cwbench.store.files import Unusable
+from cwbench.store.integrity import saved_step
 from cwbench.store.results import ClaimLost, Store
 
 Segments = Sequence[Segment]
@@ -122,17 +121,11 @@ class Runner:
         """Mark segments to be trained again, from their snapshots if they have one."""
         unmarked: dict[str, str] = {}
         for segment in segments:
-            saved, step = self.store.folder(segment).snapshot.exists(), self.saved_step(segment)
+            folder = self.store.folder(segment)
+            saved, step = folder.snapshot.exists(), saved_step(folder)
             then = "continues from its last snapshot" if saved else "starts its task again"
             unmarked |= self.mark([segment], "pending", f"{reason}; {then}", step=step)
         return unmarked
-
-    def saved_step(self, segment: Segment) -> int:
-        """Where a segment would continue."""
-        try:
-            return step_of(self.store.folder(segment).snapshot)
-        except Unusable:  # said when it is to continue
-            return 0
 
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> dict[str, str]:
         """Set the state of segments that have not ended; folder -> why, where it was impossible."""
@@ -350,7 +343,7 @@ class SideBySide:
     def _count_unsaved(self, trainings: Sequence[Training]) -> None:
         for group in [group for training in trainings for group in training.groups]:
             for segment, folder in zip(group.segments, group.folders, strict=True):
-                saved = self.runner.saved_step(segment)
+                saved = saved_step(folder)
                 if folder.state == "pending" and saved < group.step:
                     self.outcome.unsaved[segment.folder] = (group.step, saved)
 

@@ -174,15 +174,5 @@ def _without_lanes(content: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: x for name, x in content.items() if not name.startswith("lane")}
 
 
-def step_of(path: Path) -> int:
-    """The step of a snapshot, 0 where there is none: runs at the same step can train together."""
-    if not files.is_file(path):
-        return 0
-    step = checkpoint.load_record(path).get("step")
-    if not isinstance(step, int):
-        raise files.Damaged(path, f"step is {step!r:.40}")
-    return step
-
-
 def discard(path: Path) -> None:
     shutil.rmtree(path.parent, ignore_errors=True)

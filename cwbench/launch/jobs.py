@@ -6,7 +6,6 @@ Any machine that shares the results folder trains it with `cwbench train FILE`. 
 (device, workers, ...) are not in the file: machines differ.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,14 @@ from typing import Any
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import MethodConfig, ScheduleConfig
 from cwbench.spec.errors import UserError
-from cwbench.spec.files import read_text
 from cwbench.spec.options import checked
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.store.files import check_inside, write_json
-from cwbench.store.records import SEGMENT_KEYS, Kinds, fault
+from cwbench.store.records import SEGMENT_KEYS, Kinds, fault, read_record
 from cwbench.store.results import Store
 
 KEYS: Kinds = {"schema": int, "methods": dict, "segments": list, "protocol": str, "command": str}
+DAMAGED = "not a job file: its segments are damaged"
 ENTRY_KEYS: Kinds = {key: kind for key, kind in SEGMENT_KEYS.items() if key != "id"}
 
 
@@ -72,12 +71,10 @@ def read_segments(
     try:
         return [_segment(entry, options_of) for entry in record["segments"]]
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError):
-        raise UserError("not a job file: its segments are damaged") from None
+        raise UserError(DAMAGED) from None
 
 
 def _segment(entry: Mapping[str, Any], options_of: Callable[[str], type[MethodConfig]]) -> Segment:
-    if wrong := fault(entry, ENTRY_KEYS):
-        raise TypeError(wrong)
     segment = Segment.from_record(entry, options_of(entry["method"]))
     if not segment.tasks or not all(isinstance(task, str) for task in segment.tasks):
         raise TypeError("tasks")
@@ -87,13 +84,11 @@ def _segment(entry: Mapping[str, Any], options_of: Callable[[str], type[MethodCo
 
 
 def read_job(file: Path) -> dict[str, Any]:
-    """A job file's content."""
-    try:
-        record: Any = json.loads(read_text(file))
-    except (json.JSONDecodeError, RecursionError):
-        record = None
-    if fault(record, KEYS):
-        raise UserError("not a job file")
-    if record["schema"] > SCHEMA:
-        raise UserError("written by a newer cwbench", "upgrade")
-    return dict(record)
+    """A job file's content; its segments are what records of segments are."""
+    record = read_record(file, KEYS, "a job file")
+    if not (record["methods"] and record["segments"]):
+        raise UserError("not a job file: it names no methods or no segments")
+    texts = all(isinstance(where, str) for where in record["methods"].values())
+    if not texts or any(fault(entry, ENTRY_KEYS) for entry in record["segments"]):
+        raise UserError(DAMAGED)
+    return record

@@ -16,7 +16,7 @@ from cwbench.learner.trainer import Trainer
 from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding, random_weights
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes, with_batches_at_hand
-from cwbench.planning.sizes import bare_trainer, replay_bytes
+from cwbench.planning.sizes import bare_method, replay_bytes
 from cwbench.planning.time_cache import TimeCache, code_state
 from cwbench.planning.timing import seconds_per_call
 from cwbench.rollout.episodes import Envs, Lane, LaneSpec
@@ -74,7 +74,8 @@ class Costs:
         return len(group) * round(per_run) + self.replay_bytes(group) + scratch
 
     def replay_bytes(self, group: Sequence[Segment]) -> int:
-        return replay_bytes(group, self._bare_method(group), self.method(group[0])[1])
+        method_class, dims = self.method(group[0])
+        return replay_bytes(group, bare_method(group[0], method_class, dims), dims)
 
     def own_steps(self, fleet: Sequence[Segment]) -> int:
         """Steps of each run here, without those that its expert made in a run of its own."""
@@ -82,11 +83,7 @@ class Costs:
 
     def expert_steps(self, fleet: Sequence[Segment]) -> int | None:
         """Steps an expert acts in each run, if one has learned the task."""
-        return self._bare_method(fleet).expert_steps
-
-    def _bare_method(self, fleet: Sequence[Segment]) -> Method[Any]:
-        method_class, dims = self.method(fleet[0])
-        return method_class(fleet[0].setup.options, bare_trainer(fleet, dims, method_class))
+        return bare_method(fleet[0], *self.method(fleet[0])).expert_steps
 
     def _run_bytes(self, segment: Segment) -> float:
         key = (segment.setup, segment.tasks if segment.joint else segment.position)
@@ -189,8 +186,8 @@ class Costs:
 
         def measure() -> list[float]:
             method_class, dims = self.method(first)
-            policy = bare_trainer([first], dims, method_class).policy
-            layout = policy.layout(len(first.tasks))
+            trainer = bare_method(first, method_class, dims).trainer
+            layout = trainer.policy.layout(len(first.tasks))
             return [crowding(first, layout, dims.width, workers, step_seconds)]
 
         key = (setup.env, setup.network, workers)

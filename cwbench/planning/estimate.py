@@ -20,7 +20,7 @@ from cwbench.planning.fleet_time import (
 )
 from cwbench.planning.machine import available_bytes
 from cwbench.planning.plan import Grouping, Plan, one_group, shape_key
-from cwbench.planning.sizes import bare_trainer, count_parameters, kept_bytes
+from cwbench.planning.sizes import bare_method, count_parameters, kept_bytes
 from cwbench.spec.config import EnvConfig
 from cwbench.spec.schedule import count_evaluations, count_updates
 from cwbench.spec.segment import Segment, Setup
@@ -151,8 +151,7 @@ def _fleet_needs(
     first, runs = fleet[0], len(fleet)
     schedule, horizon = first.setup.schedule, first.setup.env.only(first.tasks[-1]).horizon
     method_class, dims = costs.method(first)
-    trainer = bare_trainer(fleet, dims, method_class)
-    method = method_class(first.setup.options, trainer)
+    method = bare_method(first, method_class, dims)
     own_steps, when = method.expert_steps or first.steps, (first.steps, method.expert_steps)
     updates = count_updates(schedule, *when)
     evals = count_evaluations(schedule, *when) * _evaluation_steps(first)
@@ -172,7 +171,8 @@ def _fleet_needs(
             collect_seconds += shared * evals
     else:
         times = Times(0.0, 0.0, costs.retraining(fleet), 0.0)
-    actor, critic = count_parameters(trainer.policy.network, trainer.critic, len(first.tasks))
+    networks = method.trainer.policy.network, method.trainer.critic
+    actor, critic = count_parameters(*networks, len(first.tasks))
     kept = kept_bytes(first, method, dims, first.position + 1) if method.keeps_replay else 0
     return FleetNeeds(
         steps=runs * own_steps,

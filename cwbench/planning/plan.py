@@ -7,7 +7,7 @@ from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, digest
-from cwbench.store.integrity import needed_segments, without_weights
+from cwbench.store.integrity import needed_segments, saved_step, without_weights
 from cwbench.store.results import Store
 
 Fits = Callable[[Sequence[Segment]], bool]  # whether a fleet's tensors fit into memory
@@ -69,7 +69,6 @@ def make_plan(
     runs: Sequence[Run],
     store: Store,
     fleet_size: int,
-    snapshot_step: Callable[[Segment], int],
     *,
     segments: Sequence[Segment] = (),
     fits: Fits = lambda fleet: True,
@@ -91,7 +90,7 @@ def make_plan(
         if key not in done:
             depth = len(segment.tasks) + (segment.expert is not None)
             shape = (depth, digest(segment.setup.fleet_key()), segment.length)
-            alike.setdefault((*shape, snapshot_step(segment)), []).append(segment)
+            alike.setdefault((*shape, saved_step(store.folder(segment))), []).append(segment)
     # Parents come before children because shorter prefixes sort first, after their experts.
     ordered = sorted(alike.items(), key=lambda item: item[0][0])
     fleets = [fleet for _, same in ordered for fleet in _split(same, fleet_size, fits, devices)]
@@ -100,8 +99,8 @@ def make_plan(
 
 def _needed(runs: Sequence[Run], done: frozenset[str]) -> list[str]:
     """Ids of finished segments from which a run still has to continue."""
-    paths = [{"segments": [segment.id for segment in run.segments]} for run in runs]
-    return [key for key in dict.fromkeys(needed_segments([{"runs": paths}], done)) if key in done]
+    paths = ([segment.id for segment in run.segments] for run in runs)
+    return [key for key in dict.fromkeys(needed_segments(paths, done)) if key in done]
 
 
 def _check_weights(missing: Sequence[Segment], done: frozenset[str], store: Store) -> None:

@@ -72,11 +72,13 @@ def kept_bytes(segment: Segment, method: Method[Any], dims: Dims, tasks: int) ->
     return rows * (row_bytes(dims) + 4 * method.annotation_width)
 
 
-def bare_trainer(fleet: Sequence[Segment], dims: Dims, method_class: type[Method[Any]]) -> Trainer:
-    """A trainer as this fleet will have it, before it starts: for what a method's class decides."""
-    return Trainer.of_segments(
-        fleet[:1],
+def bare_method(segment: Segment, method_class: type[Method[Any]], dims: Dims) -> Method[Any]:
+    """A segment's method and trainer before they start: for what their classes decide."""
+    options = segment.setup.options
+    trainer = Trainer.of_segments(
+        [segment],
         dims=dims,
         device=torch.device("cpu"),
-        architecture=method_class.architecture_of(fleet[0].setup.options),
+        architecture=method_class.architecture_of(options),
     )
+    return method_class(options, trainer)

@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from cwbench.store.files import Damaged, Unreadable, Unusable, read_json
@@ -32,26 +31,14 @@ ENDED = ("Z", "X")  # states of a process that has ended and is still listed
 Sign = tuple[str, int]  # a claim's token and its file's time: whether it has changed
 
 
-class Watch:
-    """How long claims have not changed, by this process's own clock."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
-        self.seen: dict[Path, tuple[Sign, float]] = {}
-
-    def unchanged_seconds(self, file: Path, sign: Sign) -> float:
-        if self.seen.get(file, (None,))[0] != sign:
-            self.seen[file] = sign, self.clock()
-        return self.clock() - self.seen[file][1]
-
-
 class Claims:
     """The segments this process has taken, kept alive by a thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.token = uuid.uuid4().hex
         self.held: set[Path] = set()
-        self.watch = Watch(clock)
+        self._clock = clock
+        self._seen: dict[Path, tuple[Sign, float]] = {}  # others' claims, and since when
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
@@ -59,12 +46,7 @@ class Claims:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
         for file in list(self.held):
@@ -113,7 +95,9 @@ class Claims:
         alive = _owner_lives(file)
         if alive is not None:
             return not alive
-        seconds = self.watch.unchanged_seconds(file, sign)
+        if self._seen.get(file, (None,))[0] != sign:
+            self._seen[file] = sign, self._clock()
+        seconds = self._clock() - self._seen[file][1]
         return seconds > (STALE_SECONDS if sign[0] else EMPTY_SECONDS) or _is_old(file)
 
     def _create(self, file: Path) -> bool:

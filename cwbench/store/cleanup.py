@@ -72,7 +72,9 @@ def leftovers(root: Path) -> tuple[list[Leftover], list[str]]:
         for record in read_segments(root, problems)
     }
     done = {key for key, (_, state) in states.items() if state == "done"}
-    needed = set(needed_segments(read_experiments(root, problems), done))
+    experiments = read_experiments(root, problems)
+    paths = (run["segments"] for experiment in experiments for run in experiment["runs"])
+    needed = set(needed_segments(paths, done))
     if problems:
         return [], problems
     found = list(_temporary(check_inside(root, root / "experiments")))

@@ -2,14 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint, claims, files
-from cwbench.store.files import Damaged, check_inside, is_inside
+from cwbench.store.files import Damaged, Unusable, check_inside, is_inside
 from cwbench.store.records import Problem, listing
 from cwbench.store.results import (
     DIAGNOSTICS,
@@ -44,6 +43,24 @@ def table_lengths(record: Mapping[str, Any], state: Path) -> dict[str, int]:
     if not all(isinstance(length, int) and length >= 0 for length in lengths.values()):
         raise Damaged(state, f"files is {lengths!r:.60}")
     return {name: lengths.get(name, 0) for name in TABLES}
+
+
+def snapshot_step(folder: SegmentFolder) -> int:
+    """The step of a snapshot, 0 where there is none: runs at the same step can train together."""
+    if not files.is_file(folder.snapshot):
+        return 0
+    step = checkpoint.load_record(folder.snapshot).get("step")
+    if not isinstance(step, int):
+        raise Damaged(folder.snapshot, f"step is {step!r:.40}")
+    return step
+
+
+def saved_step(folder: SegmentFolder) -> int:
+    """Where a segment continues: 0, too, where training will report an unusable snapshot."""
+    try:
+        return snapshot_step(folder)
+    except Unusable:
+        return 0
 
 
 def check_links(folder: SegmentFolder) -> None:
@@ -90,17 +107,6 @@ def without_weights(folder: SegmentFolder) -> UserError:
 
 # A whole folder
 
-
-@dataclass(frozen=True)
-class Damage:
-    """A file that is not what was written, and the segment that cannot be used without it."""
-
-    file: str  # inside the results folder
-    reason: str
-    segment: str  # its folder, empty for other files
-    denied: bool = False  # it may be intact: this user has no permission to read it
-
-
 Check = Callable[[SegmentFolder], None]
 
 
@@ -126,7 +132,7 @@ def full_check(folder: SegmentFolder) -> None:
         check_snapshot(folder)
 
 
-def damages(root: Path, check: Check) -> Iterator[Damage]:
+def damages(root: Path, check: Check) -> Iterator[Problem]:
     """What is damaged in a results folder: records of experiments, then segments.
 
     Of a folder that is elsewhere the link is named, not what is in it. A segment in training is
@@ -138,30 +144,26 @@ def damages(root: Path, check: Check) -> Iterator[Damage]:
         with listing(root, problems, root / name):
             check_inside(root, root / name)
     experiments = [] if "experiments" in linked else list(read_experiments(root, problems))
-    for problem in problems:
-        yield Damage(problem.file, problem.reason, "", problem.denied)
+    yield from problems
     if "segments" in linked:
         return
     segments = segment_folders(root)
     done = {path.name[-12:] for path in segments if SegmentFolder(path).done}
-    needed = set(needed_segments(experiments, done))
+    paths = (run["segments"] for experiment in experiments for run in experiment["runs"])
+    needed = set(needed_segments(paths, done))
     for path in segments:
-        if any(_of_segment(root, path, check, path.name[-12:] in needed)):
+        if _of_segment(root, path, check, path.name[-12:] in needed):
             yield from _of_segment(root, path, check, path.name[-12:] in needed)
 
 
-def needed_segments(
-    experiments: Iterable[Mapping[str, Any]], done: Collection[str]
-) -> Iterator[str]:
-    """Ids of segments from which a recorded run still has to continue."""
-    for experiment in experiments:
-        for run in experiment["runs"]:
-            ids = run["segments"]
-            left = [n for n, key in enumerate(ids) if key not in done]
-            yield from ids[: max(left, default=0)]
+def needed_segments(paths: Iterable[Sequence[str]], done: Collection[str]) -> Iterator[str]:
+    """Ids of segments from which a run still has to continue. `paths`: those of each run."""
+    for ids in paths:
+        left = [n for n, key in enumerate(ids) if key not in done]
+        yield from ids[: max(left, default=0)]
 
 
-def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[Damage]:
+def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> list[Problem]:
     problems: list[Problem] = []
     folder = SegmentFolder(path)
     with listing(root, problems, path):
@@ -174,11 +176,10 @@ def _of_segment(root: Path, path: Path, check: Check, needed: bool) -> Iterator[
         gone = folder.done and not (folder.records_only or files.is_file(folder.end))
         if needed and gone:
             raise Damaged(folder.end, "missing")
-    for problem in problems:
-        yield Damage(problem.file, problem.reason, path.name, problem.denied)
+    return problems
 
 
-def is_still(root: Path, damage: Damage) -> bool:
+def is_still(root: Path, damage: Problem) -> bool:
     """Whether a damage is there at a second look, and no process has come to its segment."""
     if not damage.segment:
         return os.path.lexists(root / damage.file)
@@ -188,7 +189,7 @@ def is_still(root: Path, damage: Damage) -> bool:
     return any(not one.denied for one in found)
 
 
-def is_movable(root: Path, damage: Damage) -> bool:
+def is_movable(root: Path, damage: Problem) -> bool:
     """Whether it is a segment or a record in the results folder itself, and damaged for everyone.
 
     A link in place of one is moved as a link. A link in place of all of them stays, and so does
@@ -198,11 +199,11 @@ def is_movable(root: Path, damage: Damage) -> bool:
     return not damage.denied and folder != root and is_inside(root, folder)
 
 
-def _location(root: Path, damage: Damage) -> Path:
+def _location(root: Path, damage: Problem) -> Path:
     return root / "segments" / damage.segment if damage.segment else root / damage.file
 
 
-def set_aside(root: Path, damage: Damage) -> Path:
+def set_aside(root: Path, damage: Problem) -> Path:
     """Move a damaged segment, or another file, to RESULTS/damaged; returns where it is now."""
     damaged = _location(root, damage)
     check_inside(root, damaged.parent)

@@ -1,12 +1,14 @@
 """What the records of a results folder must hold, and how a damaged one is listed."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.files import read_text
 from cwbench.spec.segment import SCHEMA
 from cwbench.store.files import Damaged, Unreadable, Unusable
 
@@ -84,6 +86,19 @@ def checked(record: Any, keys: Kinds, where: Path, optional: Kinds = NONE) -> di
     return found
 
 
+def read_record(file: Path, keys: Kinds, what: str) -> dict[str, Any]:
+    """The record in a file that a user names; UserError if the file is not `what`."""
+    try:
+        record: Any = json.loads(read_text(file))
+    except (json.JSONDecodeError, RecursionError):
+        record = None
+    if fault(record, keys):
+        raise UserError(f"not {what}")
+    if record["schema"] > SCHEMA:
+        raise UserError("written by a newer cwbench", "upgrade")
+    return dict(record)
+
+
 def checked_segment(record: Any, where: Path) -> dict[str, Any]:
     """The record of a segment, if reports can read all of it."""
     found = checked(record, SEGMENT_KEYS, where, SEGMENT_TYPES)
@@ -124,6 +139,12 @@ class Problem(str):
         problem = super().__new__(cls, f"{file}: {reason}")
         problem.file, problem.reason, problem.denied = file, reason, denied
         return problem
+
+    @property
+    def segment(self) -> str:
+        """The segment's folder that the file is in; empty for other files."""
+        parts = Path(self.file).parts
+        return parts[1] if parts[:1] == ("segments",) and len(parts) > 1 else ""
 
     def __getnewargs__(self) -> tuple[str, str, bool]:  # type: ignore[override]
         return self.file, self.reason, self.denied  # to be sent to another process

@@ -1,6 +1,5 @@
 """Which options were chosen on which sequences: RESULTS/tuning/*.json of `cwbench tune`."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import Any
 
 from cwbench.spec.config import GROUPS, MethodConfig, NetworkConfig
 from cwbench.spec.errors import UserError
-from cwbench.spec.files import read_text
 from cwbench.spec.options import completed
 from cwbench.spec.segment import SCHEMA, digest
 from cwbench.store import files
 from cwbench.store.files import check_inside
-from cwbench.store.records import NUMBER, Kinds, fault, listing
+from cwbench.store.records import NUMBER, Kinds, fault, listing, read_record
 
 KEYS: Kinds = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
-# One run has no interval: null, and NaN in memory. Version 0.2 wrote NaN, which is not JSON.
+# One run has no interval: null, and NaN in memory.
 END = (*NUMBER, NoneType)
 SETTING_KEYS: Kinds = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
 
@@ -39,17 +37,12 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
 
 def read(file: Path) -> dict[str, Any]:
     """A record, checked; UserError if the file is something else."""
-    try:
-        record: Any = json.loads(read_text(file))
-    except (json.JSONDecodeError, RecursionError):
-        record = None
-    if fault(record, KEYS) or any(fault(one, SETTING_KEYS) for one in record["settings"]):
-        raise UserError("not a file of `cwbench tune`")
-    if record["schema"] > SCHEMA:
-        raise UserError("written by a newer cwbench", "upgrade")
+    record = read_record(file, KEYS, what := "a file of `cwbench tune`")
     for one in record["settings"]:
+        if fault(one, SETTING_KEYS):
+            raise UserError(f"not {what}")
         one |= {end: math.nan for end in ("low", "high") if one[end] is None}
-    return dict(record)
+    return record
 
 
 def read_all(root: Path, problems: list[str]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from cwbench.cli import cli
         ("run --method", "ewc,perf", {"ewc,perfect-memory"}),
         ("run --seq", "cw2", {"cw20"}),
         ("run --protocol", "com", {"compact", "componet"}),
+        ("run --method ewc --seq cw3-11 --protocol", "com", {"compact", "componet"}),
         ("pairwise --method", "ew", {"ewc"}),
         ("tune", "ew", {"ewc"}),
         ("check", "clonex-", {"clonex-rr"}),

@@ -9,6 +9,7 @@ from other_user import private
 
 from cwbench.cli import main
 from cwbench.store import claims, integrity
+from cwbench.store.records import Problem
 from cwbench.store.runs import load_runs
 
 TASKS = ("reach-0-1", "reach-2-1000")
@@ -114,7 +115,7 @@ def test_a_segment_that_was_trained_again_meanwhile_stays(
     damages = list(integrity.damages(tmp_path, integrity.full_check))
     assert [one.segment for one in damages] == [first.path.name, second.path.name]
 
-    def found(*_: Any) -> list[integrity.Damage]:
+    def found(*_: Any) -> list[Problem]:
         flip(first.end)
         return damages
 

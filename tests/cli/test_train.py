@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from strangers import evil_file, fails
@@ -16,7 +17,10 @@ def test_a_job_file_runs_code_only_with_trust(
     evil: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = tmp_path / "job.json"
-    segments = [{"env": {}, "method": "Pull"}]
+    names = ("method_options", "sac", "network", "env", "schedule")
+    groups: dict[str, Any] = {key: {} for key in names}
+    entry = {"schema": 1, "method": "Pull", "seed": 0, "tasks": [], "joint": False}
+    segments = [groups | entry]
     record = {"schema": 1, "segments": segments, "protocol": "smoke", "command": "x"}
     job.write_text(json.dumps(record | {"methods": {"Pull": f"{evil}:Pull"}}))
     said = fails(["train", str(job)], capsys)

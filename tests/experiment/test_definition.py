@@ -73,7 +73,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "cwbench" / "experiment" / "paper"
 
 def plan_of(*wanted: str, seeds: str = "0") -> Any:
     runs = [run for name in wanted for run in read(name).changed(None, seeds).runs()[0]]
-    return make_plan(runs, Store(Path("nowhere")), 100, lambda segment: 0)
+    return make_plan(runs, Store(Path("nowhere")), 100)
 
 
 def test_experiments_share_segments() -> None:

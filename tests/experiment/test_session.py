@@ -12,7 +12,6 @@ from cwbench.experiment.execution import Execution, Launching
 from cwbench.experiment.listener import Silent
 from cwbench.experiment.resources import Resources
 from cwbench.experiment.session import Session
-from cwbench.fleet import snapshot
 from cwbench.fleet.claiming import Outcome
 from cwbench.launch import Command
 from cwbench.launch.local import Local
@@ -23,6 +22,7 @@ from cwbench.planning.plan import Plan, Run
 from cwbench.rollout.pool import Pool
 from cwbench.sequences import get
 from cwbench.spec.errors import UserError
+from cwbench.store import integrity
 from cwbench.store.files import read_json
 from cwbench.store.results import Store
 
@@ -96,7 +96,7 @@ def test_other_processes_get_the_same_execution(tmp_path: Path) -> None:
         execution=Execution(workers=3, fleet_size=2),
         launching=Launching(launcher="print"),
     )
-    assert one.launch(one.plan(make_runs(2)), launcher, "demo")
+    assert one.launch(one.plan(make_runs(2)), launcher)
     assert [command.job.level for command in launcher.commands] == [0, 1, 2]
     for command in launcher.commands:
         assert (
@@ -143,7 +143,7 @@ def test_without_a_compiler_updates_are_not_compiled_and_the_record_says_so(
     assert warned.lines == [
         "updates are not compiled: no C++ compiler; install one, e.g. the package g++"
     ]
-    assert one.train(one.plan((), [first]), "demo", toy_pool).good
+    assert one.train(one.plan((), [first]), toy_pool).good
     record = read_json(one.store.folder(first).path / "segment.json")
     assert record["device"]["compiled"] is False
     assert not one.resources.costs.compiled
@@ -169,7 +169,7 @@ def test_a_resumed_segment_takes_what_is_left_of_it(
     whole = one.estimate(one.plan(runs))
     first = runs[0].segments[0]
     monkeypatch.setattr(
-        snapshot, "step_of", lambda path: 750 * (path == one.store.folder(first).snapshot)
+        integrity, "snapshot_step", lambda folder: 750 * (folder == one.store.folder(first))
     )
     resumed = one.estimate(one.plan(runs))
     assert whole.seconds == 3 * 1250  # updates of a second each, after 250 steps
@@ -257,11 +257,11 @@ def test_threads_are_chosen_once(
     trained = SimpleNamespace(run=lambda plan, pool, progress: Outcome())
     monkeypatch.setattr("cwbench.planning.costs.pick_threads", pick)
     monkeypatch.setattr(Costs, "times", lambda self, fleet: Times(1.0, 0.0, 0.0, 0.0))
-    monkeypatch.setattr(Session, "_runner", lambda self, plan, protocol: trained)
+    monkeypatch.setattr(Session, "_runner", lambda self, plan: trained)
     one = make_session(tmp_path, execution=Execution())
     plan = one.plan(make_runs(1))
     needs = one.estimate(plan) if estimated else None
-    one.train(plan, "demo", cast(Pool, object()), estimate=needs)
+    one.train(plan, cast(Pool, object()), estimate=needs)
     assert chosen == [3]
 
 
@@ -283,11 +283,11 @@ def test_torch_is_set_up_for_training_and_only_then(
         return Times(1.0, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(Costs, "times", times)
-    monkeypatch.setattr(Session, "_runner", lambda self, plan, protocol: SimpleNamespace(run=run))
+    monkeypatch.setattr(Session, "_runner", lambda self, plan: SimpleNamespace(run=run))
     one = make_session(tmp_path, execution=Execution(threads=2))
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
     plan = one.plan(make_runs(1))
-    one.train(plan, "demo", cast(Pool, object()), estimate=one.estimate(plan))
+    one.train(plan, cast(Pool, object()), estimate=one.estimate(plan))
     assert settings() == (True, 1)
     assert set(inside) == {(False, 2)} and len(inside) > 1
 

@@ -12,6 +12,7 @@ from cwbench.fleet.state import GroupState, RunState
 from cwbench.learner import Method, Trainer
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
+from cwbench.store.integrity import saved_step, snapshot_step
 from cwbench.store.results import SegmentFolder
 
 Make = Callable[..., Trainer]
@@ -85,12 +86,13 @@ def test_runs_continue_together_from_the_same_step(
 ) -> None:
     trainer, state = make_trainer([0, 1]), new_state()
     file = folders[0].snapshot
-    assert snapshot.step_of(file) == 0
+    assert snapshot_step(folders[0]) == 0
     state.step = 40
     save(state, trainer, folders)
-    assert snapshot.step_of(file) == 40
+    assert snapshot_step(folders[0]) == 40
     checkpoint.save(file, {}, {"step": "x"})
     with pytest.raises(Damaged, match="step is 'x'"):
-        snapshot.step_of(file)
+        snapshot_step(folders[0])
+    assert saved_step(folders[0]) == 0
     snapshot.discard(file)
-    assert snapshot.step_of(file) == 0 and not file.parent.exists()
+    assert snapshot_step(folders[0]) == 0 and not file.parent.exists()

@@ -18,6 +18,7 @@ from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Display
 from cwbench.fleet.training import lowest_free
 from cwbench.methods.ewc import EWC
+from cwbench.planning import plan as planning
 from cwbench.planning.plan import Plan
 from cwbench.rollout.pool import WorkerError
 from cwbench.store import checkpoint
@@ -172,7 +173,7 @@ def test_segments_at_another_step_come_before_their_children(
     made = Session.plan
 
     def plan(self: Session, *wanted: Any) -> Plan:
-        monkeypatch.setattr(Session, "_snapshot_step", lambda self, segment: 0)
+        monkeypatch.setattr(planning, "saved_step", lambda folder: 0)
         found = made(self, *wanted)
         first, *later = found.fleets
         return replace(found, fleets=(first, *((one,) for fleet in later for one in fleet)))

@@ -24,7 +24,17 @@ def test_a_record_gives_back_its_segment(tmp_path: Path) -> None:
         assert Segment.from_record(entry, RecallConfig).record() == entry
 
 
-RECORD = {"schema": 1, "methods": {}, "segments": [], "protocol": "smoke", "command": "x"}
+SETUP = Setup(
+    "recall", RecallConfig(), SACConfig(), NetworkConfig(), PointMassConfig(), ScheduleConfig()
+)
+ENTRY = Segment(SETUP, 0, ("reach-0-1", "reach-2-1000")).record()
+RECORD = {
+    "schema": 1,
+    "methods": {"recall": "recall"},
+    "segments": [ENTRY],
+    "protocol": "smoke",
+    "command": "x",
+}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +46,8 @@ RECORD = {"schema": 1, "methods": {}, "segments": [], "protocol": "smoke", "comm
         (json.dumps({"schema": 1}), "not a job file"),
         (json.dumps(RECORD | {"schema": "1"}), "not a job file"),
         (json.dumps(RECORD | {"methods": []}), "not a job file"),
+        (json.dumps(RECORD | {"methods": {"recall": 3}}), "its segments are damaged"),
+        (json.dumps(RECORD | {"segments": [3]}), "its segments are damaged"),
         (json.dumps(RECORD | {"schema": 99}), "written by a newer cwbench"),
     ],
 )
@@ -46,12 +58,6 @@ def test_what_is_no_job_file_is_refused(text: str, message: str, tmp_path: Path)
         read_job(file)
     file.write_text(json.dumps(RECORD))
     assert read_job(file) == RECORD
-
-
-SETUP = Setup(
-    "recall", RecallConfig(), SACConfig(), NetworkConfig(), PointMassConfig(), ScheduleConfig()
-)
-ENTRY = Segment(SETUP, 0, ("reach-0-1", "reach-2-1000")).record()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,10 @@ ENTRY = Segment(SETUP, 0, ("reach-0-1", "reach-2-1000")).record()
         {"network": ENTRY["network"] | {"hidden": "a,b"}},
     ],
 )
-def test_a_segment_with_something_else_is_refused(change: dict[str, Any]) -> None:
-    assert read_segments({"segments": [ENTRY]}, lambda _: RecallConfig)[0].record() == ENTRY
+def test_a_segment_with_something_else_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(RECORD))
+    assert read_segments(read_job(file), lambda _: RecallConfig)[0].record() == ENTRY
+    file.write_text(json.dumps(RECORD | {"segments": [ENTRY | change]}))
     with pytest.raises(UserError):
-        read_segments({"segments": [ENTRY | change]}, lambda _: RecallConfig)
+        read_segments(read_job(file), lambda _: RecallConfig)

@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 from cwbench import methods
 from cwbench.experiment.build import make_setup
-from cwbench.fleet import snapshot
 from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
@@ -37,7 +36,7 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.options import resolve
-from cwbench.spec.segment import Segment, Setup
+from cwbench.spec.segment import Setup
 from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 from cwbench.store.runs import load_runs
@@ -243,7 +242,7 @@ def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
         compiled=compiled, snapshot_seconds=1e9, provenance=lambda segment: {}, side_by_side=3,
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, lambda segment: 0), pool, Display())
+        outcome = runner.run(make_plan(runs, store, 8), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 
@@ -256,15 +255,12 @@ def test_every_method_trains_captured_and_continues(name: str, tmp_path: Path) -
     store = Store(tmp_path)
     store.add_experiment({"name": name, "command": "", "runs": [run.record() for run in runs]})
 
-    def step_of(segment: Segment) -> int:
-        return snapshot.step_of(store.folder(segment).snapshot)
-
     runner = Runner(
         store, known(base, kind), CUDA, envs.dims, grouping=lambda fleet: split_evenly(fleet, 2),
         compiled=False, snapshot_seconds=0, provenance=lambda segment: {},
     )  # fmt: skip
     with Pool(2) as pool:
-        outcome = runner.run(make_plan(runs, store, 8, step_of), pool, Display())
+        outcome = runner.run(make_plan(runs, store, 8), pool, Display())
     assert not outcome.failed and not outcome.diverged
     assert (load_runs(tmp_path).runs["state"] == "done").all()
 

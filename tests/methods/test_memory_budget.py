@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cwbench import methods
-from cwbench.planning.sizes import bare_trainer, replay_bytes
+from cwbench.planning.sizes import bare_method, replay_bytes
 from cwbench.spec.transition import Dims
 from cwbench.store import checkpoint
 
@@ -28,7 +28,7 @@ def test_replay_keeps_to_its_budget(name: str, toy_run: Any, tmp_path: Path) -> 
     assert len({tuple(row) for row in kept[0].tolist()} & every) == 40  # distinct, none made up
     last = plan.segments[-1]
     method_class = methods.load(name)[1].method
-    method = method_class(last.setup.options, bare_trainer([last], DIMS, method_class))
+    method = bare_method(last, method_class, DIMS)
     used = folders[-1].status()["resources"]["replay_bytes"]
     assert used == replay_bytes([last], method, DIMS)
     own = 60 * 4 * 29  # this task's transitions

@@ -32,7 +32,7 @@ def test_plan_puts_parents_first_and_splits_evenly(tmp_path: object) -> None:
         for tasks in [sequences.get(name).tasks]
         for seed in range(5)
     ]
-    plan = make_plan(runs, Store(tmp_path), 4, lambda segment: 0)  # type: ignore[arg-type]
+    plan = make_plan(runs, Store(tmp_path), 4)  # type: ignore[arg-type]
     assert [len(fleet) for fleet in plan.fleets] == [4, 3, 3, 4, 3, 3, 4, 3, 3]
     seen: set[str] = set()
     for fleet in plan.fleets:
