@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from cwbench.spec.errors import UserError
+from cwbench.spec.text import as_command
 
 
 class PathName(click.Path):
@@ -22,6 +23,11 @@ PATH = PathName(path_type=Path)
 
 
 def existing(results: Path) -> Path:
+    from cwbench.store.merge import ARCHIVES
+
+    if results.is_file() and results.name.endswith(ARCHIVES):
+        unpack = as_command("merge", results, "--into", "FOLDER")
+        raise UserError(f"{results}: an archive, not a folder", f"{unpack} unpacks it")
     if not results.is_dir():
         raise UserError(f"{results}: no such folder", "`cwbench run` creates one")
     return results

@@ -302,7 +302,7 @@ def verify(ctx: click.Context, table: Path, results: Path | None, as_json: bool)
     A table is computed again: equal, or which cell differs. Of a folder, every file is compared
     with the checksum that was recorded for it.
     """
-    if table.is_dir():
+    if table.is_dir() or table.name.endswith(ARCHIVES):
         if list_damages(table, as_json, full=True):
             ctx.exit(1)
         return

@@ -184,7 +184,9 @@ def complete(
 def follow(results: Path, to: str, *, project: str, seconds: float) -> Iterator[tuple[Run, int]]:
     """Call `track` repeatedly until all runs have ended."""
     while True:
+        # Asked before sending: the last rows of a run that ends meanwhile are sent the next time.
+        ended = not any(run.state in UNFINISHED for run in read_runs(results, {}, tables=()))
         yield from track(results, to, project=project)
-        if not any(run.state in UNFINISHED for run in read_runs(results, {}, tables=())):
+        if ended:
             return
         time.sleep(seconds)

@@ -16,6 +16,7 @@ from cwbench.experiment.policy import Policy, load_policy
 from cwbench.experiment.runs import Run, Runs, read_runs
 from cwbench.spec.errors import UserError
 from cwbench.spec.extras import is_installed
+from cwbench.spec.statistics import count_of
 from cwbench.store.files import replacing
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Video:
 
     task: str
     frames: NDArray[np.uint8]  # [T, H, W, 3]
-    solved: int | None = None  # the frame before the first step with success
+    solved: int | None = None  # the frame before the step with success, if it counts as solved
 
     @property
     def success(self) -> bool:
@@ -84,8 +85,9 @@ def make_videos(
 
 
 def record(policy: Policy, *, seed: int = 0) -> Video:
-    """An episode of the policy's mean actions."""
+    """An episode of the policy's mean actions; success counts as in the policy's run."""
     config = policy.segment.setup.env
+    until_end = count_of(getattr(config, "success", None)) == "v3-last"
     shown = envs.drawable(policy.task, config, SIZE)
     frames: list[Frame] = []
     solved = None
@@ -96,6 +98,8 @@ def record(policy: Policy, *, seed: int = 0) -> Video:
             obs, _, score, *ends = shown.env.step(policy.act(obs, deterministic=True))
             if solved is None and score >= 1:
                 solved = len(frames) - 1
+            elif until_end and score < 1:
+                solved = None
             if any(ends):
                 break
     finally:

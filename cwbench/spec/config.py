@@ -29,8 +29,8 @@ class MethodConfig:
 
     reset: str = option(
         "none",
-        "What starts afresh at each task: the shared layers of actor or critic, heads even where "
-        "the method would copy one. Alpha, replay and optimizer always do.",
+        "What starts afresh at each task: the actor's shared layers, the whole critic, heads even "
+        "where the method would copy one. Alpha, replay and optimizer always do.",
         added=True,
         parts=RESETS,
         implied=ALWAYS_RESET,

@@ -33,7 +33,10 @@ class Curve:
 
 def average_runs(group: Group) -> Array:
     """Average success, [R, N * E]."""
-    return metrics.average_curve(group.sound(group.success))
+    success = group.sound(group.success)
+    if group.joint:  # every task is trained from the start
+        return np.asarray(metrics.task_curves(success).mean(1))
+    return metrics.average_curve(success)
 
 
 def current_runs(group: Group) -> Array:

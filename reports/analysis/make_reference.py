@@ -6,6 +6,7 @@ python -m cwbench.reports.analysis.make_reference RESULTS NAME FOLDER
 import gzip
 import re
 import sys
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from cwbench.reports.analysis import names
-from cwbench.spec.errors import UserError, located
+from cwbench.spec.errors import UserError
 from cwbench.spec.statistics import MORE_SUCCESSES
 from cwbench.store.files import checked_name, read_json, replacing, write_json
 from cwbench.store.runs import Runs, load_runs, records_of
@@ -46,9 +47,7 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
     record = _record(loaded, rows)
     file, record_file = folder / f"{name}.csv.gz", folder / f"{name}.json"
     if record_file.exists():
-        with located(str(file)):
-            known = pd.read_csv(file)
-        rows, record = _extended(known, read_json(record_file), rows, record)
+        rows, record = _extended(_known(file), read_json(record_file), rows, record)
     folder.mkdir(parents=True, exist_ok=True)
     ordered = rows.sort_values(["task", "seed", "step"])
     # mtime 0 and no temporary name: the same runs give the same bytes.
@@ -60,6 +59,13 @@ def write_reference(results: Path, name: str, folder: Path) -> Path:
         ordered.to_csv(packed, index=False)
     write_json(record_file, record)
     return file
+
+
+def _known(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file)
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        raise UserError(f"{file}: {error}") from None
 
 
 def _record(loaded: Runs, rows: pd.DataFrame) -> dict[str, Any]:

@@ -40,6 +40,7 @@ PER_RUN = {
 }
 NEEDS_EARLIER = ("backward_transfer", "minimum_after_learning", "drop_depth", "drop_length")
 ALSO_JOINT = ("average_performance", "worst_task")  # defined when all tasks are trained at once
+AT_ONCE = "not defined: all tasks are trained at once"
 PER_TASK = {"average_performance": metrics.task_performance, "forgetting": metrics.task_forgetting}
 
 
@@ -170,7 +171,7 @@ class Scores:
 
     def _score(self, groups: Sequence[Group], metric: str) -> Score:
         if metric not in ALSO_JOINT and any(group.joint for group in groups):
-            return nothing("not defined: all tasks are trained at once")
+            return nothing(AT_ONCE)
         several = [group for group in groups if not lacks_tasks(group, metric)]
         if not several:
             return nothing("not defined for a single task")
@@ -191,7 +192,7 @@ class Scores:
         """The metric of one task, averaged over the positions where it occurs."""
         groups = [group for group, _ in positions]
         if metric != "average_performance" and any(group.joint for group in groups):
-            return nothing("not defined: all tasks are trained at once")
+            return nothing(AT_ONCE)
         if metric in TRANSFER:
             return self._transfer([[position] for position in positions], metric)
         values = [self._each_at(position, metric)[None] for position in positions]

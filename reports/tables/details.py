@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices, per_run
-from cwbench.reports.analysis.scores import Scores, align, nothing
+from cwbench.reports.analysis.scores import AT_ONCE, Scores, align, nothing
 from cwbench.reports.analysis.setups import by_setup, main_setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, scored_columns
@@ -39,9 +39,21 @@ def learning(scores: Scores, family: str) -> tuple[Block, ...]:
     """Time to threshold and failures to learn per task."""
     failed = f"Failed to learn (end value below {FAILED:g})"
     return (
-        _per_task(scores, family, f"Steps to {THRESHOLD:g}", _steps_to_threshold),
-        _per_task(scores, family, failed, partial(_failures, scores)),
+        _per_task(scores, family, f"Steps to {THRESHOLD:g}", _of_own_windows(_steps_to_threshold)),
+        _per_task(scores, family, failed, _of_own_windows(partial(_failures, scores))),
     )
+
+
+def _of_own_windows(cell: Callable[[Positions], Cell]) -> Callable[[Positions], Cell]:
+    """Empty where tasks are trained at once: they have no windows of their own."""
+
+    def checked(positions: Positions) -> Cell:
+        if any(group.joint for group, _ in positions):
+            groups = [group for group, _ in positions]
+            return replace(empty_cell(groups), score=nothing(AT_ONCE))
+        return cell(positions)
+
+    return checked
 
 
 def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:

@@ -13,6 +13,7 @@ import cwbench
 from cwbench.sharing import track as tracking
 from cwbench.sharing.track import follow, position_names, track
 from cwbench.spec.errors import UserError
+from cwbench.store.results import SegmentFolder
 
 
 def rows_sent(results: Path, to: str, project: str = "cwbench") -> int:
@@ -117,6 +118,25 @@ def test_following_does_not_wait_for_a_damaged_run(
     monkeypatch.setattr("cwbench.sharing.track.time.sleep", wait)
     list(follow(results, "memory", project="x", seconds=60))
     assert sorted(run.state for run in cwbench.load_runs(results)) == ["damaged", "done"]
+
+
+def test_following_sends_the_last_rows_of_a_run_that_ends_meanwhile(
+    memory: tuple[Memory, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run in training is sent without its last row, which may be incomplete."""
+    tracker, results = memory
+    segment = SegmentFolder(min(results.glob("segments/*-2-*")))
+    segment.set_status("running")
+    send = Memory.send
+
+    def end_and_send(self: Memory, run: Any, rows: Any) -> None:
+        segment.set_status("done")
+        send(self, run, rows)
+
+    monkeypatch.setattr(Memory, "send", end_and_send)
+    sent = follow(results, "memory", project="x", seconds=0)
+    assert sorted(rows for _, rows in sent) == [1, 5, 6]
+    assert {len(rows) for rows in tracker.rows.values()} == {6}
 
 
 def test_another_project_gets_everything_again(memory: tuple[Memory, Path]) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from cwbench import envs
 from cwbench.cli import main
 from cwbench.cli.options import own_methods
 from cwbench.sharing.export import export
-from cwbench.sharing.video import STILLS, Video, find_run, strip, tile, write
-from cwbench.spec.config import PointMassConfig
+from cwbench.sharing.video import STILLS, Video, find_run, record, strip, tile, write
+from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.errors import UserError
 
 
@@ -105,6 +106,35 @@ def test_a_strip_ends_with_success() -> None:
     frames = np.zeros((21, 4, 6, 3), np.uint8) + np.arange(21, dtype=np.uint8)[:, None, None, None]
     shown = [strip(Video("a", frames, solved))[0, ::6, 0].tolist() for solved in (8, None)]
     assert STILLS == 5 and shown == [[0, 2, 4, 6, 8], [0, 5, 10, 15, 20]]
+
+
+@pytest.mark.parametrize(
+    ("success", "scores", "solved"),
+    [
+        ("any", [0, 1, 0, 1, 1], 1),
+        ("any", [0, 1, 0, 0, 0], 1),
+        ("last", [0, 1, 0, 1, 1], 3),
+        ("last", [0, 1, 1, 1, 0], None),
+    ],
+)
+def test_success_in_a_film_counts_as_in_the_run(
+    success: Any, scores: list[int], solved: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under CompoNet's rules an episode is solved if its last step is."""
+    steps = iter(scores)
+    shown = SimpleNamespace(
+        env=SimpleNamespace(
+            reset=lambda rng: np.zeros(12), step=lambda action: (None, 0.0, next(steps), False)
+        ),
+        draw=lambda: np.zeros((4, 6, 3), np.uint8),
+        close=lambda: None,
+    )
+    monkeypatch.setattr(envs, "drawable", lambda *_: shown)
+    setup = SimpleNamespace(env=MetaWorldConfig(horizon=5, success=success))
+    policy: Any = SimpleNamespace(
+        task="push", segment=SimpleNamespace(setup=setup), act=lambda obs, deterministic: None
+    )
+    assert record(policy).solved == solved
 
 
 def test_an_mp4_has_every_frame(tmp_path: Path) -> None:

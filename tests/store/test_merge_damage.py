@@ -12,6 +12,7 @@ from other_user import private
 
 from cwbench.cli import cli
 from cwbench.spec import failure
+from cwbench.spec.errors import UserError
 from cwbench.store.files import checksum
 from cwbench.store.integrity import damages
 from cwbench.store.merge import merge
@@ -70,6 +71,21 @@ def test_a_private_segment_stays_behind_and_is_told(tmp_path: Path) -> None:
         told = CliRunner().invoke(cli, ["merge", str(source), "--into", str(tmp_path / "b")])
     assert told.exit_code == 1 and "2 segments added" in told.output
     assert f"problem: segments/{first.name}/segment.json: not readable for you" in told.output
+
+
+@pytest.mark.parametrize("damage", ["changed", "shorter"])
+@pytest.mark.parametrize("place", [0.3, 0.6, 0.9])
+def test_nothing_is_taken_from_a_damaged_archive(place: float, damage: str, tmp_path: Path) -> None:
+    """Where an entry's header is damaged, the archive ends there for tarfile."""
+    folder, archive = made(tmp_path / "a", "ewc", [0]), tmp_path / "a.tar.gz"
+    merge([folder], archive)
+    content = bytearray(archive.read_bytes())
+    cut = int(place * len(content))
+    content[cut : cut + 4] = b"" if damage == "shorter" else bytes(4)
+    archive.write_bytes(content)
+    with pytest.raises(UserError, match=r"a.tar.gz: cannot be unpacked"):
+        merge([archive], tmp_path / "b")
+    assert not list(tmp_path.glob("b/segments/*"))
 
 
 @pytest.mark.parametrize("name", ["status.json", "evals.csv"])

@@ -12,10 +12,12 @@ from sample_results import ABOUT, change_experiment, run_entry, singles, small, 
 
 from cwbench import load_runs, sequences
 from cwbench.reports import build
+from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.reference import find
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.scores import AT_ONCE, Scores
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
+from cwbench.reports.tables import details
 from cwbench.reports.tables.headline import stacked
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
@@ -52,6 +54,10 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     assert scores.score(study.groups, "average_performance").value == pytest.approx(0.4)
     assert "trained at once" in scores.score(study.groups, "forgetting").why
     assert "trained at once" in scores.score(study.groups, "forward_transfer").why
+    for block in details.learning(scores, "cw3"):
+        assert {cell.why for _, [cell] in block.rows} == {AT_ONCE} and len(block.rows) == 3
+    [group] = study.groups
+    assert average_runs(group) == pytest.approx(np.full((1, 30), 0.4))  # from the first evaluation
 
 
 def ask(asked: dict[str, Any], protocol: str, created: float) -> None:

@@ -75,6 +75,11 @@ def test_damage_and_an_interrupted_write_leave_a_set_as_it_was(
     (tmp_path / "set.json").write_text("{")
     assert main([str(tmp_path / "1"), *arguments[1:]]) == 2
     assert "set.json" in capsys.readouterr().err and (tmp_path / "set.json").read_text() == "{"
+    (tmp_path / "set.json").write_bytes(before[1])
+    for half in (before[0][:-20], before[0][:40] + bytes(8) + before[0][48:]):
+        (tmp_path / "set.csv.gz").write_bytes(half)
+        assert main([str(tmp_path / "1"), *arguments[1:]]) == 2
+        assert "set.csv.gz: " in capsys.readouterr().err
 
 
 def test_a_set_takes_further_seeds_and_tasks_and_nothing_else(tmp_path: Path):
