@@ -1,6 +1,5 @@
 """Worker processes: what they do first, what they wait for, and what they do meanwhile."""
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +20,6 @@ from cwbench.rollout.pool import Pool
 from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
-    GymnasiumConfig,
     MetaWorldConfig,
     MethodConfig,
     NetworkConfig,
@@ -29,7 +27,6 @@ from cwbench.spec.config import (
     ScheduleConfig,
 )
 from cwbench.spec.segment import Segment, Setup
-from cwbench.spec.tasks import Task
 from cwbench.spec.transition import Dims
 from cwbench.store.results import Store
 
@@ -115,21 +112,6 @@ def test_scores_of_an_evaluation_are_counted_as_its_environment_counts(
         pass
     assert evaluation.counted_scores == scores
     assert (result.successes, result.solved(env)) == (3, sum(scores))
-
-
-def test_episodes_are_counted_while_the_file_of_their_environment_is_edited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its code is read when a run is planned; what is in the file now would be an error."""
-    file = tmp_path / "edited_env.py"
-    file.write_text("import gymnasium\n\n\nclass Own(gymnasium.Env): ...\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    task = Task("own", importlib.import_module("edited_env").Own, horizon=5)
-    env = GymnasiumConfig(horizon=5, tasks=(task,))
-    file.write_text(file.read_text() + "\n\nclass Unfinished(\n")
-    with pytest.raises(SyntaxError):
-        env.record()
-    assert EvalResult(2, 0.5, 50, 0.1).solved(env) == 2
 
 
 def make_group(pool: Pool, root: Path, seed: int) -> Group:
