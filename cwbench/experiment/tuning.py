@@ -199,7 +199,8 @@ def run_areas(evals: pd.DataFrame, runs: Sequence[Run]) -> dict[str, float]:
     areas = {}
     for run in runs:
         rows = found.get(run.name, evals[:0])
-        rate = rows[success_column(run.segments[-1].setup.env.record())] / rows["episodes"]
+        column = success_column(getattr(run.segments[-1].setup.env, "success", None))
+        rate = rows[column] / rows["episodes"]
         known = rows[rate.notna()]
         if _evaluations(run) <= set(zip(known["step"], known["eval_position"], strict=True)):
             areas[run.name] = float(rate.groupby(rows["step"]).sum().mean()) / len(run.tasks)

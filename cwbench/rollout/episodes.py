@@ -254,7 +254,8 @@ class EvalResult:
 
     def solved(self, env: EnvConfig) -> float:
         """Episodes solved, as the environment counts; the sum of the scores without tests."""
-        return self.more_successes.get(success_column(env.record()), self.successes)
+        column = success_column(getattr(env, "success", None))
+        return self.more_successes.get(column, self.successes)
 
 
 class Evaluation:
@@ -282,7 +283,7 @@ class Evaluation:
     @property
     def counted_scores(self) -> list[float]:
         """Scores of the episodes as the environment counts: of their best or of their last step."""
-        column = success_column(self.job.env.record())
+        column = success_column(getattr(self.job.env, "success", None))
         return [*self.solved.get(column, self.scores)]
 
     def _count(self, episode: int, tests: Mapping[str, bool]) -> None:

@@ -1,8 +1,5 @@
 """What evals.csv and train.csv hold; a new statistic of training is also in `Losses.statistics`."""
 
-from collections.abc import Mapping
-from typing import Any
-
 # The ways to count an episode as solved, and their columns: by the test of Meta-World 3 or V1, at
 # any step or at the last. Suites with one test have `successes` only: an episode's largest score.
 SUCCESS_COLUMNS = {
@@ -36,6 +33,6 @@ def count_of(success: str | None) -> str:
     return "v3-last" if success == "last" else "v3-any"
 
 
-def success_column(env: Mapping[str, Any]) -> str:
-    """The column of evals.csv that counts as an environment with this record does."""
-    return SUCCESS_COLUMNS[count_of(env.get("success"))]
+def success_column(success: str | None) -> str:
+    """The column of evals.csv that counts as an environment with this option `success` does."""
+    return SUCCESS_COLUMNS[count_of(success)]

@@ -117,6 +117,8 @@ class Task:
     obs_size: int = 0
     action_size: int = 0
     resume: str = ""  # "exact", or "episode": a continued run begins a new episode
+    # Of the environment, in records. Kept: its file may be edited while runs of the task train.
+    _code: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         valid_name(self.name, "a task's `name`")
@@ -129,11 +131,12 @@ class Task:
             )
         _check_plain(self.kwargs, self.wrappers)
         env = FromMain(self.env) if of_main(self.env) else self.env
-        if not isinstance(env, str):
-            named_source(env)  # UserError if results could not be told apart by it
+        # UserError if results could not be told apart by it.
+        code = {"id": env} if isinstance(env, str) else named_source(env)
         # Copies: the caller may change theirs, and results would have the ids of earlier ones.
         made: dict[str, Any] = {
             "env": env,
+            "_code": code,
             "kwargs": deepcopy(dict(self.kwargs)),
             "wrappers": deepcopy(tuple(self.wrappers)),
             "score": self.score if isinstance(self.score, Score) else Score.parse(self.score),
@@ -143,10 +146,9 @@ class Task:
             object.__setattr__(self, name, value)
 
     def record(self) -> dict[str, Any]:
-        env = {"id": self.env} if isinstance(self.env, str) else named_source(self.env)
         return {
             "name": self.name,
-            **env,
+            **self._code,
             "kwargs": dict(self.kwargs),
             "wrappers": list(self.wrappers),
             "score": self.score.record(),

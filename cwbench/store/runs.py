@@ -52,9 +52,8 @@ class Runs:
     @property
     def solved(self) -> "pd.Series[float]":
         """Episodes of each row of `evals` that are solved, as its run's environment counts."""
-        columns = {
-            row["id"]: success_column(row.get("env") or {}) for row in records_of(self.segments)
-        }
+        envs = {row["id"]: row.get("env") or {} for row in records_of(self.segments)}
+        columns = {key: success_column(env.get("success")) for key, env in envs.items()}
         counted_by = self.evals["segment"].map(columns)
         found = self.evals["successes"].astype(float)
         for column in set(columns.values()) - {"successes"}:

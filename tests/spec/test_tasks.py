@@ -2,10 +2,12 @@
 
 import functools
 import hashlib
+import importlib
 import json
 import math
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -206,3 +208,18 @@ def test_a_function_of_a_script_goes_to_workers_by_value(monkeypatch: pytest.Mon
 def test_names_that_lead_nowhere(name: str) -> None:
     with pytest.raises(UserError):
         imported(name)
+
+
+@pytest.mark.parametrize("edit", ["class Own: x = 1\n", "class Own(\n", ""])
+def test_a_record_stays_while_the_file_of_its_environment_is_edited(
+    edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records are written at each task's start, and must have the ids that were planned."""
+    file = tmp_path / f"edited_env_{len(edit)}.py"
+    file.write_text("class Own: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Task("own", importlib.import_module(file.stem).Own)
+    before = made.record()
+    assert before["source"] == hashlib.sha256(b"class Own: ...\n").hexdigest()[:12]
+    file.write_text(edit)
+    assert made.record() == pickle.loads(pickle.dumps(made)).record() == before
