@@ -51,7 +51,7 @@ def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
 def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
     """Interquartile mean, median, mean and optimality gap: a row of panels per family."""
     columns = len(AGGREGATES)
-    most = max(len(standings.settings_of(scores, family)) for family in families)
+    most = max(len(scores.settings(family)) for family in families)
     size = (panel_width(columns, left=0.9, gap=0.15), ROW * max(most, 3))
     margin = (0.9, 0.3, 0.1, 0.35)
     axes = grid(

@@ -14,21 +14,21 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import PALETTE, main_setups, slots
+from cwbench.reports.analysis.setups import PALETTE, main_settings
 from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures, style
 from cwbench.reports.page.plots import classes
 
 
 def test_an_average_curve_is_the_mean_over_seeds(study: Study):
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    figure = figures.curves(setups, average_runs, "average success")
+    settings = main_settings(study.of(study.protocols[0], "cw3"))
+    figure = figures.curves(settings, average_runs, "average success")
     axis = figure.axes[0]
     boundaries, lines = axis.collections[0], axis.lines
     assert isinstance(boundaries, LineCollection)
     assert [line[0, 0] for line in boundaries.get_segments()] == [10, 20]  # thousand steps
     assert len(lines) == 6
-    group = next(iter(setups.values()))[0]
+    group = settings[0].groups[0]
     want = metrics.smoothed(metrics.average_curve(group.success).mean(0), 10, 2)
     assert_allclose(np.asarray(lines[0].get_ydata()), want)
     assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
@@ -106,26 +106,20 @@ def test_the_legend_of_profiles_lies_below_the_axis_title(study: Study):
         assert legend.get_window_extent(renderer).y1 <= title.y0
 
 
-def test_a_method_keeps_its_colour(study: Study):
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
-    assert slots(alone) == [slots(setups)[-1]]
-
-
 def test_no_two_methods_look_alike(tmp_path: Path):
     """Methods that the registry has eight places apart, and more of them than there are colours."""
     known = list(names.METHODS)
     methods = [known[0], known[8], known[16], *known[1:8], "mine"]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=map(small, methods), seeds=[0])
     study = build.read(tmp_path)
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    found = slots(setups)
-    by_method = {rows[0].method: slot for rows, slot in zip(setups.values(), found, strict=True)}
+    groups = study.of(study.protocols[0], "cw3")
+    by_method = {one.groups[0].method: one.slot for one in main_settings(groups)}
+    found = list(by_method.values())
     assert [by_method[method] for method in known[:8]] == list(range(8))
     looks = [tuple(map(str, style.line_style(slot).values())) for slot in found]
     assert len(set(looks)) == len(set(map(classes, found))) == len(methods)
-    few = {key: rows for key, rows in setups.items() if rows[0].method in (known[0], known[8])}
-    assert len({slot % PALETTE for slot in slots(few)}) == 2
+    few = main_settings([group for group in groups if group.method in (known[0], known[8])])
+    assert len({one.slot % PALETTE for one in few}) == 2
 
 
 def test_settings_of_one_label_have_figures_of_their_own(tmp_path: Path):
