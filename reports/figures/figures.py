@@ -1,6 +1,7 @@
 """Figures for papers."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -19,7 +20,7 @@ from cwbench.reports.analysis.scores import Scores, seed_matrix
 from cwbench.reports.analysis.setups import Setting, all_settings, main_settings, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import fonts, standings
-from cwbench.reports.figures.captions import PAIR_CURVES
+from cwbench.reports.figures.captions import caption
 from cwbench.reports.figures.differences import differences
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.orders import orders
@@ -156,14 +157,14 @@ def _named_panels(scores: Scores, families: Sequence[str]) -> list[Axes]:
     return _family_panels(len(families), 0.85, TEXT_WIDTH - 0.7 if most > MANY else None)
 
 
-def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
-    """Mean over sequences per method with its interval."""
+def transfer(scores: Scores, families: Sequence[str]) -> Figure:
+    """Mean forward transfer over sequences per method with its interval."""
     axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
         settings = scores.settings(family)
         count = len({group.sequence for group in scores.groups(family)})
         for index, setting in enumerate(settings):
-            score = score_cell(scores, setting.groups, metric, count).score
+            score = score_cell(scores, setting.groups, "forward_transfer", count).score
             if score is None or np.isnan(score.value):
                 axis.text(index, 0, "no data", rotation=90, ha="center", fontsize=6, color="0.5")
                 continue
@@ -180,7 +181,7 @@ def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
         axis.set_title(
             f"{scores.title(family)} ({count} sequences)" if count > 1 else scores.title(family)
         )
-    axes[0].set_ylabel(names.METRICS[metric].title.lower())
+    axes[0].set_ylabel("forward transfer")
     return figure_of(axes)
 
 
@@ -231,25 +232,45 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
 
 def _logged(
     settings: list[Setting],
-) -> Iterator[tuple[str, list[Setting], Callable[[Group], Array], str]]:
-    """Statistics of training: name, settings that one axis can show, their runs, a label."""
-    for name, label in names.STATISTICS.items():
-        runs_of, slug = partial(logged_runs, name), name.replace("_", "-")
+) -> Iterator[tuple[str, int, list[Setting], Callable[[Group], Array]]]:
+    """Statistics of training: name, and numbered parts that one axis can show, with their runs."""
+    for name in names.STATISTICS:
+        runs_of = partial(logged_runs, name)
         parts = [settings] if name in names.ONE_SCALE else scales.split(settings, runs_of)
         for number, part in enumerate(parts, start=1):
-            yield slug if number == 1 else f"{slug}-{number}", part, runs_of, label
+            yield name, number, part, runs_of
 
 
-def plan(scores: Scores) -> dict[str, Callable[[], Figure]]:
-    """Name and maker of every figure that a protocol's runs can fill."""
-    found: dict[str, Callable[[], Figure]] = {}
-    for name, make in _figures(scores):
+# Figures of all methods, with a panel per family.
+COMPARED = {
+    "differences": differences,
+    "after-switch": after_switch,
+    "seeds": strips,
+    "profiles": profiles,
+    "aggregates": standings.aggregates,
+    "ranks": standings.ranks,
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A figure that can be drawn."""
+
+    caption: str
+    make: Callable[[], Figure]
+
+
+def plan(scores: Scores) -> dict[str, Planned]:
+    """Every figure that a protocol's runs can fill, by name."""
+    found: dict[str, Planned] = {}
+    for name, text, make in _figures(scores):
         candidates = chain([name], (f"{name}-{number}" for number in count(2)))
-        found[next(one for one in candidates if one not in found)] = make  # labels may be equal
+        free = next(one for one in candidates if one not in found)  # labels may be equal
+        found[free] = Planned(text, make)
     return found
 
 
-Plan = Iterator[tuple[str, Callable[[], Figure]]]
+Plan = Iterator[tuple[str, str, Callable[[], Figure]]]  # name, caption, maker
 
 
 def _figures(scores: Scores) -> Plan:
@@ -257,28 +278,34 @@ def _figures(scores: Scores) -> Plan:
     present, options = scores.families, scores.study.options
     alone = scores.groups("single")
     if 0 < len({group.sequence for group in alone}) <= MOST_PANELS:
-        settings = main_settings(alone)
-        yield "single-success", partial(curves, settings, average_runs, "success", options)
+        figure = partial(curves, main_settings(alone), average_runs, "success", options)
+        text = caption("success", options, family=scores.title("single"))
+        yield "single-success", text, figure
     yield from _pair_figures(scores)
     for family in present:
         groups, settings = scores.groups(family), scores.settings(family)
-        for name, figure in _curve_figures(groups, options):
-            yield f"{family}-{name}", figure
-        yield f"{family}-tasks", partial(task_curves, settings)
-        yield f"{family}-matrices", partial(forgetting_matrices, scores, settings)
-        for name, figure in _ablation_figures(groups, options):
-            yield f"{family}-{name}", figure
+        title = scores.title(family)
+        yield from _curve_figures(groups, options, family, title)
+        text = caption("matrices", options, family=title)
+        yield f"{family}-matrices", text, partial(forgetting_matrices, scores, settings)
+        yield from _ablation_figures(groups, options, family, title)
     if present:
-        yield "transfer", partial(bars, scores, present, "forward_transfer")
-        yield "differences", partial(differences, scores, present)
-        yield "after-switch", partial(after_switch, scores, present)
-        yield "seeds", partial(strips, scores, present)
-        yield "profiles", partial(profiles, scores, present)
-        yield from standings.plan(scores, present).items()
+        note = scores.reference_note(*present)
+        yield "transfer", caption("transfer", options) + note, partial(transfer, scores, present)
+        for name, make in COMPARED.items():
+            yield name, caption(name, options), partial(make, scores, present)
+        for family in present:
+            text = caption("metrics", options, family=scores.title(family))
+            figure = partial(standings.metrics, scores, family)
+            yield f"{family}-metrics", text + scores.reference_note(family), figure
+        for name, (points_of, title) in standings.TRADEOFFS.items():
+            text = caption(name, options) + note * (name == "performance-transfer")
+            yield name, text, partial(standings.tradeoff, scores, present, points_of, title)
     if order_table.present(scores):
-        yield "orders", partial(orders, scores)
+        yield "orders", caption("orders", options), partial(orders, scores)
     for number, record in enumerate(tuning_table.records(scores), start=1):
-        yield f"tuning-{file_name(record['method'])}-{number}", partial(tuning, record)
+        name = f"tuning-{file_name(record['method'])}-{number}"
+        yield name, caption("tuning", options), partial(tuning, record)
 
 
 def _pair_figures(scores: Scores) -> Plan:
@@ -288,39 +315,45 @@ def _pair_figures(scores: Scores) -> Plan:
     pairs, options = scores.groups("pairs"), scores.study.options
     for groups in by_matrix(pairs).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
-        yield f"pairs-{file_name(label)}", partial(figure, groups)
+        yield f"pairs-{file_name(label)}", caption("pairs", options), partial(figure, groups)
     if 0 < len({group.sequence for group in pairs}) <= MOST_PANELS:
-        for name, curve in _curve_figures(pairs, options):
-            yield f"{PAIR_CURVES}{name}", curve
-        yield f"{PAIR_CURVES}tasks", partial(task_curves, main_settings(pairs))
-        for name, curve in _ablation_figures(pairs, options):
-            yield f"{PAIR_CURVES}{name}", curve
+        title = scores.title("pairs")
+        yield from _curve_figures(pairs, options, "pairs-curves", title)
+        yield from _ablation_figures(pairs, options, "pairs-curves", title)
 
 
-def _curve_figures(groups: Sequence[Group], options: Options) -> Plan:
+def _curve_figures(groups: Sequence[Group], options: Options, start: str, family: str) -> Plan:
     """Everything over steps: success, statistics of training, plasticity."""
     settings, drawn = main_settings(groups), partial(curves, options=options)
-    yield "average", partial(drawn, settings, average_runs, "average success")
-    yield "current", partial(drawn, settings, current_runs, "training success")
-    for name, part, runs_of, label in _logged(settings):
-        yield name, partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+    said = partial(caption, options=options, family=family)
+    average = partial(drawn, settings, average_runs, "average success")
+    yield f"{start}-average", said("average"), average
+    current = partial(drawn, settings, current_runs, "training success")
+    yield f"{start}-current", said("current"), current
+    for name, number, part, runs_of in _logged(settings):
+        label = names.STATISTICS[name]
+        other = " of methods with values on another scale" * (number > 1)
+        slug = name.replace("_", "-") + f"-{number}" * (number > 1)
+        figure = partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+        yield f"{start}-{slug}", said("training", what=label + other), figure
     for measure in plasticity.measures(groups):
         measured = main_settings(plasticity.having(groups, measure))
-        runs_of, bounds = (
-            partial(plasticity.runs_of, measure),
-            plasticity.QUANTITIES[measure[0]].bounds,
-        )
+        runs_of, quantity = partial(plasticity.runs_of, measure), plasticity.QUANTITIES[measure[0]]
         title = plasticity.title(measure)
-        yield plasticity.slug(measure), partial(drawn, measured, runs_of, title, bounds=bounds)
+        figure = partial(drawn, measured, runs_of, title, bounds=quantity.bounds)
+        text = said("plasticity", what=quantity.title + f" of the {measure[1]}" * bool(measure[1]))
+        yield f"{start}-{plasticity.slug(measure)}", text, figure
+    yield f"{start}-tasks", said("tasks"), partial(task_curves, settings)
 
 
-def _ablation_figures(groups: Sequence[Group], options: Options) -> Plan:
+def _ablation_figures(groups: Sequence[Group], options: Options, start: str, family: str) -> Plan:
     """A figure for each method that has several settings."""
     for method in dict.fromkeys(group.method for group in groups):
         settings = all_settings([group for group in groups if group.method == method])
         if len(settings) > 1:
             figure = partial(curves, settings, average_runs, "average success", options=options)
-            yield f"ablation-{file_name(method)}", figure
+            text = caption("settings", options, family=family)
+            yield f"{start}-ablation-{file_name(method)}", text, figure
 
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
@@ -330,6 +363,6 @@ def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIX
         catch_warnings(),
     ):
         filterwarnings("ignore", "Glyph .* missing from")  # reported once, by `fonts.problems`
-        figure = plan(scores)[name]()
+        figure = plan(scores)[name].make()
         for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))

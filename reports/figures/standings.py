@@ -1,7 +1,6 @@
 """Where methods stand: aggregates, ranks, and performance against transfer and memory."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import isnan
 from textwrap import wrap
 
@@ -206,16 +205,3 @@ TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Point]], str]] = {
     "performance-transfer": (standings.against_transfer, "forward transfer"),
     "performance-memory": (standings.against_memory, "replay memory, method and parameters"),
 }
-
-
-def plan(scores: Scores, families: Sequence[str]) -> dict[str, Callable[[], Figure]]:
-    """Name and maker of the figures; nothing is computed until one is drawn."""
-    found: dict[str, Callable[[], Figure]] = {
-        "aggregates": partial(aggregates, scores, families),
-        "ranks": partial(ranks, scores, families),
-    }
-    for family in families:
-        found[f"{family}-metrics"] = partial(metrics, scores, family)
-    for name, (points_of, title) in TRADEOFFS.items():
-        found[name] = partial(tradeoff, scores, families, points_of, title)
-    return found
