@@ -185,13 +185,11 @@ def _tradeoffs(scores: Scores, family: str) -> list[str]:
     transfer = Scatter(
         "Performance and forward transfer",
         "forward transfer",
-        "average performance",
         standings.against_transfer(scores, family),
     )
     memory = Scatter(
         "Performance and memory",
         "replay memory, method and parameters",
-        "average performance",
         standings.against_memory(scores, family),
         log=True,
     )
