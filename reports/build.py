@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from cwbench.reports.analysis import plasticity, problems, tuned
 from cwbench.reports.analysis.arrange import arrange
@@ -16,7 +17,6 @@ from cwbench.reports.analysis.intervals import INTERVALS
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import DEFAULTS, Options, Study
 from cwbench.reports.checklist import checklist
-from cwbench.reports.figures.captions import caption, transfer_families
 from cwbench.reports.page import page
 from cwbench.reports.tables import catalog, paper_numbers
 from cwbench.reports.tables.formats import FORMATS, tex
@@ -233,20 +233,29 @@ def _drawer(study: Study) -> Iterator[Executor | None]:
         pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C some are left
 
 
-def _draw(protocol: int, name: str, file: Path, suffixes: Sequence[str]) -> None:
+class Drawing(NamedTuple):
+    protocol: int
+    name: str
+    file: Path  # without suffix
+    caption: str
+
+
+def _draw(figure: Drawing, suffixes: Sequence[str]) -> None:
     from cwbench.reports.figures import figures
 
-    figures.draw(_drawn_scores(protocol), name, file, suffixes)
+    figures.draw(_drawn_scores(figure.protocol), figure.name, figure.file, suffixes)
 
 
-def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[tuple[int, str, Path]]:
-    """Protocol, name and file (without suffix) of every figure."""
+def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[Drawing]:
+    """Every figure."""
     from cwbench.reports.figures import figures
 
     found = []
     for index, scores in enumerate(scores_of):
         end = f"-{scores.study.slug(scores.protocol)}" if len(scores_of) > 1 else ""
-        found += [(index, n, out / "figures" / f"{n}{end}") for n in figures.plan(scores)]
+        for name, planned in figures.plan(scores).items():
+            file = out / "figures" / f"{name}{end}"
+            found.append(Drawing(index, name, file, planned.caption))
     return found
 
 
@@ -276,22 +285,17 @@ def write_report(
     plan = figure_plan(scores_of, out)
     _note_fonts(study)
     with naming_errors(out), _drawer(study) as pool:
-        drawn = [pool.submit(_draw, *figure, suffixes) if pool else None for figure in plan]
+        drawn = [pool.submit(_draw, figure, suffixes) if pool else None for figure in plan]
         tables = list(tables_of(study, compare=compare, scores_of=scores_of))
-        captions = {
-            file.name: caption(name, study.options, scores_of[index].title)
-            + scores_of[index].reference_note(*transfer_families(name, scores_of[index].families))
-            for index, name, file in plan
-        }
-        files = write_tables(tables, out, captions)
-        files += [f"figures/{file.name}{end}" for _, _, file in plan for end in suffixes]
+        files = write_tables(tables, out, {one.file.name: one.caption for one in plan})
+        files += [f"figures/{one.file.name}{end}" for one in plan for end in suffixes]
         (out / "checklist.md").write_text(checklist(study), encoding="utf-8")
         files.append("checklist.md")
         lint = _lint(compare)
         index = _page(study, tables, results, out, files=files, lint=lint, linked=linked)
         for job, figure in zip(reversed(drawn), reversed(plan), strict=True):
             if job is None or job.cancel():
-                _draw(*figure, suffixes)
+                _draw(figure, suffixes)
         for job in drawn:
             if job and not job.cancelled():
                 job.result()

@@ -1,7 +1,7 @@
 """`checklist.md`: the NeurIPS checklist's items that the records of the runs can answer."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cwbench.reports.analysis import names
@@ -66,8 +66,7 @@ def _error_bars(study: Study) -> list[str]:
     ]
 
 
-def _compute(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    records = list(records)
+def _compute(records: Sequence[Mapping[str, Any]]) -> list[str]:
     steps, seconds = steps_and_seconds(records)
     devices = dict.fromkeys(_device(record) for record in records)
     return [
@@ -86,7 +85,7 @@ def _device(record: Mapping[str, Any]) -> str:
 
 
 def _code(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    versions = ", ".join(f"{name} {value}" for name, value in versions_of(list(records)).items())
+    versions = ", ".join(f"{name} {value}" for name, value in versions_of(records).items())
     return [
         f"Trained with {versions or 'versions not recorded'}.",
         f"Reported at {commit_and_changes()}.",

@@ -17,6 +17,7 @@ from cwbench.reports.analysis.study import (
     SHIPPED,
     Array,
     Count,
+    Curve,
     Group,
     Options,
     Protocol,
@@ -304,16 +305,15 @@ def _logged(
     runs: Sequence[str], logged: Mapping[str, Mapping[str, Array]], protocol: Protocol, tasks: int
 ) -> dict[str, Array]:
     """Statistics of training on the grid of evaluations, [R, N, E]; NaN where there are none."""
-    shape = (len(runs), tasks, protocol.evaluations)
-    found = {name: np.full(shape, np.nan) for name in LOGGED}
-    for index, run in enumerate(runs):
-        if run in logged:
-            columns = logged[run]
-            position, evaluation = protocol.evaluation(columns["step"].astype(np.int64))
-            use = (evaluation >= 0) & (position < tasks)
-            for name in found.keys() & columns.keys():
-                found[name][index, position[use], evaluation[use]] = columns[name][use]
-    return found
+
+    def curve(run: str, name: str) -> Curve | None:
+        columns = logged.get(run, {})
+        return (columns["step"].astype(np.int64), columns[name]) if name in columns else None
+
+    return {
+        name: np.array([protocol.on_grid(curve(run, name), tasks) for run in runs])
+        for name in LOGGED
+    }
 
 
 def _fill(

@@ -224,24 +224,3 @@ def mean_estimate(
         bounds=bounds,
         fewest=[int((~np.isnan(scores)).sum(1).min())],
     )
-
-
-def estimate_of_picks(
-    statistic: Callable[[NDArray[np.int64]], Array],
-    seeds: int,
-    *,
-    rng: np.random.Generator,
-    resamples: int = RESAMPLES,
-    level: float = LEVEL,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> Estimate:
-    """As `estimate`, for a statistic of picked seeds [B, n] that weights cannot express.
-
-    Its error is the bootstrap's, corrected for few seeds: the jackknife fails for medians.
-    """
-    value = float(statistic(np.arange(seeds)[None])[0])
-    if seeds < 2 or np.isnan(value):
-        return Estimate(value)
-    draws = statistic(rng.integers(seeds, size=(resamples, seeds)))
-    error = float(np.nanstd(draws) * np.sqrt(seeds / (seeds - 1)))
-    return with_intervals(value, draws, error, seeds - 1, level=level, bounds=bounds)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.scores import Score, Scores, align, nothing
-from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.setups import all_settings
 from cwbench.reports.analysis.study import Group
 
 Array = NDArray[np.float64]
@@ -61,12 +61,12 @@ def pair_ids(sequence: str) -> tuple[int, int]:
 
 def by_matrix(groups: Sequence[Group]) -> dict[str, list[Group]]:
     """Title -> groups: a matrix for each setting and sequence whose tasks were paired."""
-    setups = by_setup(groups)
     found: dict[str, list[Group]] = {}
-    for title, members in zip(titles(setups), setups.values(), strict=True):
-        for group in members:
+    for setting in all_settings(groups):
+        for group in setting.groups:
             of = names.pairs_of(group.sequence)
-            found.setdefault(f"{title}, {of}" if of else title, []).append(group)
+            title = f"{setting.title}, {of}" if of else setting.title
+            found.setdefault(title, []).append(group)
     return found
 
 

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis.study import Group, Measure, Study
+from cwbench.reports.analysis.study import Curve, Group, Measure, Study
 
 Array = NDArray[np.float64]
-Curve = tuple[NDArray[np.int64], Array]  # steps and values
 Curves = Mapping[str, Mapping[Measure, Curve]]  # by run
 
 
@@ -63,22 +62,12 @@ def _arrays(group: Group, curves: Curves) -> dict[Measure, Array]:
     """[R, N, E] of each measure that some run of the group has."""
     runs = [curves.get(run.name, {}) for run in group.runs]
     found = {measure for own in runs for measure in own if measure[0] in QUANTITIES}
+    on_grid, tasks = group.protocol.on_grid, len(group.tasks)
     return {
-        measure: QUANTITIES[measure[0]].scale * _on_grid(group, [own.get(measure) for own in runs])
+        measure: QUANTITIES[measure[0]].scale
+        * np.array([on_grid(own.get(measure), tasks) for own in runs])
         for measure in found
     }
-
-
-def _on_grid(group: Group, curves: Sequence[Curve | None]) -> Array:
-    tasks = len(group.tasks)
-    target = np.full((len(curves), tasks, group.protocol.evaluations), np.nan)
-    for run, curve in enumerate(curves):
-        if curve:
-            steps, values = curve
-            position, evaluation = group.protocol.evaluation(steps)
-            use = (evaluation >= 0) & (position < tasks)
-            target[run, position[use], evaluation[use]] = values[use]
-    return target
 
 
 def measures(groups: Sequence[Group]) -> list[Measure]:

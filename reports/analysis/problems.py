@@ -111,12 +111,8 @@ def wrong_tasks(loaded: Runs) -> Iterator[str]:
         for run, tasks in zip(loaded.runs["run"], loaded.runs["tasks"], strict=True)
         for position, task in enumerate(tasks)
     }
-    # The first row of each run, position and task says it; codes are compared, not texts.
-    runs, tested = loaded.evals["run"].factorize()[0], loaded.evals["eval_task"].factorize()[0]
-    position = loaded.evals["eval_position"].to_numpy(np.int64)
-    _, rows = np.unique((runs * 1000 + position) * 1000 + tested, return_index=True)
-    firsts = loaded.evals.iloc[rows][["run", "eval_position", "eval_task"]]
-    for run, index, task in firsts.itertuples(index=False):
+    found = loaded.evals[["run", "eval_position", "eval_task"]].drop_duplicates()
+    for run, index, task in found.itertuples(index=False):
         wanted = tasks.get((run, index))
         if wanted != task:
             yield f"{run}: evaluations at position {index} are of {task!r}, not of {wanted!r}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbench.reports.analysis.setups import Setups
+from cwbench.reports.analysis.setups import Setting, all_settings
 from cwbench.reports.analysis.study import Group
 
 Array = NDArray[np.float64]
@@ -24,8 +24,10 @@ def by_scale(curves: Sequence[Array]) -> list[list[int]]:
     return [sorted(members) for members in found]
 
 
-def split(setups: Setups, runs_of: Callable[[Group], Array]) -> list[Setups]:
+def split(settings: Sequence[Setting], runs_of: Callable[[Group], Array]) -> list[list[Setting]]:
     """Settings that one axis can show, the largest values first."""
-    items = list(setups.items())
-    curves = [np.concatenate([runs_of(one).ravel() for one in groups]) for _, groups in items]
-    return [dict(items[index] for index in members) for members in by_scale(curves)]
+    curves = [np.concatenate([runs_of(one).ravel() for one in each.groups]) for each in settings]
+    return [
+        all_settings([group for index in members for group in settings[index].groups])
+        for members in by_scale(curves)
+    ]

@@ -13,6 +13,7 @@ from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.arrange import arrange
 from cwbench.reports.analysis.intervals import RESAMPLES, Estimate, estimate, mean_estimate
 from cwbench.reports.analysis.reference import INDEPENDENT, Reference, find
+from cwbench.reports.analysis.setups import Setting, all_settings, main_settings
 from cwbench.reports.analysis.study import Group, Protocol, Study
 from cwbench.reports.analysis.transfer import (
     TRANSFER,
@@ -88,6 +89,15 @@ class Scores:
     def groups(self, family: str | None = None) -> list[Group]:
         """The runs of this protocol, on all sequences or on those of one family."""
         return self.study.of(self.protocol, family)
+
+    def settings(self, family: str) -> list[Setting]:
+        """The settings on a family of sequences, each method's default options if they were run."""
+        return main_settings(self.groups(family))
+
+    def joined_settings(self, families: Sequence[str]) -> list[Setting]:
+        """The settings of several families, for what they share: a legend, colours."""
+        every = [setting for family in families for setting in self.settings(family)]
+        return all_settings([group for setting in every for group in setting.groups])
 
     def title(self, family: str) -> str:
         """What a family of sequences is called."""

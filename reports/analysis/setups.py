@@ -1,6 +1,7 @@
 """Settings: the groups of one setup on several sequences, their titles, order and colours."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 
 from cwbench.reports.analysis import names
@@ -8,48 +9,50 @@ from cwbench.reports.analysis.study import Group
 from cwbench.store.marks import mark
 
 PALETTE = 8  # colours, of figures and of the page
-Setups = dict[str, list[Group]]  # setup -> its groups, one per sequence
 
 
-def by_setup(groups: Sequence[Group]) -> Setups:
-    """Setup -> its groups, in the order of the study."""
-    found: Setups = {}
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A method with its options, and its groups: one per sequence."""
+
+    slot: int  # index in the palette
+    title: str
+    setup: str
+    groups: list[Group]
+
+
+def all_settings(groups: Sequence[Group]) -> list[Setting]:
+    """In the order of the study. Equal titles are followed by the start of their fingerprint."""
+    setups: dict[str, list[Group]] = {}
     for group in sorted(groups, key=lambda g: (names.method_order(g.method), g.label != g.method)):
-        found.setdefault(group.setup, []).append(group)
-    return found
-
-
-def main_setups(groups: Sequence[Group]) -> Setups:
-    """Of each version of a method the default options; all settings if those were not run."""
-    setups = by_setup(groups)
-    defaults = {(g.method, g.version) for g in groups if g.label == g.method}
-    return {
-        setup: rows
-        for setup, rows in setups.items()
-        if rows[0].label == rows[0].method or (rows[0].method, rows[0].version) not in defaults
-    }
-
-
-def joined(parts: Sequence[Setups]) -> Setups:
-    """The settings of several families, for what they share: a legend, colours."""
-    return by_setup([group for part in parts for rows in part.values() for group in rows])
-
-
-def titles(setups: Setups) -> tuple[str, ...]:
-    """Column titles; settings that would read the same get the start of their fingerprint."""
+        setups.setdefault(group.setup, []).append(group)
     plain = [rows[0].title for rows in setups.values()]
-    return tuple(
+    marked = [
         title if plain.count(title) == 1 else f"{title} ({mark(setup)})"
         for title, setup in zip(plain, setups, strict=True)
-    )
+    ]
+    slots = _slots([rows[0].method for rows in setups.values()])
+    return [Setting(*one) for one in zip(slots, marked, setups, setups.values(), strict=True)]
 
 
-def slots(setups: Setups) -> list[int]:
-    """Index of each setting in the palette, no two alike: the first PALETTE differ in colour.
+def main_settings(groups: Sequence[Group]) -> list[Setting]:
+    """Of each version of a method the default options; all settings if those were not run."""
+    defaults = {(g.method, g.version) for g in groups if g.label == g.method}
+    firsts = [setting.groups[0] for setting in all_settings(groups)]
+    others = {g.setup for g in firsts if g.label != g.method and (g.method, g.version) in defaults}
+    return all_settings([group for group in groups if group.setup not in others])
+
+
+def titles(settings: Sequence[Setting]) -> tuple[str, ...]:
+    return tuple(setting.title for setting in settings)
+
+
+def _slots(methods: Sequence[str]) -> list[int]:
+    """Indices in the palette, no two alike: the first PALETTE differ in colour.
 
     The first methods of the registry keep theirs in every figure; others take what is free.
     """
-    wanted = [names.method_order(groups[0].method)[0] for groups in setups.values()]
+    wanted = [names.method_order(method)[0] for method in methods]
     found = dict.fromkeys(range(len(wanted)), 0)
     taken: set[int] = set()
     for index in sorted(found, key=lambda index: wanted[index]):

@@ -20,6 +20,7 @@ from cwbench.spec.statistics import count_of
 
 Array = NDArray[np.float64]
 Count = NDArray[np.int64]
+Curve = tuple[Count, Array]  # steps of a run and values there
 Measure = tuple[str, str]  # quantity and network of a diagnostic; no network for `kl`
 SHIPPED = "v3-any"  # the count of success that every record has
 SUCCESS_TITLES = {
@@ -117,6 +118,16 @@ class Protocol:
         every = self.schedule["eval_every"]
         due = ((inside % every == 0) | (inside == self.steps)) & (step > 0)
         return position, np.where(due, -(-inside // every) - 1, -1)
+
+    def on_grid(self, curve: Curve | None, tasks: int) -> Array:
+        """[N, E]: values at the evaluations of a run; NaN where there are none."""
+        target = np.full((tasks, self.evaluations), np.nan)
+        if curve:
+            steps, values = curve
+            position, evaluation = self.evaluation(steps)
+            use = (evaluation >= 0) & (position < tasks)
+            target[position[use], evaluation[use]] = values[use]
+        return target
 
 
 @dataclass(frozen=True)

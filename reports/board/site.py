@@ -20,7 +20,6 @@ from cwbench.reports.tables.resources import Record, count_text, used_segments
 from cwbench.spec.segment import digest
 from cwbench.spec.text import counted
 
-METRICS = ("average_performance", "forgetting", "forward_transfer")
 BEFORE, AFTER = ("method", "from"), ("seeds", "steps", "hours", "cwbench")  # columns
 Section = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]  # protocol, sequences, tasks
 
@@ -83,7 +82,9 @@ def rows_of(entry: Entry) -> Iterator[Row]:
             what = group.family if group.family == "pairs" else group.sequence
             together.setdefault((group.setup, what), []).append(group)
         for groups in together.values():
-            yield Row(entry, groups, tuple(scores.score(groups, metric) for metric in METRICS))
+            yield Row(
+                entry, groups, tuple(scores.score(groups, metric) for metric in names.HEADLINE)
+            )
 
 
 def render(entries: Sequence[Entry]) -> str:
@@ -117,7 +118,7 @@ def _title(sequences: Sequence[str]) -> str:
 def _columns(sequences: Sequence[str]) -> Iterator[str]:
     """Reports on pairs give the forgetting of the first task, twice as much."""
     yield from BEFORE
-    for metric in METRICS:
+    for metric in names.HEADLINE:
         both = metric == "forgetting" and names.family(sequences[0]) == "pairs"
         yield names.METRICS[metric].title + " (mean of both tasks)" * both
     yield from AFTER

@@ -1,6 +1,7 @@
 """Figures for papers."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -16,10 +17,10 @@ from cwbench.reports.analysis import comparison, metrics, names, plasticity, sca
 from cwbench.reports.analysis.bands import average_runs, current_runs, logged_runs, seed_curve
 from cwbench.reports.analysis.pairs import by_matrix, matrices
 from cwbench.reports.analysis.scores import Scores, seed_matrix
-from cwbench.reports.analysis.setups import Setups, by_setup, joined, main_setups, slots, titles
+from cwbench.reports.analysis.setups import Setting, all_settings, main_settings, titles
 from cwbench.reports.analysis.study import DEFAULTS, Group, Options
 from cwbench.reports.figures import fonts, standings
-from cwbench.reports.figures.captions import PAIR_CURVES
+from cwbench.reports.figures.captions import caption
 from cwbench.reports.figures.differences import differences
 from cwbench.reports.figures.matrices import forgetting_matrices, pair_matrices
 from cwbench.reports.figures.orders import orders
@@ -60,12 +61,12 @@ def steps(group: Group) -> Array:
     return np.asarray(group.evaluation_steps / step_unit(group)[0])
 
 
-def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
+def panels(settings: Sequence[Setting], height: float, left: float) -> dict[str, Axes]:
     """Sequence -> its axes with steps across and task boundaries."""
-    groups = {g.sequence: g for members in setups.values() for g in members}
+    groups = {g.sequence: g for setting in settings for g in setting.groups}
     columns = min(3, len(groups))
     size = (panel_width(columns, left=left, gap=left - 0.1), height)
-    below = room_below(setups, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
+    below = room_below(settings, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     axes = grid(len(groups), size=size, gap=(left - 0.1, 0.42), margin=(left, below, 0.15, 0.3))
     for index, (axis, group) in enumerate(zip(axes, groups.values(), strict=True)):
         unit, name = step_unit(group)
@@ -80,24 +81,24 @@ def panels(setups: Setups, height: float, left: float) -> dict[str, Axes]:
             axis.set_xlabel(name)
         else:
             axis.tick_params(labelbottom=False)
-    legend(axes, setups)
+    legend(axes, settings)
     return dict(zip(groups, axes, strict=True))
 
 
 def curves(
-    setups: Setups,
+    settings: Sequence[Setting],
     runs_of: Callable[[Group], Array],
     label: str,
     options: Options = DEFAULTS,
     bounds: tuple[float, float] = (0, 1),
 ) -> Figure:
     """One panel per sequence, one line per setting."""
-    axes = panels(setups, 1.2, 0.5 if bounds == (0, 1) else 0.6)
-    for slot, groups in zip(slots(setups), setups.values(), strict=True):
-        for group in groups:
+    axes = panels(settings, 1.2, 0.5 if bounds == (0, 1) else 0.6)
+    for setting in settings:
+        for group in setting.groups:
             each = group.protocol.evaluations
             curve = seed_curve(runs_of(group), each, options.band, options.level, bounds=bounds)
-            draw_curve(axes[group.sequence], steps(group), curve, slot)
+            draw_curve(axes[group.sequence], steps(group), curve, setting.slot)
     for number, axis in enumerate(axes.values()):
         if bounds == (0, 1):
             axis.set_yticks((0, 0.5, 1))
@@ -112,16 +113,16 @@ def curves(
     return figure_of(list(axes.values()))
 
 
-def task_curves(setups: Setups) -> Figure:
+def task_curves(settings: Sequence[Setting]) -> Figure:
     """Success on each task over the whole run: a strip per position, a panel per sequence."""
-    tasks = {g.sequence: g.tasks for groups in setups.values() for g in groups}
+    tasks = {g.sequence: g.tasks for setting in settings for g in setting.groups}
     longest = max(map(len, tasks.values()))
-    axes = panels(setups, 0.24 * max(longest, 5), 1.0)
-    for slot, groups in zip(slots(setups), setups.values(), strict=True):
-        for group in groups:
+    axes = panels(settings, 0.24 * max(longest, 5), 1.0)
+    for setting in settings:
+        for group in setting.groups:
             curves = metrics.task_curves(group.sound(group.success))
             each = group.protocol.evaluations
-            _strips(axes[group.sequence], steps(group), curves, each, slot)
+            _strips(axes[group.sequence], steps(group), curves, each, setting.slot)
     for sequence, axis in axes.items():
         count = len(tasks[sequence])
         heights = [1.15 * (count - 1 - position) for position in range(count)]
@@ -152,34 +153,35 @@ def _family_panels(count: int, below: float, width: float | None = None) -> list
 
 def _named_panels(scores: Scores, families: Sequence[str]) -> list[Axes]:
     """With the methods' names below."""
-    most = max(len(main_setups(scores.groups(one))) for one in families)
+    most = max(len(scores.settings(family)) for family in families)
     return _family_panels(len(families), 0.85, TEXT_WIDTH - 0.7 if most > MANY else None)
 
 
-def bars(scores: Scores, families: Sequence[str], metric: str) -> Figure:
-    """Mean over sequences per method with its interval."""
+def transfer(scores: Scores, families: Sequence[str]) -> Figure:
+    """Mean forward transfer over sequences per method with its interval."""
     axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
-        groups = scores.groups(family)
-        setups = main_setups(groups)
-        count = len({group.sequence for group in groups})
-        for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
-            score = score_cell(scores, members, metric, count).score
+        settings = scores.settings(family)
+        count = len({group.sequence for group in scores.groups(family)})
+        for index, setting in enumerate(settings):
+            score = score_cell(scores, setting.groups, "forward_transfer", count).score
             if score is None or np.isnan(score.value):
                 axis.text(index, 0, "no data", rotation=90, ha="center", fontsize=6, color="0.5")
                 continue
             got = score.estimate
-            axis.bar(index, got.value, color=line_style(slot)["color"], alpha=0.85, width=0.7)
+            axis.bar(
+                index, got.value, color=line_style(setting.slot)["color"], alpha=0.85, width=0.7
+            )
             if not np.isnan(got.low):
                 axis.vlines(index, got.low, got.high, color="0.25", lw=1.6)
         axis.axhline(0, color="0.3", lw=0.6)
-        axis.set_xlim(-0.6, len(setups) - 0.4)
-        shown, points = fitted(titles(setups))
-        axis.set_xticks(range(len(setups)), shown, rotation=60, ha="right", fontsize=points)
+        axis.set_xlim(-0.6, len(settings) - 0.4)
+        shown, points = fitted(titles(settings))
+        axis.set_xticks(range(len(settings)), shown, rotation=60, ha="right", fontsize=points)
         axis.set_title(
             f"{scores.title(family)} ({count} sequences)" if count > 1 else scores.title(family)
         )
-    axes[0].set_ylabel(names.METRICS[metric].title.lower())
+    axes[0].set_ylabel("forward transfer")
     return figure_of(axes)
 
 
@@ -187,17 +189,17 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
     """Every run as a dot: average performance of each seed on each sequence."""
     axes = _named_panels(scores, families)
     for axis, family in zip(axes, families, strict=True):
-        setups = main_setups(scores.groups(family))
-        for index, (slot, members) in enumerate(zip(slots(setups), setups.values(), strict=True)):
-            values, _ = seed_matrix(scores, members, "average_performance")
+        settings = scores.settings(family)
+        for index, setting in enumerate(settings):
+            values, _ = seed_matrix(scores, setting.groups, "average_performance")
             spots = index + np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [index]
             for spot, row in zip(spots, values, strict=True):
-                colour = line_style(slot)["color"]
+                colour = line_style(setting.slot)["color"]
                 axis.plot([spot] * len(row), row, "o", ms=2.2, color=colour, alpha=0.6, mew=0)
-            mean = scores.score(members, "average_performance").value
+            mean = scores.score(setting.groups, "average_performance").value
             axis.hlines(mean, index - 0.35, index + 0.35, color="black", lw=1.2)
-        shown, points = fitted(titles(setups))
-        axis.set_xticks(range(len(setups)), shown, rotation=60, ha="right", fontsize=points)
+        shown, points = fitted(titles(settings))
+        axis.set_xticks(range(len(settings)), shown, rotation=60, ha="right", fontsize=points)
         axis.set_ylim(-0.02, 1.02)
         axis.set_title(scores.title(family))
     axes[0].set_ylabel("average performance of a run")
@@ -206,19 +208,18 @@ def strips(scores: Scores, families: Sequence[str]) -> Figure:
 
 def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     """Share of runs whose average performance exceeds a threshold, with bootstrap bands."""
-    found = [main_setups(scores.groups(family)) for family in families]
-    every = joined(found)
-    slot_of = dict(zip(every, slots(every), strict=True))
+    every = scores.joined_settings(families)
+    slot_of = {setting.setup: setting.slot for setting in every}
     width = COLUMN_WIDTH if len(families) == 1 else TEXT_WIDTH
     axes = _family_panels(len(families), room_below(every, width))
     thresholds = np.linspace(0, 1, 101)
-    for axis, family, setups in zip(axes, families, found, strict=True):
-        for setup, members in setups.items():
-            values, _ = seed_matrix(scores, members, "average_performance")
+    for axis, family in zip(axes, families, strict=True):
+        for setting in scores.settings(family):
+            values, _ = seed_matrix(scores, setting.groups, "average_performance")
             if not np.isnan(values).all():
                 share = comparison.profile(values, thresholds)
                 low, high = comparison.profile_band(values, thresholds, scores.level)
-                style = line_style(slot_of[setup])
+                style = line_style(slot_of[setting.setup])
                 axis.plot(thresholds, share, **style)
                 axis.fill_between(thresholds, low, high, color=style["color"], alpha=0.13, lw=0)
         axis.set_title(scores.title(family))
@@ -229,25 +230,47 @@ def profiles(scores: Scores, families: Sequence[str]) -> Figure:
     return figure_of(axes)
 
 
-def _logged(setups: Setups) -> Iterator[tuple[str, Setups, Callable[[Group], Array], str]]:
-    """Statistics of training: name, settings that one axis can show, their runs, a label."""
-    for name, label in names.STATISTICS.items():
-        runs_of, slug = partial(logged_runs, name), name.replace("_", "-")
-        parts = [setups] if name in names.ONE_SCALE else scales.split(setups, runs_of)
+def _logged(
+    settings: list[Setting],
+) -> Iterator[tuple[str, int, list[Setting], Callable[[Group], Array]]]:
+    """Statistics of training: name, and numbered parts that one axis can show, with their runs."""
+    for name in names.STATISTICS:
+        runs_of = partial(logged_runs, name)
+        parts = [settings] if name in names.ONE_SCALE else scales.split(settings, runs_of)
         for number, part in enumerate(parts, start=1):
-            yield slug if number == 1 else f"{slug}-{number}", part, runs_of, label
+            yield name, number, part, runs_of
 
 
-def plan(scores: Scores) -> dict[str, Callable[[], Figure]]:
-    """Name and maker of every figure that a protocol's runs can fill."""
-    found: dict[str, Callable[[], Figure]] = {}
-    for name, make in _figures(scores):
+# Figures of all methods, with a panel per family.
+COMPARED = {
+    "differences": differences,
+    "after-switch": after_switch,
+    "seeds": strips,
+    "profiles": profiles,
+    "aggregates": standings.aggregates,
+    "ranks": standings.ranks,
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A figure that can be drawn."""
+
+    caption: str
+    make: Callable[[], Figure]
+
+
+def plan(scores: Scores) -> dict[str, Planned]:
+    """Every figure that a protocol's runs can fill, by name."""
+    found: dict[str, Planned] = {}
+    for name, text, make in _figures(scores):
         candidates = chain([name], (f"{name}-{number}" for number in count(2)))
-        found[next(one for one in candidates if one not in found)] = make  # labels may be equal
+        free = next(one for one in candidates if one not in found)  # labels may be equal
+        found[free] = Planned(text, make)
     return found
 
 
-Plan = Iterator[tuple[str, Callable[[], Figure]]]
+Plan = Iterator[tuple[str, str, Callable[[], Figure]]]  # name, caption, maker
 
 
 def _figures(scores: Scores) -> Plan:
@@ -255,29 +278,34 @@ def _figures(scores: Scores) -> Plan:
     present, options = scores.families, scores.study.options
     alone = scores.groups("single")
     if 0 < len({group.sequence for group in alone}) <= MOST_PANELS:
-        setups = main_setups(alone)
-        yield "single-success", partial(curves, setups, average_runs, "success", options)
+        figure = partial(curves, main_settings(alone), average_runs, "success", options)
+        text = caption("success", options, family=scores.title("single"))
+        yield "single-success", text, figure
     yield from _pair_figures(scores)
     for family in present:
-        groups = scores.groups(family)
-        setups = main_setups(groups)
-        for name, figure in _curve_figures(groups, options):
-            yield f"{family}-{name}", figure
-        yield f"{family}-tasks", partial(task_curves, setups)
-        yield f"{family}-matrices", partial(forgetting_matrices, scores, setups)
-        for name, figure in _ablation_figures(groups, options):
-            yield f"{family}-{name}", figure
+        groups, settings = scores.groups(family), scores.settings(family)
+        title = scores.title(family)
+        yield from _curve_figures(groups, options, family, title)
+        text = caption("matrices", options, family=title)
+        yield f"{family}-matrices", text, partial(forgetting_matrices, scores, settings)
+        yield from _ablation_figures(groups, options, family, title)
     if present:
-        yield "transfer", partial(bars, scores, present, "forward_transfer")
-        yield "differences", partial(differences, scores, present)
-        yield "after-switch", partial(after_switch, scores, present)
-        yield "seeds", partial(strips, scores, present)
-        yield "profiles", partial(profiles, scores, present)
-        yield from standings.plan(scores, present).items()
+        note = scores.reference_note(*present)
+        yield "transfer", caption("transfer", options) + note, partial(transfer, scores, present)
+        for name, make in COMPARED.items():
+            yield name, caption(name, options), partial(make, scores, present)
+        for family in present:
+            text = caption("metrics", options, family=scores.title(family))
+            figure = partial(standings.metrics, scores, family)
+            yield f"{family}-metrics", text + scores.reference_note(family), figure
+        for name, (points_of, title) in standings.TRADEOFFS.items():
+            text = caption(name, options) + note * (name == "performance-transfer")
+            yield name, text, partial(standings.tradeoff, scores, present, points_of, title)
     if order_table.present(scores):
-        yield "orders", partial(orders, scores)
+        yield "orders", caption("orders", options), partial(orders, scores)
     for number, record in enumerate(tuning_table.records(scores), start=1):
-        yield f"tuning-{file_name(record['method'])}-{number}", partial(tuning, record)
+        name = f"tuning-{file_name(record['method'])}-{number}"
+        yield name, caption("tuning", options), partial(tuning, record)
 
 
 def _pair_figures(scores: Scores) -> Plan:
@@ -287,39 +315,45 @@ def _pair_figures(scores: Scores) -> Plan:
     pairs, options = scores.groups("pairs"), scores.study.options
     for groups in by_matrix(pairs).values():
         label = f"{names.pairs_of(groups[0].sequence)}-{groups[0].label}"
-        yield f"pairs-{file_name(label)}", partial(figure, groups)
+        yield f"pairs-{file_name(label)}", caption("pairs", options), partial(figure, groups)
     if 0 < len({group.sequence for group in pairs}) <= MOST_PANELS:
-        for name, curve in _curve_figures(pairs, options):
-            yield f"{PAIR_CURVES}{name}", curve
-        yield f"{PAIR_CURVES}tasks", partial(task_curves, main_setups(pairs))
-        for name, curve in _ablation_figures(pairs, options):
-            yield f"{PAIR_CURVES}{name}", curve
+        title = scores.title("pairs")
+        yield from _curve_figures(pairs, options, "pairs-curves", title)
+        yield from _ablation_figures(pairs, options, "pairs-curves", title)
 
 
-def _curve_figures(groups: Sequence[Group], options: Options) -> Plan:
+def _curve_figures(groups: Sequence[Group], options: Options, start: str, family: str) -> Plan:
     """Everything over steps: success, statistics of training, plasticity."""
-    setups, drawn = main_setups(groups), partial(curves, options=options)
-    yield "average", partial(drawn, setups, average_runs, "average success")
-    yield "current", partial(drawn, setups, current_runs, "training success")
-    for name, part, runs_of, label in _logged(setups):
-        yield name, partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+    settings, drawn = main_settings(groups), partial(curves, options=options)
+    said = partial(caption, options=options, family=family)
+    average = partial(drawn, settings, average_runs, "average success")
+    yield f"{start}-average", said("average"), average
+    current = partial(drawn, settings, current_runs, "training success")
+    yield f"{start}-current", said("current"), current
+    for name, number, part, runs_of in _logged(settings):
+        label = names.STATISTICS[name]
+        other = " of methods with values on another scale" * (number > 1)
+        slug = name.replace("_", "-") + f"-{number}" * (number > 1)
+        figure = partial(drawn, part, runs_of, label, bounds=(-np.inf, np.inf))
+        yield f"{start}-{slug}", said("training", what=label + other), figure
     for measure in plasticity.measures(groups):
-        measured = main_setups(plasticity.having(groups, measure))
-        runs_of, bounds = (
-            partial(plasticity.runs_of, measure),
-            plasticity.QUANTITIES[measure[0]].bounds,
-        )
+        measured = main_settings(plasticity.having(groups, measure))
+        runs_of, quantity = partial(plasticity.runs_of, measure), plasticity.QUANTITIES[measure[0]]
         title = plasticity.title(measure)
-        yield plasticity.slug(measure), partial(drawn, measured, runs_of, title, bounds=bounds)
+        figure = partial(drawn, measured, runs_of, title, bounds=quantity.bounds)
+        text = said("plasticity", what=quantity.title + f" of the {measure[1]}" * bool(measure[1]))
+        yield f"{start}-{plasticity.slug(measure)}", text, figure
+    yield f"{start}-tasks", said("tasks"), partial(task_curves, settings)
 
 
-def _ablation_figures(groups: Sequence[Group], options: Options) -> Plan:
+def _ablation_figures(groups: Sequence[Group], options: Options, start: str, family: str) -> Plan:
     """A figure for each method that has several settings."""
     for method in dict.fromkeys(group.method for group in groups):
-        settings = by_setup([group for group in groups if group.method == method])
+        settings = all_settings([group for group in groups if group.method == method])
         if len(settings) > 1:
             figure = partial(curves, settings, average_runs, "average success", options=options)
-            yield f"ablation-{file_name(method)}", figure
+            text = caption("settings", options, family=family)
+            yield f"{start}-ablation-{file_name(method)}", text, figure
 
 
 def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIXES[:1]) -> None:
@@ -329,6 +363,6 @@ def draw(scores: Scores, name: str, file: Path, suffixes: Sequence[str] = SUFFIX
         catch_warnings(),
     ):
         filterwarnings("ignore", "Glyph .* missing from")  # reported once, by `fonts.problems`
-        figure = plan(scores)[name]()
+        figure = plan(scores)[name].make()
         for suffix in suffixes:
             figure.savefig(file.with_name(file.name + suffix))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import Setups, titles
+from cwbench.reports.analysis.setups import Setting, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.figures.style import TEXT_WIDTH, figure_of, fitted, grid
 from cwbench.reports.tables.formats import number
@@ -75,22 +75,21 @@ def heat(
     return image
 
 
-def forgetting_matrices(scores: Scores, setups: Setups) -> Figure:
+def forgetting_matrices(scores: Scores, settings: Sequence[Setting]) -> Figure:
     """Trained up to task i (row), tested on task j: rows of matrices, each of one sequence."""
-    sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
-    longest = max(len(g.tasks) for groups in setups.values() for g in groups)
-    lines = -(-len(setups) // ACROSS)
-    members = np.array_split(np.arange(len(setups)), lines)
+    sequences = list(dict.fromkeys(g.sequence for setting in settings for g in setting.groups))
+    longest = max(len(g.tasks) for setting in settings for g in setting.groups)
+    lines = -(-len(settings) // ACROSS)
+    members = np.array_split(np.arange(len(settings)), lines)
     across = len(members[0]) * (longest + 1) - 1
     cell = min(0.26, 1.1 / longest, (TEXT_WIDTH - 1.4) / across)
     size = (across * cell, longest * cell)
     gap = (0, 0.12 if lines == 1 else 0.3)
     axes = grid(lines * len(sequences), columns=1, size=size, gap=gap, margin=(0.6, 0.35, 0.8, 0.3))
-    groups = list(setups.values())
-    shown, points = fitted(titles(setups), int(15 * (longest + 1) * cell))  # 15 letters an inch
+    shown, points = fitted(titles(settings), int(15 * (longest + 1) * cell))  # 15 letters an inch
     for index, axis in enumerate(axes):
         own, sequence = members[index // len(sequences)], sequences[index % len(sequences)]
-        blocks = [_end_matrix(scores, groups[i], sequence, longest) for i in own]
+        blocks = [_end_matrix(scores, settings[i].groups, sequence, longest) for i in own]
         image = _row(axis, blocks, numbered=longest <= 3 and len(sequences) <= 4)
         axis.set_xlim(-0.5, across - 0.5)  # the last line may be shorter
         axis.set_yticks([(longest - 1) / 2], [names.sequence_title(sequence)])

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import joined, main_setups, slots
 from cwbench.reports.figures.style import (
     COLUMN_WIDTH,
     TEXT_WIDTH,
@@ -24,16 +23,14 @@ from cwbench.reports.tables import standings
 def after_switch(scores: Scores, families: Sequence[str]) -> Figure:
     """Change of success on old tasks over the steps after a switch, a panel per family."""
     found = {
-        family: [
-            (s, standings.after_switch(scores, s)) for s in standings.settings_of(scores, family)
-        ]
+        family: [(s, standings.after_switch(scores, s)) for s in scores.settings(family)]
         for family in families
     }
     families = [f for f in families if any(np.isfinite(c.mean).any() for _, c in found[f])]
     if not families:
         return nothing("no seed has ended on all sequences with a switch of tasks")
-    every = joined([main_setups(scores.groups(f)) for f in families])
-    slot_of, columns = dict(zip(every, slots(every), strict=True)), min(3, len(families))
+    every, columns = scores.joined_settings(families), min(3, len(families))
+    slot_of = {setting.setup: setting.slot for setting in every}
     below = room_below(every, COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
     size = (panel_width(columns, left=0.6, gap=0.35), 1.5)
     axes = grid(len(families), size=size, gap=(0.35, 0.3 + below), margin=(0.6, below, 0.15, 0.3))

@@ -1,7 +1,6 @@
 """Where methods stand: aggregates, ranks, and performance against transfer and memory."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import isnan
 from textwrap import wrap
 
@@ -51,7 +50,7 @@ def draw_rows(axis: Axes, found: Sequence[Standing]) -> None:
 def aggregates(scores: Scores, families: Sequence[str]) -> Figure:
     """Interquartile mean, median, mean and optimality gap: a row of panels per family."""
     columns = len(AGGREGATES)
-    most = max(len(standings.settings_of(scores, family)) for family in families)
+    most = max(len(scores.settings(family)) for family in families)
     size = (panel_width(columns, left=0.9, gap=0.15), ROW * max(most, 3))
     margin = (0.9, 0.3, 0.1, 0.35)
     axes = grid(
@@ -206,16 +205,3 @@ TRADEOFFS: dict[str, tuple[Callable[[Scores, str], list[Point]], str]] = {
     "performance-transfer": (standings.against_transfer, "forward transfer"),
     "performance-memory": (standings.against_memory, "replay memory, method and parameters"),
 }
-
-
-def plan(scores: Scores, families: Sequence[str]) -> dict[str, Callable[[], Figure]]:
-    """Name and maker of the figures; nothing is computed until one is drawn."""
-    found: dict[str, Callable[[], Figure]] = {
-        "aggregates": partial(aggregates, scores, families),
-        "ranks": partial(ranks, scores, families),
-    }
-    for family in families:
-        found[f"{family}-metrics"] = partial(metrics, scores, family)
-    for name, (points_of, title) in TRADEOFFS.items():
-        found[name] = partial(tradeoff, scores, families, points_of, title)
-    return found

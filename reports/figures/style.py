@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from cwbench.reports.analysis.bands import Curve
-from cwbench.reports.analysis.setups import Setups, slots, titles
+from cwbench.reports.analysis.setups import Setting, titles
 
 Array = NDArray[np.float64]
 # Okabe and Ito's colours, told apart by colour-blind readers; dashes tell them apart in grey.
@@ -93,12 +93,12 @@ def figure_of(axes: Sequence[Axes]) -> Figure:
     return figure
 
 
-def legend(axes: Sequence[Axes], setups: Setups) -> None:
+def legend(axes: Sequence[Axes], settings: Sequence[Setting]) -> None:
     """One legend below all panels."""
-    handles = [Line2D([], [], **line_style(slot)) for slot in slots(setups)]
+    handles = [Line2D([], [], **line_style(setting.slot)) for setting in settings]
     figure = figure_of(axes)
-    columns = legend_columns(titles(setups), figure.get_size_inches()[0])
-    figure.legend(handles, titles(setups), loc="lower center", ncols=columns, handlelength=2.6)
+    columns = legend_columns(titles(settings), figure.get_size_inches()[0])
+    figure.legend(handles, titles(settings), loc="lower center", ncols=columns, handlelength=2.6)
 
 
 def legend_columns(entries: Sequence[str], width: float) -> int:
@@ -110,9 +110,9 @@ def legend_columns(entries: Sequence[str], width: float) -> int:
     return 1
 
 
-def room_below(setups: Setups, width: float) -> float:
+def room_below(settings: Sequence[Setting], width: float) -> float:
     """Inches below the panels for the axis title and a legend."""
-    rows = -(-len(setups) // legend_columns(titles(setups), width))
+    rows = -(-len(settings) // legend_columns(titles(settings), width))
     return 0.5 + 0.18 * rows
 
 

@@ -18,7 +18,7 @@ from cwbench.reports.analysis.bands import (
     smoothing,
 )
 from cwbench.reports.analysis.scales import by_scale
-from cwbench.reports.analysis.setups import Setups, by_setup, main_setups, slots, titles
+from cwbench.reports.analysis.setups import Setting, all_settings, main_settings
 from cwbench.reports.analysis.study import Group, Options, Protocol, Study
 from cwbench.reports.page.plots import (
     SLOTS,
@@ -50,7 +50,7 @@ POINTS = 45_000  # of all lines together: about 1.2 MB
 FEWEST, MOST = 40, 400  # of one line
 FIRST = ("average", "tasks")  # kinds that get their points before others
 
-Setting = tuple[int, str, Group]  # index in the palette, title, runs
+Course = tuple[int, str, Group]  # index in the palette, title, runs
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def curves_section(study: Study, protocol: Protocol) -> str:
         if not groups:
             continue
         title = study.family_title(protocol, family)
-        parts.append(_family(main_setups(groups), f"{protocol.key}-{family}", title, look))
+        parts.append(_family(main_settings(groups), f"{protocol.key}-{family}", title, look))
         for method in dict.fromkeys(group.method for group in groups):
-            settings = by_setup([group for group in groups if group.method == method])
+            settings = all_settings([group for group in groups if group.method == method])
             if len(settings) > 1:
                 key = f"{protocol.key}-{family}-{method}"
                 about = f"{title}, settings of {names.label_title(method, method)}"
@@ -107,31 +107,29 @@ def points_of_a_line(study: Study) -> tuple[int, int]:
     return points, int(np.clip(left / max(others, 1), FEWEST, MOST))
 
 
-def _family(setups: Setups, key: str, title: str, look: Look) -> str:
-    shown = list(zip(slots(setups), titles(setups), setups.values(), strict=True))
-    sequences = list(dict.fromkeys(g.sequence for groups in setups.values() for g in groups))
+def _family(settings: Sequence[Setting], key: str, title: str, look: Look) -> str:
+    sequences = list(dict.fromkeys(g.sequence for setting in settings for g in setting.groups))
     charts = []
     kinds = set()
     for sequence in sequences:
         lines = [
-            (slot, name, group)
-            for slot, name, groups in shown
-            for group in groups
+            (setting.slot, setting.title, group)
+            for setting in settings
+            for group in setting.groups
             if group.sequence == sequence
         ]
         drawn = {kind: draw(lines, look.of(kind)) for kind, draw in KIND_PLOTS.items()}
         kinds |= {kind for kind, plot in drawn.items() if plot}
         charts.append(_chart(lines, drawn))
     return (
-        f'<div class="curves"><h3>{escape(title)}</h3>{_left_out(setups, look)}{_kinds(key, kinds)}'
-        f'{legend([(slot, name) for slot, name, _ in shown])}<div class="charts">'
-        f"{''.join(charts)}</div></div>"
+        f'<div class="curves"><h3>{escape(title)}</h3>{_left_out(settings, look)}'
+        f'{_kinds(key, kinds)}{legend(settings)}<div class="charts">{"".join(charts)}</div></div>'
     )
 
 
-def _left_out(setups: Setups, look: Look) -> str:
+def _left_out(settings: Sequence[Setting], look: Look) -> str:
     """How many evaluations are drawn, where it is not all of them."""
-    groups = [group for members in setups.values() for group in members]
+    groups = [group for setting in settings for group in setting.groups]
     found = []
     for where, points in (
         ("average success and success per task", look.points),
@@ -158,17 +156,18 @@ def _kinds(key: str, present: set[str]) -> str:
     return f'<div class="switches" role="radiogroup" aria-label="what is drawn">{boxes}</div>'
 
 
-def legend(shown: Sequence[tuple[int, str]]) -> str:
+def legend(settings: Sequence[Setting]) -> str:
     boxes = "".join(
-        f'<label data-method="{escape(name)}"><input type="checkbox" class="t{slot % SLOTS}" '
-        f'checked><svg viewBox="0 0 30 8" aria-hidden="true"><g class="{classes(slot)}">'
-        f'<polyline points="0,4 30,4"/></g></svg>{escape(name)}</label>'
-        for slot, name in shown
+        f'<label data-method="{escape(one.title)}"><input type="checkbox" '
+        f'class="t{one.slot % SLOTS}" checked><svg viewBox="0 0 30 8" aria-hidden="true">'
+        f'<g class="{classes(one.slot)}"><polyline points="0,4 30,4"/></g></svg>'
+        f"{escape(one.title)}</label>"
+        for one in settings
     )
     return f'<div class="switches legend" role="group" aria-label="methods">{boxes}</div>'
 
 
-def _chart(lines: Sequence[Setting], drawn: dict[str, str]) -> str:
+def _chart(lines: Sequence[Course], drawn: dict[str, str]) -> str:
     """One sequence; one kind is shown at a time."""
     group = lines[0][2]
     body = "".join(f'<div class="kind {kind}">{plot}</div>' for kind, plot in drawn.items() if plot)
@@ -194,7 +193,7 @@ def _axes(group: Group, what: str, bounds: Range, height: int = 300) -> Axes:
 
 
 def _plot(
-    lines: Sequence[Setting],
+    lines: Sequence[Course],
     look: Look,
     *,
     runs_of: Callable[[Group], Array],
@@ -218,7 +217,7 @@ def _plot(
 
 
 def _scales(
-    lines: Sequence[Setting],
+    lines: Sequence[Course],
     look: Look,
     *,
     runs_of: Callable[[Group], Array],
@@ -238,7 +237,7 @@ def _scales(
     return "".join(plots)
 
 
-def _tasks(lines: Sequence[Setting], look: Look) -> str:
+def _tasks(lines: Sequence[Course], look: Look) -> str:
     """Success on each task over the run, one plot per position."""
     tasks = lines[0][2].tasks
     height = 110 if len(tasks) <= 6 else 64
@@ -259,7 +258,7 @@ def _task_runs(position: int, group: Group) -> Array:
     return metrics.task_curves(group.sound(group.success))[:, position]
 
 
-def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
+def _measured(lines: Sequence[Course], look: Look, *, quantity: str) -> str:
     """A plasticity diagnostic, one plot per network."""
     found = plasticity.measures([group for _, _, group in lines])
     plots = []
@@ -271,7 +270,7 @@ def _measured(lines: Sequence[Setting], look: Look, *, quantity: str) -> str:
     return "".join(plots)
 
 
-KIND_PLOTS: dict[str, Callable[[Sequence[Setting], Look], str]] = {
+KIND_PLOTS: dict[str, Callable[[Sequence[Course], Look], str]] = {
     "average": partial(_plot, runs_of=average_runs, what=KINDS["average"]),
     "tasks": _tasks,
     "current": partial(_plot, runs_of=current_runs, what=KINDS["current"]),

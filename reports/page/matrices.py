@@ -11,7 +11,7 @@ from cwbench.reports.analysis.pairs import QUANTITIES, PairMatrices, by_matrix, 
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.page.tables import link
-from cwbench.reports.tables import comparisons, standings
+from cwbench.reports.tables import comparisons
 from cwbench.reports.tables.formats import number, signed
 from cwbench.spec.text import counted
 
@@ -128,9 +128,7 @@ def _difference(value: float, p_value: float, tip: str) -> str:
 def _all_after_each(scores: Scores) -> str:
     """Trained up to a task (row), tested on a task (column): a fold per sequence."""
     families = scores.families
-    settings = [
-        (s, g) for f in families for s in standings.settings_of(scores, f) for g in s.groups
-    ]
+    settings = [(s, g) for f in families for s in scores.settings(f) for g in s.groups]
     sequences = list(dict.fromkeys(group.sequence for _, group in settings))
     parts = []
     for sequence in sequences:

@@ -52,11 +52,11 @@ def _family(scores: Scores, family: str) -> str:
     plots = [_after_switch(scores, family), _profile(scores, family), *_tradeoffs(scores, family)]
     if not any([*rows, *plots]):  # nothing has ended
         return ""
-    shown = [(one.slot, one.title) for one in standings.settings_of(scores, family)]
     return (
         f'<h3>{escape(scores.title(family))}</h3><div class="forests">{"".join(rows)}</div>'
         f"{_others(scores, family)}{differences(scores, family)}"
-        f'<div class="curves">{legend(shown)}<div class="charts">{"".join(plots)}</div></div>'
+        f'<div class="curves">{legend(scores.settings(family))}<div class="charts">'
+        f"{''.join(plots)}</div></div>"
     )
 
 
@@ -145,7 +145,7 @@ def _after_switch(scores: Scores, family: str) -> str:
     x = scores.protocol.evaluation_steps
     lines = [
         Line(setting.slot, setting.title, x, curve)
-        for setting in standings.settings_of(scores, family)
+        for setting in scores.settings(family)
         if not np.isnan((curve := standings.after_switch(scores, setting)).mean).all()
     ]
     if not lines:
@@ -163,7 +163,7 @@ def _profile(scores: Scores, family: str) -> str:
     """Share of runs whose average performance exceeds a threshold."""
     thresholds = np.linspace(0, 1, POINTS)
     lines = []
-    for setting in standings.settings_of(scores, family):
+    for setting in scores.settings(family):
         values, _ = seed_matrix(scores, setting.groups, "average_performance")
         if not np.isnan(values).all():
             share = comparison.profile(values, thresholds)
@@ -185,13 +185,11 @@ def _tradeoffs(scores: Scores, family: str) -> list[str]:
     transfer = Scatter(
         "Performance and forward transfer",
         "forward transfer",
-        "average performance",
         standings.against_transfer(scores, family),
     )
     memory = Scatter(
         "Performance and memory",
         "replay memory, method and parameters",
-        "average performance",
         standings.against_memory(scores, family),
         log=True,
     )

@@ -11,34 +11,30 @@ import numpy as np
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.provenance import versions_of
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.setups import Setting, all_settings
 from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.formats import number
 
 
 def runs_section(scores: Scores, results_href: str | None) -> str:
     """A fold per setting, and in it the seeds of every sequence."""
-    setups = by_setup(scores.groups())
-    return "".join(
-        _setup(scores, setup, title, groups, results_href)
-        for (setup, groups), title in zip(setups.items(), titles(setups), strict=True)
-    )
+    settings = all_settings(scores.groups())
+    return "".join(_setting(scores, setting, results_href) for setting in settings)
 
 
-def _setup(
-    scores: Scores, setup: str, title: str, groups: list[Group], results_href: str | None
-) -> str:
+def _setting(scores: Scores, setting: Setting, results_href: str | None) -> str:
     segments = scores.study.segments
-    runs = [run for group in groups for run in group.runs]
+    runs = [run for group in setting.groups for run in group.runs]
     keys = dict.fromkeys(key for run in runs for key in run.segments)  # sequences share segments
     records = [segments[key] for key in keys if key in segments]
     ended = sum(run.state == "done" for run in runs)
     facts = (
         _facts(records[0], versions_of(records)) if records else "<p>Nothing is on disk yet.</p>"
     )
-    tables = "".join(_seeds(scores, group, results_href) for group in groups)
+    tables = "".join(_seeds(scores, group, results_href) for group in setting.groups)
     return (
-        f'<details class="setup" id="s-{escape(setup)}"><summary><b>{escape(title)}</b> '
+        f'<details class="setup" id="s-{escape(setting.setup)}"><summary>'
+        f"<b>{escape(setting.title)}</b> "
         f'<span class="chip">{ended} of {len(runs)} runs ended</span></summary>'
         f"{facts}{tables}</details>"
     )

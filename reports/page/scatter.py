@@ -20,7 +20,6 @@ FLIP = 60  # per cent; names of points further right are left of them
 class Scatter:
     label: str
     x_title: str
-    y_title: str
     points: Sequence[Point]
     log: bool = False  # x on a logarithmic scale, in bytes
 
@@ -45,7 +44,7 @@ def scatter_plot(plot: Scatter) -> str:
         f'<figure class="chart scatter"><figcaption><b>{escape(plot.label)}</b></figcaption>'
         f'<svg class="still" role="img" aria-label="{escape(plot.label)}">{y_axis(y_range)}'
         f"{_scatter_ticks(plot, x_range)}{body}</svg>"
-        f'<p class="axis">{escape(plot.x_title)} (across), {escape(plot.y_title)} (up){grey}</p>'
+        f'<p class="axis">{escape(plot.x_title)} (across), average performance (up){grey}</p>'
         "</figure>"
     )
 
@@ -126,5 +125,5 @@ def _position(
 
 def _said(point: Point, plot: Scatter) -> str:
     across = short(point.x[0]) if plot.log else number(point.x[0])
-    where = f"{plot.x_title} {across}, {plot.y_title} {number(point.y[0])}"
+    where = f"{plot.x_title} {across}, average performance {number(point.y[0])}"
     return f"{point.method}{'' if point.slot >= 0 else ', published'}: {where}"

@@ -17,7 +17,6 @@ from cwbench.reports.analysis.scores import (
     one_seed,
     seed_matrix,
 )
-from cwbench.reports.analysis.setups import main_setups, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell
@@ -67,11 +66,10 @@ def every_pair(scores: Scores, family: str, metric: str) -> list[Pair]:
 
     Methods that train all tasks at once are in no pair of a metric that they cannot have.
     """
-    setups = main_setups(scores.groups(family))
     named = {
-        title: groups
-        for title, groups in zip(titles(setups), setups.values(), strict=True)
-        if metric in ALSO_JOINT or not any(group.joint for group in groups)
+        setting.title: setting.groups
+        for setting in scores.settings(family)
+        if metric in ALSO_JOINT or not any(group.joint for group in setting.groups)
     }
     found = [
         _pair(scores, (first, named[first]), (second, named[second]), metric)

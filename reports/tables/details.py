@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cwbench.reports.analysis import metrics, names, stability
 from cwbench.reports.analysis.pairs import QUANTITIES, by_matrix, matrices, per_run
 from cwbench.reports.analysis.scores import AT_ONCE, Scores, align, nothing
-from cwbench.reports.analysis.setups import by_setup, main_setups, titles
+from cwbench.reports.analysis.setups import Setting, all_settings, titles
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, scored_columns
 
@@ -58,22 +58,20 @@ def _of_own_windows(cell: Callable[[Positions], Cell]) -> Callable[[Positions], 
 
 def stability_gap(scores: Scores, family: str) -> tuple[Block, ...]:
     """What a switch does to old tasks, a row per method."""
-    groups = scores.groups(family)
-    setups, count = main_setups(groups), len({group.sequence for group in groups})
+    settings, count = scores.settings(family), len({g.sequence for g in scores.groups(family)})
     measures = ("minimum_after_learning", "drop_depth", "drop_length")
-    columns = scored_columns(scores, setups.values(), measures, count)
-    columns.append(tuple(_recovery(scores, members) for members in setups.values()))
-    rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
+    columns = scored_columns(scores, [one.groups for one in settings], measures, count)
+    columns.append(tuple(_recovery(scores, one.groups) for one in settings))
+    rows = tuple(zip(titles(settings), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Minimum", "Depth", "In drops", "Recovered"), rows),)
 
 
 def own_windows(scores: Scores, family: str) -> tuple[Block, ...]:
     """Performance as CompoNet and CKA-RL measure it, and measured on all tasks at the end."""
-    groups = scores.groups(family)
-    setups, count = main_setups(groups), len({group.sequence for group in groups})
+    settings, count = scores.settings(family), len({g.sequence for g in scores.groups(family)})
     measures = ("training_performance", "average_performance", "forgetting")
-    columns = scored_columns(scores, setups.values(), measures, count)
-    rows = tuple(zip(titles(setups), zip(*columns, strict=True), strict=True))
+    columns = scored_columns(scores, [one.groups for one in settings], measures, count)
+    rows = tuple(zip(titles(settings), zip(*columns, strict=True), strict=True))
     return (Block("", "Method", ("Own window", "All tasks at the end", "Forgetting"), rows),)
 
 
@@ -98,15 +96,15 @@ def _per_task(
     scores: Scores, family: str, title: str, cell: Callable[[Positions], Cell], bold: bool = False
 ) -> Block:
     """A row per task, a column per method."""
-    setups = main_setups(scores.groups(family))
+    settings = scores.settings(family)
     rows = []
-    for task in sorted({task for groups in setups.values() for g in groups for task in g.tasks}):
+    for task in sorted({task for one in settings for g in one.groups for task in g.tasks}):
         cells = tuple(
-            cell([(g, i) for g in groups for i, name in enumerate(g.tasks) if name == task])
-            for groups in setups.values()
+            cell([(g, i) for g in one.groups for i, name in enumerate(g.tasks) if name == task])
+            for one in settings
         )
         rows.append((task, mark_bold(cells, 1) if bold else cells))
-    return Block(title, "Task", titles(setups), tuple(rows))
+    return Block(title, "Task", titles(settings), tuple(rows))
 
 
 def _task_score(scores: Scores, positions: Positions, metric: str) -> Cell:
@@ -151,8 +149,7 @@ def _failures(scores: Scores, positions: Positions) -> Cell:
 def single_tasks(scores: Scores) -> tuple[Block, ...]:
     """The single-task runs: what a task is worth without any other."""
     rows, groups = [], scores.groups("single")
-    setups = by_setup(groups)
-    named = dict(zip(setups, titles(setups), strict=True))
+    named = {setting.setup: setting.title for setting in all_settings(groups)}
     for group in groups:
         positions = [(group, 0)]
         area = metrics.area(group.complete)[:, 0]
@@ -192,20 +189,19 @@ def settings(scores: Scores, family: str) -> tuple[Block, ...]:
     left out: the other tables are about it.
     """
     groups = scores.groups(family)
-    main = main_setups(groups)
+    main = {setting.setup for setting in scores.settings(family)}
     blocks = []
     for method in dict.fromkeys(group.method for group in groups):
-        setups = by_setup([group for group in groups if group.method == method])
-        named = dict(zip(setups, titles(setups), strict=True))
-        together: dict[tuple[str, ...], list[str]] = {}
-        sequences = {g.sequence for rows in setups.values() for g in rows}
-        for sequence in sorted(sequences, key=names.natural):
-            having = (s for s, rows in setups.items() if any(g.sequence == sequence for g in rows))
-            together.setdefault(tuple(having), []).append(sequence)
-        for run, shared in together.items():
-            if len(run) == 1 and run[0] in main:
+        own = [group for group in groups if group.method == method]
+        every = all_settings(own)
+        together: dict[tuple[Setting, ...], list[str]] = {}
+        for sequence in sorted({group.sequence for group in own}, key=names.natural):
+            run = (one for one in every if any(g.sequence == sequence for g in one.groups))
+            together.setdefault(tuple(run), []).append(sequence)
+        for found, shared in together.items():
+            if len(found) == 1 and found[0].setup in main:
                 continue
-            rows = {named[s]: [g for g in setups[s] if g.sequence in shared] for s in run}
+            rows = {one.title: [g for g in one.groups if g.sequence in shared] for one in found}
             what = names.method_title(method)
             where = ", ".join(map(names.sequence_title, shared))
             blocks.append(_settings_block(scores, f"{what} on {where}", rows, len(shared)))

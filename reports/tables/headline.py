@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.scores import Scores, lacks_tasks
-from cwbench.reports.analysis.setups import main_setups, titles
+from cwbench.reports.analysis.setups import main_settings, titles
 from cwbench.reports.tables.model import Block, Cell, mark_bold, score_cell, scored_columns
 
 
@@ -12,8 +12,7 @@ def stacked(
     scores: Scores, family: str, metrics: Sequence[str] = names.HEADLINE
 ) -> tuple[Block, ...]:
     """One block per metric; a row per sequence and their mean, a column per method."""
-    groups = scores.groups(family)
-    setups = main_setups(groups)
+    groups, settings = scores.groups(family), scores.settings(family)
     sequences = list(dict.fromkeys(group.sequence for group in groups))
     blocks = []
     for metric in metrics:
@@ -21,13 +20,13 @@ def stacked(
         rows = []
         for sequence in sequences:
             cells = tuple(
-                score_cell(scores, [g for g in column if g.sequence == sequence], metric)
-                for column in setups.values()
+                score_cell(scores, [g for g in one.groups if g.sequence == sequence], metric)
+                for one in settings
             )
             # As in the paper: forgetting of single sequences is not marked, only its mean.
             rows.append((row_name(sequence), cells if sign < 0 else mark_bold(cells, sign)))
         if len(sequences) > 1:
-            means = [score_cell(scores, g, metric, len(sequences)) for g in setups.values()]
+            means = [score_cell(scores, one.groups, metric, len(sequences)) for one in settings]
             lacking = {g.sequence for g in groups if lacks_tasks(g, metric)}
             over = f" ({len(sequences) - len(lacking)} of {len(sequences)})" if lacking else ""
             rows.append((f"mean{over}", mark_bold(means, sign)))
@@ -35,7 +34,7 @@ def stacked(
             Block(
                 title=names.METRICS[metric].title,
                 corner=names.FAMILIES[family] if family in ("cw3", "cw6") else "Sequence",
-                columns=titles(setups),
+                columns=titles(settings),
                 rows=tuple(rows),
                 mean=len(sequences) > 1,
             )
@@ -52,17 +51,17 @@ def long_sequences(scores: Scores) -> tuple[Block, ...]:
     """CW10 and CW20 side by side, a row per method: the paper's third table."""
     families = [name for name in ("cw10", "cw20") if scores.groups(name)]
     groups = [g for name in families for g in scores.groups(name)]
-    setups = main_setups(groups)
+    settings = main_settings(groups)
     columns: list[tuple[Cell, ...]] = []
     for name in families:
-        rows = [[group for group in own if group.family == name] for own in setups.values()]
+        rows = [[group for group in one.groups if group.family == name] for one in settings]
         columns += scored_columns(scores, rows, names.HEADLINE)
     return (
         Block(
             title="",
             corner="Method",
             columns=tuple(names.METRICS[m].short for m in names.HEADLINE) * len(families),
-            rows=tuple(zip(titles(setups), zip(*columns, strict=True), strict=True)),
+            rows=tuple(zip(titles(settings), zip(*columns, strict=True), strict=True)),
             spans=tuple((names.FAMILIES[name], len(names.HEADLINE)) for name in families),
         ),
     )

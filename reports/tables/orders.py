@@ -6,30 +6,29 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import Estimate, known_interval
 from cwbench.reports.analysis.orders import Interval, by_family, complete, order_effect
 from cwbench.reports.analysis.scores import Score, Scores, nothing, seed_matrix
-from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.setups import all_settings
 from cwbench.reports.analysis.study import Group
 from cwbench.reports.tables.model import Block, Cell, empty_cell
-from cwbench.reports.tables.standings import Standing, settings_of
+from cwbench.reports.tables.standings import Standing
 
 METRICS = ("average_performance", "forgetting", "anytime_performance")
 
 
 def present(scores: Scores) -> bool:
     """Whether a setting has been asked for in several orders."""
-    groups = scores.groups("other")
-    families = [by_family(rows) for rows in by_setup(groups).values()]
+    families = [by_family(setting.groups) for setting in all_settings(scores.groups("other"))]
     return any(len(rows) > 1 for found in families for rows in found.values())
 
 
 def orders(scores: Scores) -> tuple[Block, ...]:
     """A block for each metric; a row for each setting and family of orders."""
-    setups = by_setup(scores.groups("other"))
+    settings = all_settings(scores.groups("other"))
     blocks = []
     for metric in METRICS:
         rows = [
-            (f"{title}, {family}", _cells(scores, groups, metric))
-            for title, every in zip(titles(setups), setups.values(), strict=True)
-            for family, groups in by_family(every).items()
+            (f"{setting.title}, {family}", _cells(scores, groups, metric))
+            for setting in settings
+            for family, groups in by_family(setting.groups).items()
             if len(groups) > 1 and not any(group.joint for group in groups)
         ]
         columns = ("Mean", "Share of the order", "Orders", "Seeds")
@@ -64,7 +63,7 @@ def _estimate(value: float, interval: Interval, bounds: Interval) -> Estimate:
 def standings(scores: Scores, metric: str = METRICS[0]) -> dict[str, list[Standing]]:
     """Family of orders -> means over orders and seeds, with the mean of each order."""
     found: dict[str, list[Standing]] = {}
-    for setting in settings_of(scores, "other"):
+    for setting in scores.settings("other"):
         for family, groups in by_family(setting.groups).items():
             values = complete(seed_matrix(scores, groups, metric)[0])
             if len(groups) > 1 and values.size:

@@ -117,7 +117,7 @@ def side_by_side(scores: Scores, name: str, families: tuple[str, ...]) -> tuple[
     for method in dict.fromkeys(method for _, method, _ in cells):
         line = []
         for family in families:
-            groups = default_groups(scores, (family,), method)
+            groups = default_groups(scores, family, method)
             for metric in metrics:
                 cell = cells.get((family, method, metric))
                 score = score_of(scores, groups, metric)

@@ -175,9 +175,9 @@ def with_paper(
     return compared(cell, groups, score, error, differs=bool(differences))
 
 
-def default_groups(scores: Scores, families: Iterable[str], method: str) -> list[Group]:
+def default_groups(scores: Scores, family: str, method: str) -> list[Group]:
     """A method's groups with default options: what the paper's columns are."""
-    groups = of_methods(scores, families, (method,))
+    groups = of_methods(scores, (family,), (method,))
     return [group for group in groups if not changed(scores.study, group)]
 
 
@@ -193,7 +193,7 @@ def score_of(scores: Scores, groups: list[Group], metric: str, expected: int = 1
 def stacked(scores: Scores, family: str) -> tuple[Block, ...]:
     cells = {(c.row, c.column, c.metric): c for c in paper_numbers.published() if c.table == family}
     sequences = sorted({row for row, _, _ in cells if row != "mean"}, key=int)
-    defaults = {method: default_groups(scores, (family,), method) for method in METHODS}
+    defaults = {method: default_groups(scores, family, method) for method in METHODS}
     blocks = []
     for metric in names.HEADLINE:
         table = []
@@ -223,7 +223,7 @@ def side_by_side(scores: Scores, families: tuple[str, ...]) -> tuple[Block, ...]
     for method in METHODS:
         line = []
         for family in families:
-            groups = default_groups(scores, (family,), method)
+            groups = default_groups(scores, family, method)
             for metric in names.HEADLINE:
                 score = score_of(scores, groups, metric)
                 line.append(with_paper(scores, cells[family, method, metric], groups, score))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cwbench.reports.analysis.plasticity import QUANTITIES, end_values, measures, title
 from cwbench.reports.analysis.scores import FREE, Scores, align, nothing
-from cwbench.reports.analysis.setups import main_setups, titles
+from cwbench.reports.analysis.setups import main_settings
 from cwbench.reports.analysis.study import Group, Measure
 from cwbench.reports.tables.model import Block, Cell, empty_cell
 
@@ -34,11 +34,11 @@ def measured(scores: Scores, family: str) -> list[Group]:
 def plasticity(scores: Scores, family: str) -> tuple[Block, ...]:
     """A block for each measure, with a row per method."""
     groups = measured(scores, family)
-    setups, sequences = main_setups(groups), len({group.sequence for group in groups})
+    settings, sequences = main_settings(groups), len({group.sequence for group in groups})
     blocks = []
     for measure in measures(groups):
         cells = partial(_cells, scores, measure=measure, sequences=sequences)
-        rows = zip(titles(setups), map(cells, setups.values()), strict=True)
+        rows = [(setting.title, cells(setting.groups)) for setting in settings]
         name = title(measure)
         blocks.append(Block(name[0].upper() + name[1:], "Method", tuple(COLUMNS), tuple(rows)))
     return tuple(blocks)

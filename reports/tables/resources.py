@@ -5,7 +5,7 @@ from typing import Any
 
 from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.setups import all_settings
 from cwbench.reports.analysis.study import Group, Run
 from cwbench.reports.tables.model import Block, Cell
 
@@ -47,21 +47,19 @@ def time_text(seconds: float, longest: float) -> str:
 
 def resources(scores: Scores, family: str) -> tuple[Block, ...]:
     """Totals over the distinct segments of each setting: a shared beginning is counted once."""
-    setups = by_setup(scores.groups(family))
+    settings = all_settings(scores.groups(family))
     found = [
-        [record["status"] for record in used_segments(scores.study.segments, runs_of(groups))]
-        for groups in setups.values()
+        [record["status"] for record in used_segments(scores.study.segments, runs_of(one.groups))]
+        for one in settings
     ]
     recorded = {name for statuses in found for one in statuses for name in counters(one)}
     columns = {title: rule for title, rule in COLUMNS.items() if rule[0] in recorded}
     rows = []
-    for title, groups, statuses, time in zip(
-        titles(setups), setups.values(), found, _times(found), strict=True
-    ):
+    for setting, statuses, time in zip(settings, found, _times(found), strict=True):
         cells = [_total(statuses, *rule) for rule in columns.values()]
-        runs = runs_of(groups)
+        runs = runs_of(setting.groups)
         ended = f"{sum(run.state == 'done' for run in runs)} of {len(runs)}"
-        rows.append((title, (Cell(text=ended), *cells, time)))
+        rows.append((setting.title, (Cell(text=ended), *cells, time)))
     return (Block("", "Method", ("Runs ended", *columns, "Wall time"), tuple(rows)),)
 
 

@@ -15,8 +15,7 @@ from cwbench.reports.analysis.bands import Curve, seed_curve
 from cwbench.reports.analysis.intervals import Estimate
 from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed, seed_matrix
-from cwbench.reports.analysis.setups import main_setups, slots, titles
-from cwbench.reports.analysis.study import Group
+from cwbench.reports.analysis.setups import Setting
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published
@@ -25,16 +24,6 @@ from cwbench.spec.text import listed
 
 Array = NDArray[np.float64]
 BYTES = 4  # of a parameter
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """A method with its options on a family of sequences."""
-
-    slot: int
-    title: str
-    setup: str
-    groups: list[Group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +44,6 @@ class Point:
     y: tuple[float, float, float]
 
 
-def settings_of(scores: Scores, family: str) -> list[Setting]:
-    setups = main_setups(scores.groups(family))
-    found = zip(slots(setups), titles(setups), setups.items(), strict=True)
-    return [Setting(slot, title, setup, groups) for slot, title, (setup, groups) in found]
-
-
 def sequences_of(scores: Scores, family: str) -> list[str]:
     return list(dict.fromkeys(g.sequence for g in scores.groups(family)))
 
@@ -69,7 +52,7 @@ def standings(scores: Scores, family: str, metric: str) -> list[Standing]:
     """Mean over sequences of every setting, and the values of its runs."""
     count = len(sequences_of(scores, family))
     found = []
-    for setting in settings_of(scores, family):
+    for setting in scores.settings(family):
         score = score_cell(scores, setting.groups, metric, count).score or nothing("")
         values, _ = seed_matrix(scores, setting.groups, metric)
         runs = values[~np.isnan(values)]
@@ -173,7 +156,7 @@ def _whole(scores: Scores, setting: Setting, sequences: int) -> tuple[Array, lis
 def aggregate_standings(scores: Scores, family: str, name: str) -> list[Standing]:
     count = len(sequences_of(scores, family))
     found = []
-    for setting in settings_of(scores, family):
+    for setting in scores.settings(family):
         if whole := _whole(scores, setting, count):
             estimate = aggregates.aggregate(whole[0], name, scores.level)
             found.append(Standing(setting, estimate, np.empty(0), len(whole[1])))
@@ -183,7 +166,7 @@ def aggregate_standings(scores: Scores, family: str, name: str) -> list[Standing
 def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tuple[str, ...]]]:
     """Mean ranks on the seeds that all settings share, best first, and who is not told apart."""
     count = len(sequences_of(scores, family))
-    known = [(s, whole) for s in settings_of(scores, family) if (whole := _whole(scores, s, count))]
+    known = [(s, whole) for s in scores.settings(family) if (whole := _whole(scores, s, count))]
     table = aggregates.shared([whole for _, whole in known])
     if len(known) < 2 or not table.size:
         return [], []
@@ -199,7 +182,7 @@ def rank_standings(scores: Scores, family: str) -> tuple[list[Standing], list[tu
 
 
 def why_unranked(scores: Scores, family: str) -> str:
-    if len(settings_of(scores, family)) < 2:
+    if len(scores.settings(family)) < 2:
         return "ranks need two methods"
     return "no seed has ended with every method on all sequences"
 
@@ -217,7 +200,7 @@ def aggregate_table(scores: Scores, family: str) -> tuple[Block, ...]:
 def _aggregate_rows(scores: Scores, family: str) -> Iterator[tuple[str, tuple[Cell, ...]]]:
     columns = [aggregate_standings(scores, family, name) for name in aggregates.AGGREGATES]
     ranked = rank_standings(scores, family)[0]
-    settings = settings_of(scores, family)
+    settings = scores.settings(family)
     unranked = why_unranked(scores, family)
     for setting in settings:
         found = [_standing_of(setting, column) for column in columns]

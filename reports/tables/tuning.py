@@ -8,10 +8,11 @@ import numpy as np
 from cwbench.reports.analysis import names
 from cwbench.reports.analysis.intervals import known_interval
 from cwbench.reports.analysis.scores import Score, Scores
+from cwbench.reports.analysis.setups import Setting
 from cwbench.reports.analysis.tuned import possible_areas, sensitivity
 from cwbench.reports.tables.formats import number
 from cwbench.reports.tables.model import Block, Cell
-from cwbench.reports.tables.standings import Setting, Standing
+from cwbench.reports.tables.standings import Standing
 
 Record = Mapping[str, Any]
 

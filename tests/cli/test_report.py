@@ -39,7 +39,7 @@ def test_without_arguments_it_reads_results_and_writes_report(
     planned = build.figure_plan
     only = {"cw3-average"}
     monkeypatch.setattr(
-        build, "figure_plan", lambda *given: [one for one in planned(*given) if one[1] in only]
+        build, "figure_plan", lambda *given: [one for one in planned(*given) if one.name in only]
     )
     main(["report", "--compare", "paper", "--png"])
     assert capsys.readouterr().out.splitlines()[-1] == "results/report/index.html"
@@ -75,7 +75,7 @@ def test_every_figure_is_drawn_by_further_processes(folder: Path):
     assert done.stdout.splitlines()[-1] == "results/report/index.html"
     study, out = build.read(folder / "results"), folder / "results" / "report"
     planned = build.figure_plan([Scores(study, study.protocols[0])], out)
-    files = [file.with_name(file.name + end) for *_, file in planned for end in (".pdf", ".png")]
+    files = [f.file.with_name(f.file.name + end) for f in planned for end in (".pdf", ".png")]
     assert len(planned) > 5 and all(file.stat().st_size for file in files)
 
 

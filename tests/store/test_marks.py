@@ -11,7 +11,7 @@ from sample_results import SMALL, change_experiment, small, write_results
 from cwbench import sequences
 from cwbench.cli import main
 from cwbench.reports import build
-from cwbench.reports.analysis.setups import by_setup, titles
+from cwbench.reports.analysis.setups import all_settings
 from cwbench.reports.analysis.study import Options
 from cwbench.sharing.export import export
 from cwbench.spec.segment import digest
@@ -26,9 +26,8 @@ def shown(results: Path, capsys: Any) -> tuple[set[str], set[str], set[str]]:
         for file in export(results, "rliable")
         for label in np.load(file)
     }
-    setups = by_setup(build.read(results).groups)
-    pairs = zip(titles(setups), setups.values(), strict=True)
-    reported = {f"{group.sequence} {title}" for title, groups in pairs for group in groups}
+    settings = all_settings(build.read(results).groups)
+    reported = {f"{group.sequence} {one.title}" for one in settings for group in one.groups}
     return {" ".join(row.split()) for row in rows}, files, reported
 
 

@@ -14,21 +14,21 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics, names
 from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import PALETTE, main_setups, slots
+from cwbench.reports.analysis.setups import PALETTE, main_settings
 from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures, style
 from cwbench.reports.page.plots import classes
 
 
 def test_an_average_curve_is_the_mean_over_seeds(study: Study):
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    figure = figures.curves(setups, average_runs, "average success")
+    settings = main_settings(study.of(study.protocols[0], "cw3"))
+    figure = figures.curves(settings, average_runs, "average success")
     axis = figure.axes[0]
     boundaries, lines = axis.collections[0], axis.lines
     assert isinstance(boundaries, LineCollection)
     assert [line[0, 0] for line in boundaries.get_segments()] == [10, 20]  # thousand steps
     assert len(lines) == 6
-    group = next(iter(setups.values()))[0]
+    group = settings[0].groups[0]
     want = metrics.smoothed(metrics.average_curve(group.success).mean(0), 10, 2)
     assert_allclose(np.asarray(lines[0].get_ydata()), want)
     assert np.asarray(lines[0].get_xdata())[[0, -1]].tolist() == [1, 30]
@@ -41,7 +41,7 @@ def test_training_figures_show_what_was_logged(triplets: Path):
     header, first, *_ = (line.split(",") for line in text.splitlines())
     for name in names.STATISTICS:
         assert group.logged[name][0, 1, 0] == float(first[header.index(name)])
-    made = dict(figures.plan(Scores(study, study.protocols[0])))["cw3-q"]()
+    made = dict(figures.plan(Scores(study, study.protocols[0])))["cw3-q"].make()
     curve = made.axes[0].lines[0]
     # As sample results have it, not cut to [0, 1].
     assert_allclose(np.asarray(curve.get_ydata(), float), 3.0)
@@ -51,10 +51,10 @@ def test_a_few_pairs_have_curves_and_many_have_matrices_only(pairs: Scores, tmp_
     plan = figures.plan(pairs)
     drawn = {name.removeprefix("pairs-curves-") for name in plan if "curves" in name}
     assert {"average", "current", "critic-loss", "q", "tasks"} <= drawn
-    first = plan["pairs-curves-tasks"]().axes
+    first = plan["pairs-curves-tasks"].make().axes
     assert [axis.get_title() for axis in first] == ["pair-0-1", "pair-1-0", "pair-2-2"]
     group = pairs.groups("pairs")[0]
-    [line] = plan["pairs-curves-current"]().axes[0].lines
+    [line] = plan["pairs-curves-current"].make().axes[0].lines
     want = metrics.smoothed(group.training.reshape(3, -1).mean(0), 10, 2)
     assert_allclose(np.asarray(line.get_ydata(), float), want)
     many = [f"pair-0-{second}" for second in range(10)] + [f"pair-1-{n}" for n in range(4)]
@@ -72,7 +72,7 @@ def test_tasks_trained_alone_have_a_curve_each(tmp_path: Path):
     tasks = ["push", "hammer"]
     write_results(tmp_path, sequence_names=singles(tasks), settings=[small("finetuning")])
     scores = read(tmp_path)
-    made = figures.plan(scores)["single-success"]().axes
+    made = figures.plan(scores)["single-success"].make().axes
     groups = {group.sequence: group for group in scores.groups("single")}
     assert [axis.get_title() for axis in made] == list(groups) == ["single-hammer", "single-push"]
     for axis, group in zip(made, groups.values(), strict=True):
@@ -87,10 +87,12 @@ def test_tasks_trained_alone_have_a_curve_each(tmp_path: Path):
 def test_figures_of_diagnostics_show_the_mean_over_seeds(with_diagnostics: Path, triplets: Path):
     study = build.read(with_diagnostics)
     plan = dict(figures.plan(Scores(study, study.protocols[0])))
-    lines = plan["cw3-dormant-actor"]().axes[0].lines
+    lines = plan["cw3-dormant-actor"].make().axes[0].lines
     assert len(lines) == 2  # EWC has none
     assert_allclose(np.asarray(lines[0].get_ydata(), float), np.repeat([21.0, 31.0, 41.0], 10))
-    assert_allclose(np.asarray(plan["cw3-kl"]().axes[0].lines[0].get_xdata())[[0, -1]], [11, 30])
+    assert_allclose(
+        np.asarray(plan["cw3-kl"].make().axes[0].lines[0].get_xdata())[[0, -1]], [11, 30]
+    )
     plain = build.read(triplets)
     assert not plan.keys() & {"cw3-weight-norm-actor"}
     assert "cw3-dormant-actor" not in dict(figures.plan(Scores(plain, plain.protocols[0])))
@@ -106,26 +108,20 @@ def test_the_legend_of_profiles_lies_below_the_axis_title(study: Study):
         assert legend.get_window_extent(renderer).y1 <= title.y0
 
 
-def test_a_method_keeps_its_colour(study: Study):
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    alone = {key: rows for key, rows in setups.items() if rows[0].method == "recall"}
-    assert slots(alone) == [slots(setups)[-1]]
-
-
 def test_no_two_methods_look_alike(tmp_path: Path):
     """Methods that the registry has eight places apart, and more of them than there are colours."""
     known = list(names.METHODS)
     methods = [known[0], known[8], known[16], *known[1:8], "mine"]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=map(small, methods), seeds=[0])
     study = build.read(tmp_path)
-    setups = main_setups(study.of(study.protocols[0], "cw3"))
-    found = slots(setups)
-    by_method = {rows[0].method: slot for rows, slot in zip(setups.values(), found, strict=True)}
+    groups = study.of(study.protocols[0], "cw3")
+    by_method = {one.groups[0].method: one.slot for one in main_settings(groups)}
+    found = list(by_method.values())
     assert [by_method[method] for method in known[:8]] == list(range(8))
     looks = [tuple(map(str, style.line_style(slot).values())) for slot in found]
     assert len(set(looks)) == len(set(map(classes, found))) == len(methods)
-    few = {key: rows for key, rows in setups.items() if rows[0].method in (known[0], known[8])}
-    assert len({slot % PALETTE for slot in slots(few)}) == 2
+    few = main_settings([group for group in groups if group.method in (known[0], known[8])])
+    assert len({one.slot % PALETTE for one in few}) == 2
 
 
 def test_settings_of_one_label_have_figures_of_their_own(tmp_path: Path):
@@ -157,7 +153,7 @@ def test_one_legend_names_the_methods_of_all_families(tmp_path: Path):
     study = build.read(tmp_path)
     plan = figures.plan(Scores(study, study.protocols[0]))
     for name in ("profiles", "after-switch"):
-        figure = plan[name]()
+        figure = plan[name].make()
         [legend] = figure.legends
         colours = {
             text.get_text(): line.get_color()
@@ -186,7 +182,7 @@ def test_long_names_are_not_cut_off(tmp_path: Path):
     plan = figures.plan(Scores(study, study.protocols[0]))
     with matplotlib.rc_context(style.STYLE):
         for name in ("cw3-average", "profiles", "ranks", "differences", "transfer", "aggregates"):
-            figure = plan[name]()
+            figure = plan[name].make()
             canvas = FigureCanvasAgg(figure)
             canvas.draw()
             whole = figure.bbox.padded(2)  # pixels

@@ -8,7 +8,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.pairs import matrices
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.analysis.setups import by_setup
+from cwbench.reports.analysis.setups import all_settings
 from cwbench.reports.figures.matrices import _row, forgetting_matrices, heat, pair_matrices
 from cwbench.reports.figures.style import grid
 
@@ -35,7 +35,7 @@ def test_more_than_six_settings_fill_further_lines(tmp_path: Path) -> None:
     write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=range(1))
     study = build.read(tmp_path)
     scores = Scores(study, study.protocols[0])
-    *rows, _bar = forgetting_matrices(scores, by_setup(study.groups)).axes
+    *rows, _bar = forgetting_matrices(scores, all_settings(study.groups)).axes
     titles = [[label.get_text() for label in row.get_xticklabels()] for row in rows]
     assert list(map(len, titles)) == [4, 4] and len({*titles[0], *titles[1]}) == 8
     assert rows[0].get_xlim() == rows[1].get_xlim()

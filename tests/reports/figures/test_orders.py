@@ -9,7 +9,7 @@ from cwbench.reports.tables.orders import orders
 
 
 def test_a_mean_and_a_dot_per_order(with_orders: Scores):
-    [axis] = dict(plan(with_orders))["orders"]().axes
+    [axis] = dict(plan(with_orders))["orders"].make().axes
     dots, [mean] = (np.asarray(line.get_xdata(), float) for line in axis.lines)
     assert len(dots) == 3
     assert np.mean(dots) == pytest.approx(mean)

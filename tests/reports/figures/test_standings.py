@@ -35,13 +35,13 @@ def test_aggregates_and_ranks_are_those_of_the_table(scores: Scores):
 
 def test_every_figure_is_as_wide_as_a_column_or_the_text(scores: Scores):
     """Printed in their own size, fonts keep theirs."""
-    for name, make in figures.plan(scores).items():
-        width = make().get_size_inches()[0]
+    for name, planned in figures.plan(scores).items():
+        width = planned.make().get_size_inches()[0]
         assert width <= style.TEXT_WIDTH + 0.01, (name, width)
 
 
 def test_other_metrics_are_those_of_their_tables(scores: Scores):
-    axes = dict(figures.plan(scores))["cw3-metrics"]().axes
+    axes = dict(figures.plan(scores))["cw3-metrics"].make().axes
     drawn = {axis.get_title().replace("\n", " "): axis for axis in axes}
     assert len(drawn) == 7
     for metric in ("worst_task", "negative_transfer"):
@@ -57,7 +57,7 @@ def xs(line: Line2D) -> list[float]:
 
 
 def test_published_points_are_joined_to_ours(scores: Scores):
-    [axis] = dict(figures.plan(scores))["performance-transfer"]().axes
+    [axis] = dict(figures.plan(scores))["performance-transfer"].make().axes
     joined = [line for line in axis.lines if line.get_linestyle() == ":"]
     crosses = [line for line in axis.lines if line.get_marker() == "x"]
     assert len(joined) == len(crosses) == 6 and "grey: published" in axis.get_title()

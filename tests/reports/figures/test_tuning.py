@@ -7,7 +7,7 @@ from cwbench.reports.figures.figures import plan
 
 
 def test_settings_from_the_chosen_one_down(with_orders: Scores):
-    figure = dict(plan(with_orders))["tuning-ewc-1"]()
+    figure = dict(plan(with_orders))["tuning-ewc-1"].make()
     [axis] = figure.axes
     dots = [float(np.asarray(line.get_xdata())[0]) for line in axis.lines]
     assert dots == [0.6, 0.4, 0.3, 0.1]

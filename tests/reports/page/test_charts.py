@@ -58,6 +58,7 @@ def test_losses_on_another_scale_have_a_plot_of_their_own(study: Study):
     assert "<title>RECALL: 0.001 at the last" in own and "<title>Fine-tuning" not in own
     assert 'aria-label="CW3-1: critic loss"' in section
     made = dict(figures.plan(Scores(study, study.protocols[0])))
-    assert len(made["cw3-q"]().axes[0].lines) == 5
-    [line] = made["cw3-q-2"]().axes[0].lines
+    assert len(made["cw3-q"].make().axes[0].lines) == 5
+    assert made["cw3-q-2"].caption.startswith("CW3. Q value of methods with values on another")
+    [line] = made["cw3-q-2"].make().axes[0].lines
     assert_allclose(np.asarray(line.get_ydata(), float), 1e-3)

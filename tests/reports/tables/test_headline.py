@@ -11,7 +11,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables.details import stability_gap
 from cwbench.reports.tables.headline import stacked
-from cwbench.reports.tables.standings import after_switch, settings_of
+from cwbench.reports.tables.standings import after_switch
 
 
 def test_means_are_over_the_sequences_that_have_the_metric(tmp_path: Path):
@@ -29,7 +29,7 @@ def test_means_are_over_the_sequences_that_have_the_metric(tmp_path: Path):
     assert performance.rows[-1][0] == "mean"
     [(_, [minimum, *_])] = stability_gap(scores, "other")[0].rows
     assert not np.isnan(minimum.value)
-    [setting] = settings_of(scores, "other")
+    [setting] = scores.settings("other")
     assert not np.isnan(after_switch(scores, setting).mean).any()
 
 
