@@ -17,7 +17,7 @@ from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.scores import Score, Scores, nothing, one_seed, seed_matrix
 from cwbench.reports.analysis.setups import Setting
 from cwbench.reports.tables.formats import number
-from cwbench.reports.tables.model import Block, Cell, empty_cell, mark_bold, score_cell
+from cwbench.reports.tables.model import Block, Cell, empty_cell, score_cell
 from cwbench.reports.tables.paper_numbers import impossible, published
 from cwbench.reports.tables.resources import runs_of, used_segments
 from cwbench.spec.text import listed
@@ -107,11 +107,8 @@ def verdict(scores: Scores, family: str) -> str:
     if len(best) == len(known):
         title = scores.title(family)
         return f"{title}: {leaders} have the same average performance, {number(top)}."
-    count = len(sequences_of(scores, family))
     sure = [row for row in known if not isnan(row.estimate.low)]
-    cells = [score_cell(scores, r.setting.groups, "average_performance", count) for r in sure]
-    marked = zip(sure, mark_bold(cells, 1), strict=True)
-    near = [r.setting.title for r, cell in marked if "bootstrap" in cell.bold and r not in best]
+    near = [row.setting.title for row in sure if row not in best and _overlaps(row, best)]
     unsure = [row.setting.title for row in known if row not in sure]
     others = f"by these intervals {', '.join(near) or 'no other'} may be as good"
     if unsure:
@@ -124,6 +121,11 @@ def verdict(scores: Scores, family: str) -> str:
         f"{scores.title(family)}: {leaders} {verb} the highest average performance{among}, "
         f"{_best_score(best)}; {others}."
     )
+
+
+def _overlaps(row: Standing, best: list[Standing]) -> bool:
+    """Whether its interval reaches that of one of the best; its mean is lower."""
+    return any(row.estimate.high >= one.estimate.low for one in best)
 
 
 def _best_score(best: list[Standing]) -> str:

@@ -76,6 +76,23 @@ def test_the_verdict_names_all_that_tie(tmp_path: Path):
     )
 
 
+def test_the_verdict_names_methods_whose_intervals_overlap(tmp_path: Path):
+    """Below the best mean, 0.8, but not below its interval."""
+    settings = map(small, ("ewc", "recall", "finetuning"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1, 2])
+    rates = {"ewc": 0.8, "recall": 0.6, "finetuning": 0.1}
+    for record in build.read(tmp_path).segments.values():
+        file = tmp_path / "segments" / record["folder"] / "evals.csv"
+        rate = rates[record["method"]] + (record["seed"] - 1) / 10
+        evals = pd.read_csv(file)
+        evals["successes"] = (rate * evals["episodes"]).round().astype(int)
+        evals.to_csv(file, index=False)
+    study = build.read(tmp_path)
+    said = verdict(Scores(study, study.protocols[0]), "cw3")
+    assert said.startswith("CW3: EWC has the highest average performance, 0.80 [")
+    assert said.endswith("; by these intervals RECALL may be as good.")
+
+
 def test_the_verdict_on_equal_methods_names_no_best(tmp_path: Path):
     said = verdict(tied(tmp_path, [0, 1]), "cw3")
     assert said == "CW3: EWC and RECALL have the same average performance, 0.90."
