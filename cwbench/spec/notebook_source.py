@@ -113,7 +113,11 @@ class Source:
         ]
         yield f"class {cls.__qualname__}({', '.join(map(self._base, cls.__bases__))})"
         if dataclasses.is_dataclass(cls):
-            yield from map(self._field, dataclasses.fields(cls))
+            # Inherited ones belong to other classes, such as this package's, with texts of theirs.
+            own = [
+                one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)
+            ]
+            yield from map(self._field, own)
         yield from inherited
         if type(cls) not in (type, ABCMeta, EnumMeta):
             yield from self._value(f"{cls.__qualname__} metaclass", type(cls))

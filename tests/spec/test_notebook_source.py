@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cwbench.learner import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.notebook_source import source_hash
 
@@ -298,9 +299,18 @@ def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
 
 
 def test_defaults_in_the_text_leave_an_id_as_it_was(run_cell: Any) -> None:
-    """The id is that of version 0.2, which took the text only."""
+    """Version 0.2 took the text only; and what was trained with this id is found again."""
     code = CELL.replace("half(x)", "half(x, k=2, *, power=(1, None))")
-    assert source_hash(run_cell(code).Mine) == "2aa8e7160a20"
+    assert source_hash(run_cell(code).Mine) == "3c9c50648940"
+
+
+def test_a_reworded_help_of_the_package_leaves_an_id_as_it_was(
+    run_cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = source_hash(run_cell(CELL).Mine)
+    reset = MethodConfig.__dataclass_fields__["reset"]
+    monkeypatch.setattr(reset, "metadata", {**reset.metadata, "help": "Other words."})
+    assert source_hash(run_cell(CELL).Mine) == before
 
 
 def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
