@@ -1,40 +1,55 @@
 """The source of what is defined in a notebook or in the script being run.
 
-It is collected from a class or function: its functions, what they use of the same module, values.
+Of a class or function it is the text of its functions, with the functions, classes and values of
+the same module that they use. Values are of kinds that can be told apart in full; others are
+refused, so that no change is missed.
 """
 
-from __future__ import annotations
-
+import ast
 import builtins
 import dataclasses
 import dis
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+import textwrap
+from abc import ABCMeta
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from enum import Enum
-from functools import partial
-from types import CodeType, FunctionType, MethodType
-from typing import Any, get_origin
+from enum import Enum, EnumMeta
+from functools import partial, reduce
+from pathlib import Path
+from types import CodeType, EllipsisType, FunctionType, NoneType
+from typing import Any
 
 import numpy as np
 
 from cwbench.spec.errors import UserError
-from cwbench.spec.source import (
-    HOMES,
-    MAIN,
-    NOTED,
-    SPAWNED,
-    file_source,
-    has_plain_defaults,
-    in_file,
-    short_hash,
+from cwbench.spec.source import HOMES, MAIN, NOTED, SPAWNED, file_source, in_file, short_hash
+
+# Kinds of values whose `repr` tells all; numbers and types of numpy and torch are others.
+SHOWN = (NoneType, bool, int, float, complex, str, bytes, range, EllipsisType, type(Path()))
+# Kinds that consist of other values, by name: not all of their modules need be imported.
+PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "builtins.slice": lambda value: (value.start, value.stop, value.step),
+    "builtins.method": lambda value: (value.__func__, value.__self__),
+    "builtins.staticmethod": lambda value: (value.__func__,),
+    "builtins.classmethod": lambda value: (value.__func__,),
+    "builtins.property": lambda value: (value.fget, value.fset, value.fdel),
+    "functools.partial": lambda value: (value.func, value.args, value.keywords),
+    "functools.cached_property": lambda value: (value.func,),
+    "functools._lru_cache_wrapper": lambda value: (value.__wrapped__, value.cache_parameters()),
+    "torch.autograd.grad_mode.no_grad": lambda value: (),
+    "torch.autograd.grad_mode.enable_grad": lambda value: (),
+    "torch.autograd.grad_mode.set_grad_enabled": lambda value: (value.mode,),
+    "torch.autograd.grad_mode.inference_mode": lambda value: (value.mode,),
+    "gymnasium.spaces.box.Box": lambda value: (value.low, value.high, value.dtype),
+}
+# Code of the functions that `contextmanager` and decorators such as `torch.no_grad()` return.
+WRAPPERS = (
+    "contextlib.contextmanager.<locals>.helper",
+    "torch.utils._contextlib.context_decorator.<locals>.decorate_context",
 )
-
-# A text in quotes, as `repr` shows it.
-QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
-
 _hashed: dict[str, bytes] = {}  # code by its hash
 
 
@@ -60,185 +75,179 @@ def source_code(cls: type) -> bytes:
     files = file_source(cls)
     if in_file(cls):
         return files
-    text = "\n".join(Source(cls.__module__).collect(cls))
-    own = (text.replace(SPAWNED, MAIN) if cls.__module__ == SPAWNED else text).encode()
+    own = Source(cls.__module__).text(cls).encode()
     return own + b"\n" + files if files else own
 
 
 class Source:
-    """The source of a class or function and of everything of its module that it refers to."""
+    """The source of classes and functions and of everything of their module that they refer to."""
 
     def __init__(self, module: str, what: str = "method") -> None:
         self.module, self.what = module, what
-        self.seen: set[int] = set()
+        self.names: dict[Any, str] = {}  # of collected classes and functions, all different
+        self.undefined: list[str] = []  # globals without a value
 
-    def collect(self, value: Any) -> Iterator[str]:
-        if id(value) in self.seen:
-            return
-        self.seen.add(id(value))
-        if isinstance(value, type):
-            yield from self._class(value)
-        elif isinstance(value, FunctionType):
-            yield from self._function(value)
+    def text(self, made: Any) -> str:
+        text = "\n".join(self._collect(made))
+        return text.replace(SPAWNED, MAIN) if self.module == SPAWNED else text
+
+    def _collect(self, made: Any) -> list[str]:
+        """The source of a class or function, unless it was collected before."""
+        if made in self.names:
+            return []
+        name = str(made.__qualname__)
+        same = sum(one.__qualname__ == name for one in self.names)
+        self.names[made] = f"{name} {same + 1}" if same else name
+        return list(self._class(made) if isinstance(made, type) else self._function(made))
+
+    def _owns(self, made: Any) -> bool:
+        """Whether this is a class or function of the module, with code that stands there."""
+        if isinstance(made, FunctionType):
+            generated = made.__code__.co_qualname.startswith("__create_fn__.")  # by `dataclass`
+            return made.__globals__.get("__name__") == self.module and not generated
+        return isinstance(made, type) and made.__module__ == self.module
 
     def _class(self, cls: type) -> Iterator[str]:
-        yield f"class {cls.__qualname__}({', '.join(base.__qualname__ for base in cls.__bases__)})"
+        inherited = [
+            part for one in cls.__bases__ if self._owns(one) for part in self._collect(one)
+        ]
+        yield f"class {cls.__qualname__}({', '.join(map(self._base, cls.__bases__))})"
         if dataclasses.is_dataclass(cls):
-            yield from map(self._field, dataclasses.fields(cls))
-        for base in cls.__bases__:
-            if base.__module__ == self.module:
-                yield from self.collect(base)
+            # Inherited ones belong to other classes, such as this package's, with texts of theirs.
+            own = [
+                one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)
+            ]
+            yield from map(self._field, own)
+        yield from inherited
+        if type(cls) not in (type, ABCMeta, EnumMeta):
+            yield from self._value(f"{cls.__qualname__} metaclass", type(cls))
         if issubclass(cls, Enum):
             for name, member in cls.__members__.items():
                 yield from self._value(f"{cls.__qualname__}.{name}", member.value)
         for name, value in vars(cls).items():
-            if name not in (NOTED, "_abc_impl"):
-                yield from self._attribute(cls, name, value)
+            yield from self._attribute(cls, name, value)
+
+    def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
+        full, own = f"{cls.__qualname__}.{name}", self._owns(_innermost(value))
+        if own and isinstance(value, FunctionType) and value.__code__.co_qualname == full:
+            yield from self._collect(value)  # a text that says its name
+        elif own or not _is_added(cls, name, value):
+            yield from self._value(full, value)
+
+    def _base(self, base: type) -> str:
+        if base in self.names:
+            return self.names[base]
+        unique = base.__module__.startswith(("builtins", "cwbench."))
+        return base.__qualname__ if unique else f"{base.__module__}.{base.__qualname__}"
 
     def _field(self, field: dataclasses.Field[Any]) -> str:
         """A dataclass's option; one without a default has `default_factory` or nothing."""
         made = field.default is dataclasses.MISSING
-        default = self._text(field.name, field.default_factory if made else field.default)
+        value = field.default_factory if made else field.default
+        default = "MISSING" if value is dataclasses.MISSING else self._text(field.name, value)
         metadata = self._text(field.name, dict(field.metadata))
         return f"{field.name}: {field.type} = {default} {metadata}"
 
-    def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
-        skipped = (
-            name.startswith("__")
-            or name in getattr(cls, "__dataclass_fields__", {})
-            or issubclass(cls, Enum)  # what else it holds, Python has made of its members
-        )
-        generated = dataclasses.is_dataclass(cls) and name.startswith("__")
-        for part in _parts(value):
-            if isinstance(part, FunctionType):
-                if self._owns(part) and (not generated or name == "__post_init__"):
-                    yield from self.collect(part)
-            elif not skipped:
-                yield from self._value(f"{cls.__qualname__}.{name}", part)
-
-    def _owns(self, made: Any) -> bool:
-        """Whether a class or function is of this module."""
-        return bool(made.__module__ == self.module)
-
     def _function(self, function: FunctionType) -> Iterator[str]:
-        inner = getattr(function, "__wrapped__", None)
-        foreign = inner is not None and function.__globals__.get("__name__") != self.module
-        try:
-            text = inspect.getsource(function)  # of the innermost one, with its decorators' names
-            decorator = inspect.getsource(function.__code__) if inner and not foreign else None
-        except (OSError, TypeError):
-            raise UserError(
-                f"the source of {function.__qualname__} is not available",
-                f"define the {self.what} in {HOMES}, so that its results can be told apart",
-            ) from None
+        text, code, name = text_of(function, self.what), function.__code__, function.__qualname__
         yield text
-        if decorator:
-            yield decorator
-        for name, value in _outer_values(function, text):
-            yield from self._known(name, value) if foreign else self._value(name, value)
-        yield from self.collect(inner)
+        lookups = _lookups(code)
+        for used in sorted({used for used, _ in lookups}):
+            if used in function.__globals__:
+                yield from self._value(used, function.__globals__[used])
+            elif (used, True) in lookups and not hasattr(builtins, used):
+                self.undefined.append(used)
+        yield from self.defaults(function, text)
+        for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # a variable that has no value yet
+                if free != "__class__":  # for super()
+                    yield from self._value(f"{name} {free}", cell.cell_contents)
+        for attribute, value in vars(function).items():
+            if not attribute.startswith("__"):
+                yield from self._value(f"{name}.{attribute}", value)
 
-    def _known(self, name: str, value: Any) -> Iterator[str]:
-        """What another module's decorator holds, unless only that module knows what it is."""
-        before = set(self.seen)
-        try:
-            yield from list(self._value(name, value))
-        except UserError:
-            if self._owns(value if isinstance(value, type | FunctionType) else type(value)):
-                raise
-            self.seen = before
+    def defaults(self, function: FunctionType, text: str) -> Iterator[str]:
+        """The values of default arguments, unless the function's text has them."""
+        values = {"defaults": function.__defaults__, "keyword defaults": function.__kwdefaults__}
+        for kind, value in values.items():
+            if value and not _has_plain_defaults(text):
+                yield from self._value(f"{function.__qualname__} {kind}", value)
 
     def _value(self, name: str, value: Any) -> Iterator[str]:
         if not inspect.ismodule(value):
             yield f"{name} = {self._text(name, value)}"
 
     def _text(self, name: str, value: Any) -> str:
-        """A text that is equal for equal values in every process, and in full."""
-        inner = partial(self._text, name)
-        if value is dataclasses.MISSING:
-            return "MISSING"
-        if isinstance(value, type | FunctionType):
-            own = self._owns(value)
-            named = f"{'' if own else value.__module__}.{value.__qualname__}"
-            return "\n".join([named, *(self.collect(value) if own else ())])
-        if (function := self._behind(value)) is not None:
-            return inner(function)
+        """A text that is equal for equal values in every process, and for no others."""
         try:
-            if (found := _container(value, inner) or _numbers(value)) is not None:
-                return found
-            hidden = "".join(map(inner, self._hidden(value)))
+            text = self._known(value, partial(self._text, name))
         except RecursionError:  # it holds itself
-            raise self._no_part_of_an_id(name, f"{repr(value)[:40]} holds itself") from None
-        shown: Any = type(value).__repr__
-        silent = self._owns(type(value)) and shown is object.__repr__
-        text = "" if silent else repr(value)  # its class and attributes say all
-        if hasattr(value, "state_dict"):  # a torch module, which shows its shape only
-            return text + inner(dict(value.state_dict())) + hidden
-        if not isinstance(value, str) and (" at 0x" in text or _cut_off(value, text)):
-            raise self._no_part_of_an_id(name, text)
-        return text + hidden
+            text = None
+        if text is None:
+            hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
+            shown = " ".join(repr(value).split())[:60]
+            raise UserError(f"{name} cannot be part of an id: {shown}", hint)
+        return text
 
-    def _no_part_of_an_id(self, name: str, text: str) -> UserError:
-        hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
-        return UserError(f"{name} cannot be part of an id: {text[:60]}", hint)
-
-    def _behind(self, value: Any) -> Any:
-        """What is called in the end: of a bound method function and object, of a cache a function,
-        of a `partial` that its text does not tell, function and arguments.
-
-        None for other values, and for methods of other modules.
-        """
-        if isinstance(value, MethodType) and self._owns(value.__func__):
-            return (value.__func__, value.__self__)
-        if type(value) is partial and " at 0x" in repr(value):
-            return (value.func, value.args, value.keywords)
-        inner = getattr(value, "__wrapped__", None)
-        return inner if isinstance(inner, FunctionType) and not self._owns(type(value)) else None
-
-    def _hidden(self, value: Any) -> list[Any]:
-        """Code and values that the text of an object of this module's classes may leave out."""
-        torch = sys.modules.get("torch")
-        if torch and isinstance(value, torch.nn.Module):
-            own = [one for one in value.modules() if self._owns(type(one))]
-            usual = {name for name in vars(torch.nn.Module()) if name.startswith("_")}
-            return [part for one in own for part in (type(one), _without(vars(one), usual))]
-        if not self._owns(type(value)):
-            return []
-        if isinstance(value, Enum):
-            return [type(value)]
-        kinds = (dict, list, tuple, set, frozenset)
-        content = [kind(value) for kind in kinds if isinstance(value, kind)]
-        return [type(value), *content, *_attributes(value)]
+    def _known(self, value: Any, inner: Callable[[Any], str]) -> str | None:
+        """The text of a value of a known kind, with the values in it as `inner` gives them."""
+        if self._owns(value):
+            source = self._collect(value)
+            return "\n".join([f".{self.names[value]}", *source])
+        if getattr(value, "__module__", None) != self.module and (found := _imported(value)):
+            return found
+        if (parts := _parts(value)) is not None:
+            return f"{type(value).__name__}({', '.join(map(inner, parts))})"
+        return _plain(value) or _container(value, inner) or _array(value) or _object(value, inner)
 
 
-def _parts(value: Any) -> list[Any]:
-    """What an attribute of a class consists of: a property of up to three functions."""
-    if isinstance(value, property):
-        return [one for one in (value.fget, value.fset, value.fdel) if one is not None]
-    return [value.__func__ if isinstance(value, classmethod | staticmethod) else value]
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+def _innermost(value: Any) -> Any:
+    """The function of a method or property, without what decorators made of it."""
+    return inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
 
 
-def _attributes(value: Any) -> list[Any]:
-    """The values that an object holds, in its `__dict__` and in slots."""
-    named = [getattr(cls, "__slots__", ()) for cls in type(value).__mro__]
-    slots = [name for names in named for name in ([names] if isinstance(names, str) else names)]
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return [one for one in (getattr(value, "__dict__", None), held or None) if one is not None]
+def _is_added(cls: type, name: str, value: Any) -> bool:
+    """Whether Python has added what is no function of the class's own text."""
+    if issubclass(cls, Enum) or name in getattr(cls, "__dataclass_fields__", ()):
+        return True
+    if name.startswith("__"):
+        return dataclasses.is_dataclass(cls) or not callable(value)
+    return name in (NOTED, "_abc_impl")
 
 
-def _cut_off(value: Any, text: str) -> bool:
-    """Whether a value's text has dots in place of numbers: those of arrays, also inside others."""
-    if hasattr(value, "__array__"):  # pandas shows texts without quotes
-        return "..." in text
-    return "..." in QUOTED.sub("", text) and get_origin(value) is None  # as in tuple[int, ...]
+def _imported(value: Any) -> str | None:
+    """The name under which a module has a class or function; None for other values."""
+    module = getattr(value, "__module__", None)
+    for name in (getattr(value, "__qualname__", None), getattr(value, "__name__", None)):
+        if isinstance(module, str) and isinstance(name, str):
+            start: Any = sys.modules.get(module)
+            if reduce(lambda at, part: getattr(at, part, None), name.split("."), start) is value:
+                return f"{module}.{name}"
+    return None
+
+
+def _parts(value: Any) -> tuple[Any, ...] | None:
+    """The values that a value consists of; None if it is not of such a kind."""
+    if isinstance(value, FunctionType):
+        made_by = f"{value.__globals__.get('__name__')}.{value.__code__.co_qualname}"
+        cells = value.__closure__ or ()
+        return tuple(cell.cell_contents for cell in cells) if made_by in WRAPPERS else None
+    return PARTS[_kind(value)](value) if _kind(value) in PARTS else None
+
+
+def _plain(value: Any) -> str | None:
+    kind = _kind(value)
+    numpys = isinstance(value, np.number | np.bool_ | np.dtype) and kind.startswith("numpy.")
+    if type(value) in SHOWN or numpys or kind in ("torch.dtype", "torch.device"):
+        return repr(value)
+    return value.__name__ if inspect.ismodule(value) else None
 
 
 def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
-    """A container with each value as `inner` gives it; None for other values."""
     kind = type(value)
     if kind is dict:
         return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
@@ -246,71 +255,76 @@ def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
         return f"[{', '.join(map(inner, value))}]"
     if kind is tuple:
         return f"({', '.join(map(inner, value))}{',' if len(value) == 1 else ''})"
-    if kind in (set, frozenset):
-        return f"{kind.__name__}({sorted(map(inner, value))})"
-    if dataclasses.is_dataclass(value):
-        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-        return inner(kind) + inner(fields)
+    if kind in (set, frozenset):  # in an order that is the same in every process
+        return f"{kind.__name__}({sorted(map(inner, sorted(value, key=repr)))})"
     return None
 
 
-def _numbers(value: Any) -> str | None:
-    """Type, shape and a hash of all numbers of an array or tensor; None for other values."""
-    torch = sys.modules.get("torch")  # there are no tensors where it is not imported
-    if torch and isinstance(value, torch.Tensor):
-        content = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        content = value.tobytes()
-    else:
+def _array(value: Any) -> str | None:
+    """Type, shape and a hash of all numbers of an array or tensor."""
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return f"{value.dtype} {list(value.shape)} {short_hash(value.tobytes())}"
+    if _kind(value) not in ("torch.Tensor", "torch.nn.parameter.Parameter") or value.is_quantized:
         return None
-    return f"{value.dtype} {list(value.shape)} {short_hash(content)}"
+    with suppress(RuntimeError):  # a sparse one, or one without numbers
+        data = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        content = data.view(sys.modules["torch"].uint8).numpy().tobytes()
+        grad = " requires_grad" * value.requires_grad
+        return f"{value.dtype} {list(value.shape)} {short_hash(content)}{grad}"
+    return None
 
 
-def _outer_values(function: FunctionType, text: str) -> Iterator[tuple[str, Any]]:
-    """What a function's text leaves open: globals, defaults, and variables around it."""
-    for name in sorted(set(_globals(function.__code__))):
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
-    plain = has_plain_defaults(function, text)
-    if function.__defaults__ and not plain:
-        yield f"{function.__qualname__} defaults", function.__defaults__
-    if function.__kwdefaults__ and not plain:
-        yield f"{function.__qualname__} keyword defaults", function.__kwdefaults__
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # a variable that has no value yet
-            if name != "__class__":  # for super()
-                yield f"{function.__qualname__} {name}", cell.cell_contents
+def _object(value: Any, inner: Callable[[Any], str]) -> str | None:
+    """A member of an enumeration, or a dataclass's instance that holds its fields only."""
+    kind = type(value)
+    if isinstance(value, Enum):
+        return f"{value.name} of {inner(kind)}" if value.name in kind.__members__ else None
+    *bases, _ = kind.__mro__
+    if not bases or not all(map(dataclasses.is_dataclass, bases)):
+        return None
+    slots = [name for base in bases for name in vars(base).get("__slots__", ())]
+    names = [field.name for field in dataclasses.fields(value)]
+    if {*slots, *getattr(value, "__dict__", ())} != set(names):
+        return None
+    return inner(kind) + inner({name: getattr(value, name) for name in names})
 
 
-def undefined(made: Any) -> list[str]:
-    """Globals that a function, or a class's own functions, use and that have no value yet."""
-    parts = [made] if isinstance(made, FunctionType) else vars(made).values()
-    return [
-        name
-        for part in parts
-        if isinstance(part, FunctionType)
-        for name in _loaded(part.__code__)
-        if name not in part.__globals__ and not hasattr(builtins, name)
-    ]
+def text_of(made: Any, what: str) -> str:
+    """The text of a function or class; UserError if there is none, or not of it alone."""
+    code = made.__code__ if isinstance(made, FunctionType) else None
+    try:
+        text = inspect.getsource(code or made)
+    except (OSError, TypeError):
+        hint = f"define the {what} in {HOMES}, so that its results can be told apart"
+        raise UserError(f"the source of {made.__qualname__} is not available", hint) from None
+    if code and code.co_name == "<lambda>":
+        # Python finds its line, and more lines only while its own brackets are open.
+        last = max(end or 0 for _, end, _, _ in code.co_positions())
+        inside = last < code.co_firstlineno + len(text.splitlines())
+        if not inside or len(re.findall(r"\blambda\b", text)) > 1:
+            name = f"{made.__qualname__} shares its lines with another lambda or goes on after them"
+            raise UserError(name, "write a function with `def`")
+    return text
 
 
-def _loaded(code: CodeType) -> Iterator[str]:
-    """Names that are globals for certain; a class's body may have its own."""
-    instructions = dis.get_instructions(code)
-    yield from (one.argval for one in instructions if one.opname == "LOAD_GLOBAL")
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _loaded(constant)
+def _has_plain_defaults(text: str) -> bool:
+    """Whether a function's text holds the values of its defaults, not only expressions."""
+    try:
+        nodes = ast.walk(ast.parse(textwrap.dedent(text)))
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        arguments = next(node.args for node in nodes if isinstance(node, kinds))
+        for default in (*arguments.defaults, *filter(None, arguments.kw_defaults)):
+            ast.literal_eval(default)
+    except (SyntaxError, ValueError, StopIteration):  # part of an expression; or a name
+        return False
+    return True
 
 
-def _globals(code: CodeType) -> Iterator[str]:
-    """Names of the globals that a function uses, inner functions and classes included."""
-    for instruction in dis.get_instructions(code):
-        name = instruction.argval
-        if instruction.opname == "LOAD_GLOBAL" or (
-            instruction.opname == "LOAD_NAME" and not name.startswith("__")  # in a class
-        ):
-            yield name
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _globals(constant)
+def _lookups(code: CodeType) -> set[tuple[str, bool]]:
+    """Names that a function, and what is inside it, uses, and whether as globals for certain."""
+    uses = [(one.argval, one.opname) for one in dis.get_instructions(code)]
+    found = {(name, True) for name, kind in uses if kind == "LOAD_GLOBAL"}
+    # In a class, which may have a value of this name; it takes its module from `__name__`.
+    found |= {(name, False) for name, kind in uses if kind == "LOAD_NAME" and name[:2] != "__"}
+    inner = (_lookups(one) for one in code.co_consts if isinstance(one, CodeType))
+    return found.union(*inner)

@@ -5,14 +5,11 @@ be edited later; of an environment the text of the function or class that makes 
 notebooks and scripts are in `cwbench.spec.notebook_source`.
 """
 
-import ast
 import hashlib
 import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
@@ -93,21 +90,3 @@ def changed_files(cls: type) -> Iterator[Path]:
         with suppress(OSError):
             if path.read_bytes() != text:
                 yield path
-
-
-# Defaults of arguments
-
-
-def has_plain_defaults(function: FunctionType, text: str) -> bool:
-    """Whether the text holds the values of the default arguments, not only expressions."""
-    if not function.__defaults__ and not function.__kwdefaults__:
-        return True
-    try:
-        [made] = ast.parse(textwrap.dedent(text)).body
-        if not isinstance(made, ast.FunctionDef):  # a lambda
-            return False
-        for default in (*made.args.defaults, *filter(None, made.args.kw_defaults)):
-            ast.literal_eval(default)
-    except (SyntaxError, ValueError):  # the line of a lambda, or an expression
-        return False
-    return True

@@ -71,7 +71,7 @@ def test_code_kept_of_a_notebook_is_told_from_a_file(tmp_path: Path) -> None:
 
     kept = tmp_path / "sources" / "0123456789ab.py"
     kept.parent.mkdir()
-    kept.write_text("\n".join(Source(Mine.__module__).collect(Mine)))
+    kept.write_text(Source(Mine.__module__).text(Mine))
     with pytest.raises(UserError, match=r"SyntaxError: .*; of a notebook .* method=CLASS"):
         find(f"{kept}:Mine")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from cwbench.learner import MethodConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.notebook_source import source_hash
-from cwbench.spec.tasks import Task
 
 CELL = """
 from dataclasses import dataclass
@@ -91,13 +91,15 @@ VALUES = """
 import numpy as np
 import torch
 from dataclasses import dataclass, field
+from enum import Enum
 from cwbench.learner import Method, MethodConfig
+
+class Colour(Enum):
+    RED, GREEN, BLUE, WHITE = range(4)
 
 TABLE = np.arange(5000)
 CURVE = torch.full((3,), 0.5, dtype=torch.float64)
-LAYER = torch.nn.Linear(2, 1)
-LAYER.weight.data.fill_(3)
-LAYER.bias.data.fill_(0)
+WEIGHT = torch.nn.Parameter(torch.full((2,), 3.5, dtype=torch.bfloat16))
 
 @dataclass(frozen=True)
 class Schedule:
@@ -115,9 +117,9 @@ class MineConfig(MethodConfig):
 class Mine(Method):
     config_class = MineConfig
     actor_penalty = scaled(2.0)
-    names = {"a", "b", "c", "d", "e"}
+    names = {"a", "b", "c", "d", "e", *Colour}
     curve = CURVE
-    by_name = {"table": TABLE, "layer": LAYER, "when": Schedule()}
+    by_name = {"table": TABLE, "weight": WEIGHT, "when": Schedule()}
 
     def on_task_end(self, position, count=100):
         return None
@@ -130,7 +132,7 @@ class Mine(Method):
         ("scaled(2.0)", "scaled(2.5)"),  # in a closure
         ("arange(5000)", "arange(5000) + (np.arange(5000) == 2500)"),  # where numpy shows dots
         ("0.5, dtype", "0.5 + 1e-9, dtype"),  # which torch rounds
-        ("fill_(3)", "fill_(4)"),
+        ("3.5", "4.5"),
         ("Schedule()", "Schedule((1, 3))"),
         ("default_factory=list", "default_factory=tuple"),
     ],
@@ -144,112 +146,145 @@ def test_values_that_a_notebooks_class_uses_tell_its_results_apart(
     assert first == again != other
 
 
-OBJECTS = """
+KINDS = """
 import abc
+import contextlib
 import enum
 import functools
+import math
 import torch
-from typing import NamedTuple
+import torch.nn.functional as F
+from dataclasses import dataclass
 from cwbench.learner import Method
 
-class Schedule(NamedTuple):
-    a: float
-    def strength(self):
-        return self.a * 11
-
-class Holder(abc.ABC):
-    def __init__(self, k):
-        self.k = k
-    def same(self):
-        return self.k
-    def __repr__(self):
-        return "a holder"
-
-class Silent:
-    __slots__ = ("k",)
-    def __init__(self, k):
-        self.k = k
-
-class Table(dict):
-    def best(self):
-        return self["a"] + 31
-
-class Layer(torch.nn.Module):
-    scale = 41
-    def __init__(self):
-        super().__init__()
-        self.power, self._offset = 42, 44
-    def forward(self, x):
-        return x + 43
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    start: float = 10
+    def __call__(self, step):
+        return self.start + 11 * step
 
 class Colour(enum.Enum):
-    RED = 51
+    RED = 20
+    BLUE = 21
     def mixed(self):
-        return self.value + 52
+        return self.value + 22
 
-SCHEDULE, HOLDER, TABLE = Schedule(1.0), Holder(21), Table(a=Holder(22))
-SILENT, PART = Silent(23), functools.partial(lambda x, y: x + y + 24, 25)
-LAYERS, METHOD, RED = torch.nn.Sequential(Layer()), SCHEDULE.strength, Colour.RED
+class Meta(type):
+    def __call__(cls):
+        return 30
+
+class Made(metaclass=Meta):
+    @torch.no_grad()
+    def __call__(self):
+        return 31
+    class Inner:
+        size = 33
+    __len__ = functools.partial(max, 34)
 
 def twice(function):
     @functools.wraps(function)
     def wrapper(*arguments):
-        return 61 * function(*arguments)
+        return 40 * function(*arguments)
     return wrapper
+
+def once(function):
+    return lambda *arguments: 41 * function(*arguments)
+
+def scaled(factor):
+    def penalty(self, x):
+        return factor * x
+    return penalty
 
 @functools.cache
 def cached(x):
-    return x + 71
+    return x + 50
+
+@contextlib.contextmanager
+def context():
+    yield 51
+
+def marked(x):
+    return marked.factor * x
+marked.factor = 52
+
+FACTOR, SIZES, PART = 60, {"a": (slice(0, 61), [1j, b"...", None])}, functools.partial(cached, 62)
+RED, BOUND, SCHEDULE = Colour.RED, Schedule(63).__call__, Schedule(64)
+FIRST, SECOND = scaled(65), scaled(66)
+THE_ONE, LOSS, ROOT, KIND = SECOND, F.relu, math.sqrt, torch.float32
 
 class Mine(Method):
-    bound = Holder(26).same
-    slow = property(functools.lru_cache(lambda self: 27), lambda self, value: 28)
+    penalty = scaled(70)
+    slow = property(functools.lru_cache(maxsize=71)(scaled), twice(scaled))
 
     @torch.no_grad()
     def on_task_start(self, position):
-        return SCHEDULE.strength(), HOLDER.k, TABLE.best(), LAYERS, SILENT, PART, FACTOR + 81
+        return FACTOR + 80, SIZES, PART, Made, RED, BOUND, SCHEDULE, FIRST, SECOND, THE_ONE, marked
 
-    @torch.inference_mode()
+    @torch.inference_mode(mode=True)
     @twice
     def on_task_end(self, position):
-        return Colour.RED.mixed(), cached(position)
+        with context():
+            return cached(position), LOSS, ROOT, KIND
+
+    @once
+    def at_interval(self):
+        return 81
 
     @property
     def rate(self):
-        return 91
+        return 90
 
     @rate.setter
     def rate(self, value):
-        self.found = value + 92
+        self.found = value + 91
 
-FACTOR = 82
+    @functools.cached_property
+    def width(self):
+        return 92
+
+    @staticmethod
+    def kept(x):
+        return x + 93
 """
 
 
 @pytest.mark.parametrize(
-    "number",
+    ("old", "new"),
     [
-        *(11, 21, 22, 23, 24, 25, 26, 27, 28, 31, 41, 42, 43, 44, 51, 52, 61, 71, 81, 82, 91, 92),
-        "= Schedule(1.0",
+        *((str(number), f"{number}5") for number in (10, 11, 20, 21, 22, 30, 31, 33, 34, 40, 41)),
+        *((str(number), f"{number}5") for number in (50, 51, 52, *range(60, 67), 70, 71)),
+        *((str(number), f"{number}5") for number in (80, 81, 90, 91, 92, 93)),
+        ("= scaled(70)", "= property(scaled(70))"),
+        ("    penalty =", "    other ="),
+        ("torch.inference_mode(mode=True)", "torch.inference_mode(mode=not True)"),
+        ("THE_ONE, LOSS, ROOT, KIND = SECOND", "THE_ONE, LOSS, ROOT, KIND = FIRST"),
+        ("F.relu", "F.elu"),
+        ("math.sqrt", "torch.sqrt"),
+        ("RED, BOUND, SCHEDULE = Colour.RED", "RED, BOUND, SCHEDULE = Colour.BLUE"),
+        ("torch.float32", "torch.float64"),
+        ("\ndef marked", "\n@functools.cache\ndef marked"),
+        ("\nRED, BOUND", "\ncached = torch.no_grad()(cached)\nRED, BOUND"),
     ],
 )
-def test_code_and_values_behind_objects_and_decorators_tell_results_apart(
-    run_cell: Any, number: int | str
+def test_code_and_values_of_every_kind_tell_results_apart(
+    run_cell: Any, old: str, new: str
 ) -> None:
-    assert OBJECTS.count(str(number)) == 1
-    codes = OBJECTS, OBJECTS, OBJECTS.replace(str(number), f"{number}5")
+    assert KINDS.count(old) == 1
+    codes = KINDS, KINDS, KINDS.replace(old, new)
     first, again, other = (source_hash(run_cell(code).Mine) for code in codes)
     assert first == again != other
 
 
-@pytest.mark.parametrize("use", ["METHOD()", "RED"])
-def test_a_method_or_a_member_that_has_a_name_of_its_own_counts(run_cell: Any, use: str) -> None:
-    start = OBJECTS.partition("class Mine")[0] + CELL.replace("SCALE * x", f"{use} * x")
-    hashes = {
-        source_hash(run_cell(start.replace("* 11", new).replace("+ 52", new)).Mine)
-        for new in ("* 11", "* 12", "* 12")
-    }
-    assert len(hashes) == 2
+def test_classes_of_one_name_from_two_modules_are_told_apart(run_cell: Any) -> None:
+    for number, name in enumerate(("first_helper", "second_helper")):
+        module = run_cell(f"class Helper:\n    size = {number}\n")
+        sys.modules[name], module.Helper.__module__ = module, name
+    codes = [
+        CELL.replace("class Base(Method)", f"from {name} import Helper\nclass Base(Helper, Method)")
+        for name in ("first_helper", "second_helper")
+    ]
+    assert len({source_hash(run_cell(code).Mine) for code in codes}) == 2
+    del sys.modules["first_helper"], sys.modules["second_helper"]
 
 
 def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
@@ -264,9 +299,18 @@ def test_defaults_are_told_apart_by_their_values(run_cell: Any) -> None:
 
 
 def test_defaults_in_the_text_leave_an_id_as_it_was(run_cell: Any) -> None:
-    """The id is that of version 0.2, which took the text only."""
+    """Version 0.2 took the text only; and what was trained with this id is found again."""
     code = CELL.replace("half(x)", "half(x, k=2, *, power=(1, None))")
-    assert source_hash(run_cell(code).Mine) == "2aa8e7160a20"
+    assert source_hash(run_cell(code).Mine) == "3c9c50648940"
+
+
+def test_a_reworded_help_of_the_package_leaves_an_id_as_it_was(
+    run_cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = source_hash(run_cell(CELL).Mine)
+    reset = MethodConfig.__dataclass_fields__["reset"]
+    monkeypatch.setattr(reset, "metadata", {**reset.metadata, "help": "Other words."})
+    assert source_hash(run_cell(CELL).Mine) == before
 
 
 def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
@@ -288,35 +332,60 @@ def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
     assert len(hashes) == 1
 
 
-def test_a_value_that_cannot_be_told_apart_is_refused(run_cell: Any) -> None:
-    pandas = "__import__('pandas')"
-    for value in (
-        "object()",
-        f"{pandas}.Series(range(5000))",
-        f'{pandas}.DataFrame([["it\'s"] * 100])',  # cut off between quotes
-        "np.array([None] * 5000)",
-        "__import__('collections').OrderedDict(table=TABLE)",
-        "[]; curve.append(curve)",
-    ):
-        with pytest.raises(UserError, match=r"Mine.curve cannot be part of an id"):
-            source_hash(run_cell(VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
-
-
 @pytest.mark.parametrize(
-    ("value", "other"),
+    "value",
     [
-        ("__import__('re').compile('a...b')", "__import__('re').compile('a...c')"),
-        ("b'...'", "b'....'"),
-        ("__import__('collections').OrderedDict(a='see ...')", "'see ...'"),
-        ("tuple[int, ...]", "tuple[float, ...]"),
+        "object()",
+        "Held(1)",
+        "Held(1).same",
+        "Point(1, 2)",
+        "extended()",
+        "iter([1])",
+        "[]; curve.append(curve)",
+        "__import__('collections').OrderedDict(a=1)",
+        "__import__('re').compile('a')",
+        "__import__('pandas').Series(range(5000))",
+        "__import__('fractions').Fraction(1, 2)",
+        "functools.partial(Held(1).same)",
+        "functools.singledispatch(lambda x: x)",
+        "functools.wraps(len)(Held(1))",
+        "contextlib.nullcontext()",
+        "contextlib.ExitStack().close",
+        "__import__('logging').getLogger('a')",
+        "np.array([None] * 5000)",
+        "np.ma.array([1, 2], mask=[0, 1])",
+        "np.random.default_rng(0)",
+        "torch.nn.Linear(2, 1)",
+        "torch.eye(2).to_sparse()",
+        "torch.eye(2, device='meta')",
+        "torch.ops.aten.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)",
+        "torch.autocast('cpu')(scaled(2.0))",
+        "tuple[int, ...]",
     ],
 )
-def test_dots_of_a_value_are_not_taken_for_what_is_left_out(
-    run_cell: Any, value: str, other: str
-) -> None:
-    codes = [VALUES.replace("curve = CURVE", f"curve = {one}") for one in (value, value, other)]
-    first, again, changed = (source_hash(run_cell(code).Mine) for code in codes)
-    assert first == again != changed
+def test_a_value_of_another_kind_is_refused(run_cell: Any, value: str) -> None:
+    start = """
+import contextlib, functools
+from typing import NamedTuple
+class Held:
+    def __init__(self, k):
+        self.k = k
+    def same(self):
+        return self.k
+    def __repr__(self):
+        return "what is held"
+class Point(NamedTuple):
+    x: float
+    y: float
+def extended():
+    made = Schedule()
+    object.__setattr__(made, "more", 1)
+    return made
+"""
+    with pytest.raises(
+        UserError, match=r"(curve|k) cannot be part of an id: .*; define the method"
+    ):
+        source_hash(run_cell(start + VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
 
 
 def test_a_module_as_an_attribute_is_no_part_of_an_id(run_cell: Any) -> None:
@@ -329,27 +398,3 @@ def test_a_class_without_source_is_refused(run_cell: Any) -> None:
     message = "the source of .* is not available; define the method in a file or .* without %%time"
     with pytest.raises(UserError, match=message):
         source_hash(run_cell(CELL, known=False).Mine)
-
-
-ENV_CELL = """
-class Mine:
-    goal = 3
-
-    def __init__(self, size=1):
-        self.size = size
-
-    @staticmethod
-    def reward():
-        return 1.0
-"""
-
-
-@pytest.mark.parametrize(("old", "new"), [("goal = 3", "goal = 4"), ("1.0", "2.0"), ("=1", "=2")])
-def test_the_source_of_a_notebooks_environment_tells_its_results_apart(
-    run_cell: Any, old: str, new: str
-) -> None:
-    cells = ENV_CELL, "\n# moved\n" + ENV_CELL, ENV_CELL.replace(old, new)
-    first, same, other = (Task("x", run_cell(cell).Mine).record()["source"] for cell in cells)
-    assert first == same != other
-    with pytest.raises(UserError, match=r"the source of .*:Mine is not available; define it in a"):
-        Task("x", run_cell(ENV_CELL, known=False).Mine)

@@ -171,9 +171,9 @@ def local_class(size: int) -> Any:
         (Holder(2).make, "`env` is of type method"),
         (closed_over(2), "closed_over.<locals>.<lambda> uses 'size' of the function around it"),
         (local_class(2), "local_class.<locals>.Local uses 'size' of the function around it"),
-        (int, "the source of builtins:int is not available; define it in a file"),
+        (int, "the source of int is not available; define the environment in a file"),
         (3, "`env` is of type int"),
-        (lambda size=THING: size, "the default arguments of .* cannot be part of an id"),
+        (lambda size=THING: size, "defaults cannot be part of an id: .object"),
     ],
 )
 def test_what_a_record_could_not_tell_apart_is_refused(env: Any, message: str) -> None:
