@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Where it is set, each of many processes would compile cwbench, and pytest all tests, again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-commands test-slow test-gpu test-cluster test-sharing wheel-test faults results-check results-page newcomer smoke-methods docs lint install clean
+.PHONY: demo test test-commands test-slow test-gpu test-cluster test-sharing wheel-test faults results-check results-page board newcomer smoke-methods docs lint install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,10 @@ results-check: $(STAMP)
 # docs/results/index.html: the page of the shipped runs on Meta-World. To be run after adding an archive.
 results-page: $(STAMP)
 	$(BIN)/python scripts/results_page.py
+
+# build/board: the site of the contributions that docs/results/contributions.txt names; fails if one is refused.
+board: $(STAMP)
+	tr '\n' '\0' < docs/results/contributions.txt | xargs -0 $(BIN)/cwbench board --out build/board
 
 # Kills, power cuts, full disks, damaged and mutated files; ends with a table of what became of them.
 # LENGTH=0.1 injects a tenth of the faults, LENGTH=10 a fault before every call.

@@ -18,7 +18,9 @@ from cwbench.cli import cli
 from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults
 from cwbench.reports.build import read
 
-SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
+ROOT = Path(__file__).resolve().parents[3]
+SHIPPED = ROOT / "docs" / "results" / "cw3-1.tar.gz"
+CONTRIBUTIONS = (ROOT / "docs" / "results" / "contributions.txt").read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
     file.write_text(json.dumps(content))
 
 
-def check(results: Path) -> tuple[int, str]:
+def check(results: Path | str) -> tuple[int, str]:
     made = CliRunner().invoke(cli, ["board", "--check", str(results)])
     return made.exit_code, made.output
 
@@ -178,3 +180,17 @@ def test_the_code_of_an_own_method_is_compared_with_its_hash(results: Path) -> N
     assert "is not the code that was trained" in check(results)[1]
     (results / "sources" / f"{name}.py").write_bytes(code)
     assert "is not the code that was trained" not in check(results)[1]
+
+
+def test_contributions_are_named_once_and_are_there() -> None:
+    """A missing or empty line would be an error of `make board` only."""
+    files = [line.partition("=")[2] for line in CONTRIBUTIONS]
+    assert len(set(files)) == len(files) >= 7
+    assert all((ROOT / file).is_file() for file in files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", CONTRIBUTIONS)
+def test_contributions_of_this_repository_are_accepted(line: str) -> None:
+    contributor, _, file = line.partition("=")
+    assert check(f"{contributor}={ROOT / file}")[0] == 0
