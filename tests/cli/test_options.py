@@ -32,6 +32,12 @@ def test_help_of_run_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert "`cwbench run --method NAME --help` also shows" in capsys.readouterr().out
 
 
+def test_help_is_shown_next_to_a_mistyped_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """What it may be is read there."""
+    main(["run", "--method", "recall", "--seq", "cw3-11", "--layers", "many", "--help"])
+    assert "--layers INTEGER" in capsys.readouterr().out
+
+
 def test_help_shows_what_an_option_may_be(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", "--method", "recall", "--help"])
     text = " ".join(capsys.readouterr().out.split())

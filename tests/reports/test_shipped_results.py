@@ -1,9 +1,11 @@
 """The tables in docs/results follow from the runs shipped with them."""
 
+import re
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from functools import cache
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
@@ -12,8 +14,11 @@ from click.testing import CliRunner
 
 import cwbench
 from cwbench.cli import cli
+from cwbench.reports import build
 from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.make_reference import write_reference
+from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.tables.standings import verdict
 from cwbench.store import merge
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
@@ -91,6 +96,16 @@ def test_a_page_shows_what_its_script_prints(
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == count
     assert set(rows) <= set((RESULTS / page).read_text().splitlines())
+
+
+def test_the_page_of_all_runs_begins_as_it_would_now(unpack: Unpack, tmp_path: Path) -> None:
+    """`make results-page` was run after the last change of its first sentence."""
+    script = runpy.run_path(str(RESULTS.parents[1] / "scripts" / "results_page.py"))
+    study = build.read(tmp_path, more=[unpack(archive) for archive in script["archives"]()])
+    every = [Scores(study, protocol) for protocol in study.protocols]
+    said = [verdict(scores, family) for scores in every for family in scores.families]
+    shown = re.findall('<p class="verdict">(.*?)</p>', (RESULTS / "index.html").read_text())
+    assert [unescape(text) for text in shown] == [text for text in said if text] != []
 
 
 def test_the_readme_shows_the_same_intervals_as_the_table() -> None:
