@@ -19,7 +19,7 @@ from contextlib import suppress
 from enum import Enum, EnumMeta
 from functools import partial, reduce
 from pathlib import Path
-from types import CodeType, EllipsisType, FunctionType, NoneType
+from types import CellType, CodeType, EllipsisType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -159,9 +159,8 @@ class Source:
                 self.undefined.append(used)
         yield from self.defaults(function, text)
         for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            with suppress(ValueError):  # a variable that has no value yet
-                if free != "__class__":  # for super()
-                    yield from self._value(f"{name} {free}", cell.cell_contents)
+            if free != "__class__" and _has_value(cell):  # that one is for super()
+                yield from self._value(f"{name} {free}", cell.cell_contents)
         for attribute, value in vars(function).items():
             if not attribute.startswith("__"):
                 yield from self._value(f"{name}.{attribute}", value)
@@ -316,6 +315,14 @@ def _has_plain_defaults(text: str) -> bool:
         for default in (*arguments.defaults, *filter(None, arguments.kw_defaults)):
             ast.literal_eval(default)
     except (SyntaxError, ValueError, StopIteration):  # part of an expression; or a name
+        return False
+    return True
+
+
+def _has_value(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # nothing was assigned yet
         return False
     return True
 

@@ -342,6 +342,7 @@ def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
         "extended()",
         "iter([1])",
         "[]; curve.append(curve)",
+        "scaled(object())",
         "__import__('collections').OrderedDict(a=1)",
         "__import__('re').compile('a')",
         "__import__('pandas').Series(range(5000))",
@@ -383,7 +384,7 @@ def extended():
     return made
 """
     with pytest.raises(
-        UserError, match=r"(curve|k) cannot be part of an id: .*; define the method"
+        UserError, match=r"(curve|k|coef) cannot be part of an id: .*; define the method"
     ):
         source_hash(run_cell(start + VALUES.replace("curve = CURVE", f"curve = {value}")).Mine)
 
