@@ -11,45 +11,18 @@ import dataclasses
 import dis
 import inspect
 import re
-import sys
 import textwrap
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from enum import Enum, EnumMeta
-from functools import partial, reduce
-from pathlib import Path
-from types import CellType, CodeType, EllipsisType, FunctionType, NoneType
+from functools import partial
+from types import CellType, CodeType, FunctionType
 from typing import Any
-
-import numpy as np
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import HOMES, MAIN, NOTED, SPAWNED, file_source, in_file, short_hash
+from cwbench.spec.value_text import imported, value_text
 
-# Kinds of values whose `repr` tells all; numbers and types of numpy and torch are others.
-SHOWN = (NoneType, bool, int, float, complex, str, bytes, range, EllipsisType, type(Path()))
-# Kinds that consist of other values, by name: not all of their modules need be imported.
-PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
-    "builtins.slice": lambda value: (value.start, value.stop, value.step),
-    "builtins.method": lambda value: (value.__func__, value.__self__),
-    "builtins.staticmethod": lambda value: (value.__func__,),
-    "builtins.classmethod": lambda value: (value.__func__,),
-    "builtins.property": lambda value: (value.fget, value.fset, value.fdel),
-    "functools.partial": lambda value: (value.func, value.args, value.keywords),
-    "functools.cached_property": lambda value: (value.func,),
-    "functools._lru_cache_wrapper": lambda value: (value.__wrapped__, value.cache_parameters()),
-    "torch.autograd.grad_mode.no_grad": lambda value: (),
-    "torch.autograd.grad_mode.enable_grad": lambda value: (),
-    "torch.autograd.grad_mode.set_grad_enabled": lambda value: (value.mode,),
-    "torch.autograd.grad_mode.inference_mode": lambda value: (value.mode,),
-    "gymnasium.spaces.box.Box": lambda value: (value.low, value.high, value.dtype),
-}
-# Code of the functions that `contextmanager` and decorators such as `torch.no_grad()` return.
-WRAPPERS = (
-    "contextlib.contextmanager.<locals>.helper",
-    "torch.utils._contextlib.context_decorator.<locals>.decorate_context",
-)
 _hashed: dict[str, bytes] = {}  # code by its hash
 
 
@@ -193,15 +166,9 @@ class Source:
         if self._owns(value):
             source = self._collect(value)
             return "\n".join([f".{self.names[value]}", *source])
-        if getattr(value, "__module__", None) != self.module and (found := _imported(value)):
+        if getattr(value, "__module__", None) != self.module and (found := imported(value)):
             return found
-        if (parts := _parts(value)) is not None:
-            return f"{type(value).__name__}({', '.join(map(inner, parts))})"
-        return _plain(value) or _container(value, inner) or _array(value) or _object(value, inner)
-
-
-def _kind(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+        return value_text(value, inner)
 
 
 def _innermost(value: Any) -> Any:
@@ -216,76 +183,6 @@ def _is_added(cls: type, name: str, value: Any) -> bool:
     if name.startswith("__"):
         return dataclasses.is_dataclass(cls) or not callable(value)
     return name in (NOTED, "_abc_impl")
-
-
-def _imported(value: Any) -> str | None:
-    """The name under which a module has a class or function; None for other values."""
-    module = getattr(value, "__module__", None)
-    for name in (getattr(value, "__qualname__", None), getattr(value, "__name__", None)):
-        if isinstance(module, str) and isinstance(name, str):
-            start: Any = sys.modules.get(module)
-            if reduce(lambda at, part: getattr(at, part, None), name.split("."), start) is value:
-                return f"{module}.{name}"
-    return None
-
-
-def _parts(value: Any) -> tuple[Any, ...] | None:
-    """The values that a value consists of; None if it is not of such a kind."""
-    if isinstance(value, FunctionType):
-        made_by = f"{value.__globals__.get('__name__')}.{value.__code__.co_qualname}"
-        cells = value.__closure__ or ()
-        return tuple(cell.cell_contents for cell in cells) if made_by in WRAPPERS else None
-    return PARTS[_kind(value)](value) if _kind(value) in PARTS else None
-
-
-def _plain(value: Any) -> str | None:
-    kind = _kind(value)
-    numpys = isinstance(value, np.number | np.bool_ | np.dtype) and kind.startswith("numpy.")
-    if type(value) in SHOWN or numpys or kind in ("torch.dtype", "torch.device"):
-        return repr(value)
-    return value.__name__ if inspect.ismodule(value) else None
-
-
-def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
-    kind = type(value)
-    if kind is dict:
-        return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
-    if kind is list:
-        return f"[{', '.join(map(inner, value))}]"
-    if kind is tuple:
-        return f"({', '.join(map(inner, value))}{',' if len(value) == 1 else ''})"
-    if kind in (set, frozenset):  # in an order that is the same in every process
-        return f"{kind.__name__}({sorted(map(inner, sorted(value, key=repr)))})"
-    return None
-
-
-def _array(value: Any) -> str | None:
-    """Type, shape and a hash of all numbers of an array or tensor."""
-    if type(value) is np.ndarray and not value.dtype.hasobject:
-        return f"{value.dtype} {list(value.shape)} {short_hash(value.tobytes())}"
-    if _kind(value) not in ("torch.Tensor", "torch.nn.parameter.Parameter") or value.is_quantized:
-        return None
-    with suppress(RuntimeError):  # a sparse one, or one without numbers
-        data = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        content = data.view(sys.modules["torch"].uint8).numpy().tobytes()
-        grad = " requires_grad" * value.requires_grad
-        return f"{value.dtype} {list(value.shape)} {short_hash(content)}{grad}"
-    return None
-
-
-def _object(value: Any, inner: Callable[[Any], str]) -> str | None:
-    """A member of an enumeration, or a dataclass's instance that holds its fields only."""
-    kind = type(value)
-    if isinstance(value, Enum):
-        return f"{value.name} of {inner(kind)}" if value.name in kind.__members__ else None
-    *bases, _ = kind.__mro__
-    if not bases or not all(map(dataclasses.is_dataclass, bases)):
-        return None
-    slots = [name for base in bases for name in vars(base).get("__slots__", ())]
-    names = [field.name for field in dataclasses.fields(value)]
-    if {*slots, *getattr(value, "__dict__", ())} != set(names):
-        return None
-    return inner(kind) + inner({name: getattr(value, name) for name in names})
 
 
 def text_of(made: Any, what: str) -> str:
