@@ -16,13 +16,26 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from enum import Enum, EnumMeta
 from functools import partial
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import HOMES, MAIN, NOTED, SPAWNED, file_source, in_file, short_hash
-from cwbench.spec.value_text import imported, value_text
+from cwbench.spec.value_text import imported, kind_of, value_text
 
+# Attributes that Python adds to classes; what they hold is told by others or not used.
+ADDED = {
+    *"""
+    __module__ __doc__ __dict__ __weakref__ __hash__ __slots__ __slotnames__ __annotations__
+    __annotate_func__ __annotations_cache__ __orig_bases__ __parameters__ __type_params__
+    __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ __match_args__
+    __dataclass_fields__ __dataclass_params__
+    """.split(),
+    NOTED,
+}
+# What `dataclass` and `field` may be told, and the usual; the rest changes no numbers.
+USUAL_DATACLASS = {"init": True, "eq": True, "order": False, "unsafe_hash": False}
+USUAL_FIELD = {"init": True, "compare": True, "hash": None, "kw_only": False}
 _hashed: dict[str, bytes] = {}  # code by its hash
 
 
@@ -75,22 +88,18 @@ class Source:
 
     def _owns(self, made: Any) -> bool:
         """Whether this is a class or function of the module, with code that stands there."""
-        if isinstance(made, FunctionType):
-            generated = made.__code__.co_qualname.startswith("__create_fn__.")  # by `dataclass`
-            return made.__globals__.get("__name__") == self.module and not generated
-        return isinstance(made, type) and made.__module__ == self.module
+        if type(made) is FunctionType:
+            return made.__globals__.get("__name__") == self.module and not _is_generated(made)
+        return issubclass(type(made), type) and made.__module__ == self.module
 
     def _class(self, cls: type) -> Iterator[str]:
         inherited = [
             part for one in cls.__bases__ if self._owns(one) for part in self._collect(one)
         ]
         yield f"class {cls.__qualname__}({', '.join(map(self._base, cls.__bases__))})"
-        if dataclasses.is_dataclass(cls):
-            # Inherited ones belong to other classes, such as this package's, with texts of theirs.
-            own = [
-                one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)
-            ]
-            yield from map(self._field, own)
+        if told := _told(vars(cls).get("__dataclass_params__"), USUAL_DATACLASS):
+            yield told
+        yield from map(self._field, _own_fields(cls))
         yield from inherited
         if type(cls) not in (type, ABCMeta, EnumMeta):
             yield from self._value(f"{cls.__qualname__} metaclass", type(cls))
@@ -102,7 +111,7 @@ class Source:
 
     def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
         full, own = f"{cls.__qualname__}.{name}", self._owns(_innermost(value))
-        if own and isinstance(value, FunctionType) and value.__code__.co_qualname == full:
+        if own and type(value) is FunctionType and value.__code__.co_qualname == full:
             yield from self._collect(value)  # a text that says its name
         elif own or not _is_added(cls, name, value):
             yield from self._value(full, value)
@@ -119,7 +128,8 @@ class Source:
         value = field.default_factory if made else field.default
         default = "MISSING" if value is dataclasses.MISSING else self._text(field.name, value)
         metadata = self._text(field.name, dict(field.metadata))
-        return f"{field.name}: {field.type} = {default} {metadata}"
+        told = _told(field, USUAL_FIELD)
+        return f"{field.name}: {field.type} = {default} {metadata}{told}"
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         text, code, name = text_of(function, self.what), function.__code__, function.__qualname__
@@ -146,19 +156,20 @@ class Source:
                 yield from self._value(f"{function.__qualname__} {kind}", value)
 
     def _value(self, name: str, value: Any) -> Iterator[str]:
-        if not inspect.ismodule(value):
+        if not issubclass(type(value), ModuleType):
             yield f"{name} = {self._text(name, value)}"
 
     def _text(self, name: str, value: Any) -> str:
         """A text that is equal for equal values in every process, and for no others."""
         try:
             text = self._known(value, partial(self._text, name))
-        except RecursionError:  # it holds itself
+        except UserError:
+            raise
+        except Exception:  # it holds itself, or its attributes raise
             text = None
         if text is None:
             hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
-            shown = " ".join(repr(value).split())[:60]
-            raise UserError(f"{name} cannot be part of an id: {shown}", hint)
+            raise UserError(f"{name} cannot be part of an id: {_shown(value)}", hint)
         return text
 
     def _known(self, value: Any, inner: Callable[[Any], str]) -> str | None:
@@ -171,18 +182,47 @@ class Source:
         return value_text(value, inner)
 
 
+def _shown(value: Any) -> str:
+    try:
+        return " ".join(repr(value).split())[:60]
+    except Exception:  # its own `__repr__` raises
+        return f"an object of type {kind_of(value)}"
+
+
 def _innermost(value: Any) -> Any:
     """The function of a method or property, without what decorators made of it."""
-    return inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
+    if type(value) in (staticmethod, classmethod):
+        value = value.__func__
+    elif type(value) is property:
+        value = value.fget
+    return inspect.unwrap(value) if type(value) is FunctionType else value
 
 
-def _is_added(cls: type, name: str, value: Any) -> bool:
-    """Whether Python has added what is no function of the class's own text."""
-    if issubclass(cls, Enum) or name in getattr(cls, "__dataclass_fields__", ()):
+def _is_generated(made: Any) -> bool:
+    """Whether `dataclass` has made a function."""
+    return type(made) is FunctionType and made.__code__.co_qualname.startswith("__create_fn__.")
+
+
+def _told(made: Any, usual: dict[str, Any]) -> str:
+    """What `dataclass` was told about a class or field, unless it is the usual."""
+    values = ((name, getattr(made, name, default)) for name, default in usual.items())
+    return "".join(f" {name}={value}" for name, value in values if value != usual[name])
+
+
+def _own_fields(cls: Any) -> list[dataclasses.Field[Any]]:
+    """The options of a dataclass, without those of its bases, such as this package's."""
+    if "__dataclass_params__" not in vars(cls):
+        return []
+    return [one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)]
+
+
+def _is_added(cls: Any, name: str, value: Any) -> bool:
+    """Whether an attribute is not of the class's own text, or was told as an option or member."""
+    if name in ADDED or _is_generated(_innermost(value)):
         return True
-    if name.startswith("__"):
-        return dataclasses.is_dataclass(cls) or not callable(value)
-    return name in (NOTED, "_abc_impl")
+    if issubclass(cls, Enum):
+        return name in cls.__members__ or name[0] == name[-1] == "_"
+    return name in [field.name for field in _own_fields(cls)]
 
 
 def text_of(made: Any, what: str) -> str:

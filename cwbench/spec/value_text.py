@@ -1,14 +1,13 @@
 """Texts of values of known kinds: equal for equal values in every process, and for no others."""
 
 import dataclasses
-import inspect
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from functools import reduce
 from pathlib import Path
-from types import EllipsisType, FunctionType, NoneType
+from types import EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def imported(value: Any) -> str | None:
 
 def _parts(value: Any) -> tuple[Any, ...] | None:
     """The values that a value consists of; None if it is not of such a kind."""
-    if isinstance(value, FunctionType):
+    if type(value) is FunctionType:
         made_by = f"{value.__globals__.get('__name__')}.{value.__code__.co_qualname}"
         cells = value.__closure__ or ()
         return tuple(cell.cell_contents for cell in cells) if made_by in WRAPPERS else None
@@ -79,7 +78,7 @@ def _plain(value: Any) -> str | None:
     numpys = isinstance(value, np.number | np.bool_ | np.dtype) and kind.startswith("numpy.")
     if type(value) in SHOWN or numpys or kind in ("torch.dtype", "torch.device"):
         return repr(value)
-    return value.__name__ if inspect.ismodule(value) else None
+    return value.__name__ if issubclass(type(value), ModuleType) else None
 
 
 def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
@@ -112,7 +111,7 @@ def _array(value: Any) -> str | None:
 def _object(value: Any, inner: Callable[[Any], str]) -> str | None:
     """A member of an enumeration, or a dataclass's instance that holds its fields only."""
     kind = type(value)
-    if isinstance(value, Enum):
+    if issubclass(kind, Enum):
         return f"{value.name} of {inner(kind)}" if value.name in kind.__members__ else None
     *bases, _ = kind.__mro__
     if not bases or not all(map(dataclasses.is_dataclass, bases)):
