@@ -17,22 +17,23 @@ from collections.abc import Callable, Iterator
 from enum import Enum, EnumMeta
 from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import HOMES, MAIN, NOTED, SPAWNED, file_source, in_file, short_hash
-from cwbench.spec.value_text import imported, kind_of, value_text
+from cwbench.spec.value_text import imported, is_named_tuple, kind_of, value_text
 
-# Attributes that Python adds to classes; what they hold is told by others or not used.
+# Attributes that Python and torch add to classes; what they hold is told by others or not used.
 ADDED = {
     *"""
     __module__ __doc__ __dict__ __weakref__ __hash__ __slots__ __slotnames__ __annotations__
     __annotate_func__ __annotations_cache__ __orig_bases__ __parameters__ __type_params__
     __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ __match_args__
-    __dataclass_fields__ __dataclass_params__
+    __dataclass_fields__ __dataclass_params__ _backward_cls
     """.split(),
     NOTED,
 }
+ADDED_TO_NAMED_TUPLES = {*vars(NamedTuple("Empty", []))} - {"_fields", "_field_defaults"}
 # What `dataclass` and `field` may be told, and the usual; the rest changes no numbers.
 USUAL_DATACLASS = {"init": True, "eq": True, "order": False, "unsafe_hash": False}
 USUAL_FIELD = {"init": True, "compare": True, "hash": None, "kw_only": False}
@@ -169,6 +170,7 @@ class Source:
             text = None
         if text is None:
             hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
+            hint = f"create it in a function that uses it, or {hint}"
             raise UserError(f"{name} cannot be part of an id: {_shown(value)}", hint)
         return text
 
@@ -222,6 +224,8 @@ def _is_added(cls: Any, name: str, value: Any) -> bool:
         return True
     if issubclass(cls, Enum):
         return name in cls.__members__ or name[0] == name[-1] == "_"
+    if is_named_tuple(cls):
+        return name in ADDED_TO_NAMED_TUPLES or name in cls._fields
     return name in [field.name for field in _own_fields(cls)]
 
 

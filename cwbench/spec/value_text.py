@@ -8,7 +8,7 @@ from enum import Enum
 from functools import reduce
 from pathlib import Path
 from types import EllipsisType, FunctionType, ModuleType, NoneType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -31,10 +31,18 @@ PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "torch.autograd.grad_mode.set_grad_enabled": lambda value: (value.mode,),
     "torch.autograd.grad_mode.inference_mode": lambda value: (value.mode,),
     "gymnasium.spaces.box.Box": lambda value: (value.low, value.high, value.dtype),
+    "types.SimpleNamespace": lambda value: (vars(value),),
+    "argparse.Namespace": lambda value: (vars(value),),
+    "re.Pattern": lambda value: (value.pattern, value.flags),
+    "logging.Logger": lambda value: (value.name,),
+    "logging.RootLogger": lambda value: (),
+    "typing.TypeVar": lambda value: (value.__name__, value.__bound__, value.__constraints__),
+    "builtins.member_descriptor": lambda value: (value.__name__,),  # one of `__slots__`
 }
-# Code of the functions that `contextmanager` and decorators such as `torch.no_grad()` return.
+# Code of the functions that `contextmanager`, `Protocol` and decorators of torch make.
 WRAPPERS = (
     "contextlib.contextmanager.<locals>.helper",
+    "typing.Protocol.__init_subclass__.<locals>._proto_hook",
     "torch.utils._contextlib.context_decorator.<locals>.decorate_context",
 )
 
@@ -51,6 +59,10 @@ def value_text(value: Any, inner: Callable[[Any], str]) -> str | None:
 
 def kind_of(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def is_named_tuple(cls: type) -> bool:
+    return issubclass(cls, tuple) and "_field_defaults" in vars(cls)
 
 
 def imported(value: Any) -> str | None:
@@ -70,6 +82,8 @@ def _parts(value: Any) -> tuple[Any, ...] | None:
         made_by = f"{value.__globals__.get('__name__')}.{value.__code__.co_qualname}"
         cells = value.__closure__ or ()
         return tuple(cell.cell_contents for cell in cells) if made_by in WRAPPERS else None
+    if get_origin(value) is not None:  # a type with parameters, such as `list[int]`
+        return get_origin(value), get_args(value)
     return PARTS[kind_of(value)](value) if kind_of(value) in PARTS else None
 
 
@@ -78,6 +92,8 @@ def _plain(value: Any) -> str | None:
     numpys = isinstance(value, np.number | np.bool_ | np.dtype) and kind.startswith("numpy.")
     if type(value) in SHOWN or numpys or kind in ("torch.dtype", "torch.device"):
         return repr(value)
+    if value is NoneType:  # which no module has under its name
+        return "NoneType"
     return value.__name__ if issubclass(type(value), ModuleType) else None
 
 
@@ -113,6 +129,8 @@ def _object(value: Any, inner: Callable[[Any], str]) -> str | None:
     kind = type(value)
     if issubclass(kind, Enum):
         return f"{value.name} of {inner(kind)}" if value.name in kind.__members__ else None
+    if is_named_tuple(kind):
+        return inner(kind) + inner(tuple(value))
     *bases, _ = kind.__mro__
     if not bases or not all(map(dataclasses.is_dataclass, bases)):
         return None

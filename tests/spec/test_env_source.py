@@ -213,7 +213,7 @@ def test_a_task_is_made_after_what_its_function_uses(run_main: Any) -> None:
 
 def test_a_value_that_has_no_text_is_refused(run_main: Any) -> None:
     code = "thing = object()\ndef make():\n    return thing\n"
-    message = "thing cannot be part of an id: .*; define the environment in a file and import it"
+    message = "thing cannot be part of an id: .*; create it in a function .* in a file and import"
     with pytest.raises(UserError, match=message):
         Task("x", run_main(code)["make"])
 

@@ -1,12 +1,20 @@
 """Texts of values: what differs in any way has another one."""
 
+import re
+from argparse import Namespace
 from itertools import combinations
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
 
 from cwbench.spec.value_text import imported, value_text
+
+
+class Point(NamedTuple):
+    x: Any
+    y: int = 0
 
 
 def text(value: Any) -> str:
@@ -20,6 +28,9 @@ DIFFERENT = [
     *([], (), {}, set(), [1], (1,), {1}, frozenset({1}), {1: None}, [[1]], ([1],)),
     *(np.float32(1), np.float64(1), np.int64(1), np.dtype("f4")),
     *(np.ones(1), np.ones(1, "f4"), np.ones((1, 1)), np.zeros(1), np.arange(4), np.arange(4)[::-1]),
+    *(Point(1), Point(1.0), Point(1, 1), SimpleNamespace(x=1), Namespace(x=1), Namespace(x=2)),
+    *(re.compile("a"), re.compile("a", re.I), re.compile(b"a"), re.compile("b")),
+    *(list[int], list[float], int | None, Literal[1], Literal[True], int, type(None)),
 ]
 
 
@@ -34,6 +45,6 @@ def test_the_layout_in_memory_is_no_part_of_a_text() -> None:
     assert text(table) == text(np.asfortranarray(table))
 
 
-@pytest.mark.parametrize("value", [object(), iter([]), iter(()), np.array([None])])
+@pytest.mark.parametrize("value", [object(), iter([]), re.finditer("", ""), np.array([None])])
 def test_other_kinds_have_none(value: Any) -> None:
     assert value_text(value, text) is None
