@@ -44,6 +44,11 @@ WRAPPERS = (
     "contextlib.contextmanager.<locals>.helper",
     "typing.Protocol.__init_subclass__.<locals>._proto_hook",
     "torch.utils._contextlib.context_decorator.<locals>.decorate_context",
+    # In torch 2.15 this code has the name of its decorator.
+    "torch.utils._contextlib.no_grad",
+    "torch.utils._contextlib.enable_grad",
+    "torch.utils._contextlib.set_grad_enabled",
+    "torch.utils._contextlib.inference_mode",
 )
 
 
