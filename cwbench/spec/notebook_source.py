@@ -29,7 +29,7 @@ ADDED = {
     __module__ __doc__ __dict__ __weakref__ __hash__ __slots__ __slotnames__ __annotations__
     __annotate_func__ __annotations_cache__ __orig_bases__ __parameters__ __type_params__
     __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ __match_args__
-    __dataclass_fields__ __dataclass_params__ _backward_cls
+    __dataclass_fields__ __dataclass_params__ __replace__ _backward_cls
     """.split(),
     NOTED,
 }
