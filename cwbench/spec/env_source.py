@@ -5,6 +5,7 @@ are kept with the code and values that they use there, as these are when a task 
 """
 
 import inspect
+import io
 import pickle
 import sys
 from contextlib import suppress
@@ -69,13 +70,28 @@ def by_value(function: Any) -> bytes:
     """The function or class with all that it uses of its notebook or script."""
     import cloudpickle
 
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """Pickles classes without the number by which cloudpickle finds them when it loads them.
+
+        It would give the values of this moment to what another task, or the script, has of it.
+        """
+
+        def reducer_override(self, obj: Any) -> Any:
+            reduced = super().reducer_override(obj)
+            if isinstance(reduced, tuple) and reduced[0].__name__.startswith("_make_skeleton_"):
+                make, (*arguments, _, extra), *rest = reduced
+                return make, (*arguments, None, extra), *rest
+            return reduced
+
     if function.__module__ == SPAWNED:  # else by name
         cloudpickle.register_pickle_by_value(sys.modules[SPAWNED])
+    file = io.BytesIO()
     try:
-        content: bytes = cloudpickle.dumps(function)
+        Pickler(file).dump(function)
     except (TypeError, pickle.PicklingError) as error:
-        raise UserError(f"{function.__qualname__} cannot be sent to workers: {error}") from None
-    return content
+        name = f"{function.__qualname__} cannot be sent to workers: {error}"
+        raise UserError(name, f"define the {KIND} in a file and import it") from None
+    return file.getvalue()
 
 
 @cache

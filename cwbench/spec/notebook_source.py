@@ -11,45 +11,32 @@ import dataclasses
 import dis
 import inspect
 import re
-import sys
 import textwrap
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from enum import Enum, EnumMeta
-from functools import partial, reduce
-from pathlib import Path
-from types import CodeType, EllipsisType, FunctionType, NoneType
-from typing import Any
-
-import numpy as np
+from functools import partial
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.source import HOMES, MAIN, NOTED, SPAWNED, file_source, in_file, short_hash
+from cwbench.spec.value_text import imported, is_named_tuple, kind_of, value_text
 
-# Kinds of values whose `repr` tells all; numbers and types of numpy and torch are others.
-SHOWN = (NoneType, bool, int, float, complex, str, bytes, range, EllipsisType, type(Path()))
-# Kinds that consist of other values, by name: not all of their modules need be imported.
-PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
-    "builtins.slice": lambda value: (value.start, value.stop, value.step),
-    "builtins.method": lambda value: (value.__func__, value.__self__),
-    "builtins.staticmethod": lambda value: (value.__func__,),
-    "builtins.classmethod": lambda value: (value.__func__,),
-    "builtins.property": lambda value: (value.fget, value.fset, value.fdel),
-    "functools.partial": lambda value: (value.func, value.args, value.keywords),
-    "functools.cached_property": lambda value: (value.func,),
-    "functools._lru_cache_wrapper": lambda value: (value.__wrapped__, value.cache_parameters()),
-    "torch.autograd.grad_mode.no_grad": lambda value: (),
-    "torch.autograd.grad_mode.enable_grad": lambda value: (),
-    "torch.autograd.grad_mode.set_grad_enabled": lambda value: (value.mode,),
-    "torch.autograd.grad_mode.inference_mode": lambda value: (value.mode,),
-    "gymnasium.spaces.box.Box": lambda value: (value.low, value.high, value.dtype),
+# Attributes that Python and torch add to classes; what they hold is told by others or not used.
+ADDED = {
+    *"""
+    __module__ __doc__ __dict__ __weakref__ __hash__ __slots__ __slotnames__ __annotations__
+    __annotate_func__ __annotations_cache__ __orig_bases__ __parameters__ __type_params__
+    __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ __match_args__
+    __dataclass_fields__ __dataclass_params__ __replace__ _backward_cls
+    """.split(),
+    NOTED,
 }
-# Code of the functions that `contextmanager` and decorators such as `torch.no_grad()` return.
-WRAPPERS = (
-    "contextlib.contextmanager.<locals>.helper",
-    "torch.utils._contextlib.context_decorator.<locals>.decorate_context",
-)
+ADDED_TO_NAMED_TUPLES = {*vars(NamedTuple("Empty", []))} - {"_fields", "_field_defaults"}
+# What `dataclass` and `field` may be told, and the usual; the rest changes no numbers.
+USUAL_DATACLASS = {"init": True, "eq": True, "order": False, "unsafe_hash": False}
+USUAL_FIELD = {"init": True, "compare": True, "hash": None, "kw_only": False}
 _hashed: dict[str, bytes] = {}  # code by its hash
 
 
@@ -102,22 +89,18 @@ class Source:
 
     def _owns(self, made: Any) -> bool:
         """Whether this is a class or function of the module, with code that stands there."""
-        if isinstance(made, FunctionType):
-            generated = made.__code__.co_qualname.startswith("__create_fn__.")  # by `dataclass`
-            return made.__globals__.get("__name__") == self.module and not generated
-        return isinstance(made, type) and made.__module__ == self.module
+        if type(made) is FunctionType:
+            return made.__globals__.get("__name__") == self.module and not _is_generated(made)
+        return issubclass(type(made), type) and made.__module__ == self.module
 
     def _class(self, cls: type) -> Iterator[str]:
         inherited = [
             part for one in cls.__bases__ if self._owns(one) for part in self._collect(one)
         ]
         yield f"class {cls.__qualname__}({', '.join(map(self._base, cls.__bases__))})"
-        if dataclasses.is_dataclass(cls):
-            # Inherited ones belong to other classes, such as this package's, with texts of theirs.
-            own = [
-                one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)
-            ]
-            yield from map(self._field, own)
+        if told := _told(vars(cls).get("__dataclass_params__"), USUAL_DATACLASS):
+            yield told
+        yield from map(self._field, _own_fields(cls))
         yield from inherited
         if type(cls) not in (type, ABCMeta, EnumMeta):
             yield from self._value(f"{cls.__qualname__} metaclass", type(cls))
@@ -129,7 +112,7 @@ class Source:
 
     def _attribute(self, cls: type, name: str, value: Any) -> Iterator[str]:
         full, own = f"{cls.__qualname__}.{name}", self._owns(_innermost(value))
-        if own and isinstance(value, FunctionType) and value.__code__.co_qualname == full:
+        if own and type(value) is FunctionType and value.__code__.co_qualname == full:
             yield from self._collect(value)  # a text that says its name
         elif own or not _is_added(cls, name, value):
             yield from self._value(full, value)
@@ -146,7 +129,8 @@ class Source:
         value = field.default_factory if made else field.default
         default = "MISSING" if value is dataclasses.MISSING else self._text(field.name, value)
         metadata = self._text(field.name, dict(field.metadata))
-        return f"{field.name}: {field.type} = {default} {metadata}"
+        told = _told(field, USUAL_FIELD)
+        return f"{field.name}: {field.type} = {default} {metadata}{told}"
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         text, code, name = text_of(function, self.what), function.__code__, function.__qualname__
@@ -159,9 +143,8 @@ class Source:
                 self.undefined.append(used)
         yield from self.defaults(function, text)
         for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            with suppress(ValueError):  # a variable that has no value yet
-                if free != "__class__":  # for super()
-                    yield from self._value(f"{name} {free}", cell.cell_contents)
+            if free != "__class__" and _has_value(cell):  # that one is for super()
+                yield from self._value(f"{name} {free}", cell.cell_contents)
         for attribute, value in vars(function).items():
             if not attribute.startswith("__"):
                 yield from self._value(f"{name}.{attribute}", value)
@@ -174,19 +157,21 @@ class Source:
                 yield from self._value(f"{function.__qualname__} {kind}", value)
 
     def _value(self, name: str, value: Any) -> Iterator[str]:
-        if not inspect.ismodule(value):
+        if not issubclass(type(value), ModuleType):
             yield f"{name} = {self._text(name, value)}"
 
     def _text(self, name: str, value: Any) -> str:
         """A text that is equal for equal values in every process, and for no others."""
         try:
             text = self._known(value, partial(self._text, name))
-        except RecursionError:  # it holds itself
+        except UserError:
+            raise
+        except Exception:  # it holds itself, or its attributes raise
             text = None
         if text is None:
             hint = f"define the {self.what} in a file" + " and import it" * (self.what != "method")
-            shown = " ".join(repr(value).split())[:60]
-            raise UserError(f"{name} cannot be part of an id: {shown}", hint)
+            hint = f"create it in a function that uses it, or {hint}"
+            raise UserError(f"{name} cannot be part of an id: {_shown(value)}", hint)
         return text
 
     def _known(self, value: Any, inner: Callable[[Any], str]) -> str | None:
@@ -194,99 +179,54 @@ class Source:
         if self._owns(value):
             source = self._collect(value)
             return "\n".join([f".{self.names[value]}", *source])
-        if getattr(value, "__module__", None) != self.module and (found := _imported(value)):
+        if getattr(value, "__module__", None) != self.module and (found := imported(value)):
             return found
-        if (parts := _parts(value)) is not None:
-            return f"{type(value).__name__}({', '.join(map(inner, parts))})"
-        return _plain(value) or _container(value, inner) or _array(value) or _object(value, inner)
+        return value_text(value, inner)
 
 
-def _kind(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+def _shown(value: Any) -> str:
+    try:
+        return " ".join(repr(value).split())[:60]
+    except Exception:  # its own `__repr__` raises
+        return f"an object of type {kind_of(value)}"
 
 
 def _innermost(value: Any) -> Any:
     """The function of a method or property, without what decorators made of it."""
-    return inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
+    if type(value) in (staticmethod, classmethod):
+        value = value.__func__
+    elif type(value) is property:
+        value = value.fget
+    return inspect.unwrap(value) if type(value) is FunctionType else value
 
 
-def _is_added(cls: type, name: str, value: Any) -> bool:
-    """Whether Python has added what is no function of the class's own text."""
-    if issubclass(cls, Enum) or name in getattr(cls, "__dataclass_fields__", ()):
+def _is_generated(made: Any) -> bool:
+    """Whether `dataclass` has made a function."""
+    return type(made) is FunctionType and made.__code__.co_qualname.startswith("__create_fn__.")
+
+
+def _told(made: Any, usual: dict[str, Any]) -> str:
+    """What `dataclass` was told about a class or field, unless it is the usual."""
+    values = ((name, getattr(made, name, default)) for name, default in usual.items())
+    return "".join(f" {name}={value}" for name, value in values if value != usual[name])
+
+
+def _own_fields(cls: Any) -> list[dataclasses.Field[Any]]:
+    """The options of a dataclass, without those of its bases, such as this package's."""
+    if "__dataclass_params__" not in vars(cls):
+        return []
+    return [one for one in dataclasses.fields(cls) if one.name in inspect.get_annotations(cls)]
+
+
+def _is_added(cls: Any, name: str, value: Any) -> bool:
+    """Whether an attribute is not of the class's own text, or was told as an option or member."""
+    if name in ADDED or _is_generated(_innermost(value)):
         return True
-    if name.startswith("__"):
-        return dataclasses.is_dataclass(cls) or not callable(value)
-    return name in (NOTED, "_abc_impl")
-
-
-def _imported(value: Any) -> str | None:
-    """The name under which a module has a class or function; None for other values."""
-    module = getattr(value, "__module__", None)
-    for name in (getattr(value, "__qualname__", None), getattr(value, "__name__", None)):
-        if isinstance(module, str) and isinstance(name, str):
-            start: Any = sys.modules.get(module)
-            if reduce(lambda at, part: getattr(at, part, None), name.split("."), start) is value:
-                return f"{module}.{name}"
-    return None
-
-
-def _parts(value: Any) -> tuple[Any, ...] | None:
-    """The values that a value consists of; None if it is not of such a kind."""
-    if isinstance(value, FunctionType):
-        made_by = f"{value.__globals__.get('__name__')}.{value.__code__.co_qualname}"
-        cells = value.__closure__ or ()
-        return tuple(cell.cell_contents for cell in cells) if made_by in WRAPPERS else None
-    return PARTS[_kind(value)](value) if _kind(value) in PARTS else None
-
-
-def _plain(value: Any) -> str | None:
-    kind = _kind(value)
-    numpys = isinstance(value, np.number | np.bool_ | np.dtype) and kind.startswith("numpy.")
-    if type(value) in SHOWN or numpys or kind in ("torch.dtype", "torch.device"):
-        return repr(value)
-    return value.__name__ if inspect.ismodule(value) else None
-
-
-def _container(value: Any, inner: Callable[[Any], str]) -> str | None:
-    kind = type(value)
-    if kind is dict:
-        return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
-    if kind is list:
-        return f"[{', '.join(map(inner, value))}]"
-    if kind is tuple:
-        return f"({', '.join(map(inner, value))}{',' if len(value) == 1 else ''})"
-    if kind in (set, frozenset):  # in an order that is the same in every process
-        return f"{kind.__name__}({sorted(map(inner, sorted(value, key=repr)))})"
-    return None
-
-
-def _array(value: Any) -> str | None:
-    """Type, shape and a hash of all numbers of an array or tensor."""
-    if type(value) is np.ndarray and not value.dtype.hasobject:
-        return f"{value.dtype} {list(value.shape)} {short_hash(value.tobytes())}"
-    if _kind(value) not in ("torch.Tensor", "torch.nn.parameter.Parameter") or value.is_quantized:
-        return None
-    with suppress(RuntimeError):  # a sparse one, or one without numbers
-        data = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        content = data.view(sys.modules["torch"].uint8).numpy().tobytes()
-        grad = " requires_grad" * value.requires_grad
-        return f"{value.dtype} {list(value.shape)} {short_hash(content)}{grad}"
-    return None
-
-
-def _object(value: Any, inner: Callable[[Any], str]) -> str | None:
-    """A member of an enumeration, or a dataclass's instance that holds its fields only."""
-    kind = type(value)
-    if isinstance(value, Enum):
-        return f"{value.name} of {inner(kind)}" if value.name in kind.__members__ else None
-    *bases, _ = kind.__mro__
-    if not bases or not all(map(dataclasses.is_dataclass, bases)):
-        return None
-    slots = [name for base in bases for name in vars(base).get("__slots__", ())]
-    names = [field.name for field in dataclasses.fields(value)]
-    if {*slots, *getattr(value, "__dict__", ())} != set(names):
-        return None
-    return inner(kind) + inner({name: getattr(value, name) for name in names})
+    if issubclass(cls, Enum):
+        return name in cls.__members__ or name[0] == name[-1] == "_"
+    if is_named_tuple(cls):
+        return name in ADDED_TO_NAMED_TUPLES or name in cls._fields
+    return name in [field.name for field in _own_fields(cls)]
 
 
 def text_of(made: Any, what: str) -> str:
@@ -316,6 +256,14 @@ def _has_plain_defaults(text: str) -> bool:
         for default in (*arguments.defaults, *filter(None, arguments.kw_defaults)):
             ast.literal_eval(default)
     except (SyntaxError, ValueError, StopIteration):  # part of an expression; or a name
+        return False
+    return True
+
+
+def _has_value(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # nothing was assigned yet
         return False
     return True
 

@@ -173,6 +173,33 @@ g = 3
     assert len({task.record()["source"] for task in tasks}) == 2
 
 
+def test_tasks_of_one_class_keep_the_values_of_their_definitions(run_main: Any) -> None:
+    """Making one environment changes neither that of another task nor the class itself."""
+    code = """
+from enum import Enum
+class Size(Enum):
+    SMALL = 1
+    def times(self):
+        return GOAL
+class Env:
+    def goal(self):
+        return GOAL, Size.SMALL.times()
+GOAL = 1
+one = Task("one", env=Env)
+GOAL = 2
+two = Task("two", env=Env)
+"""
+    main = run_main(code)
+    tasks = [main["one"], main["two"]]
+    for one, two in (tasks, pickle.loads(pickle.dumps(tasks))):
+        environments = [one.env(), two.env()]
+        assert [env.goal() for env in environments] == [(1, 1), (2, 2)]
+    assert source(main["Env"]) == tasks[1].record()["source"]
+    main["GOAL"] = 3
+    assert main["Env"]().goal() == (3, 3)
+    assert len({source(main["Env"]), *(task.record()["source"] for task in tasks)}) == 3
+
+
 def test_a_task_is_made_after_what_its_function_uses(run_main: Any) -> None:
     code = "def make():\n    return max(helper())\n"
     with pytest.raises(UserError, match="make uses 'helper', which is not defined yet; make the"):
@@ -186,7 +213,7 @@ def test_a_task_is_made_after_what_its_function_uses(run_main: Any) -> None:
 
 def test_a_value_that_has_no_text_is_refused(run_main: Any) -> None:
     code = "thing = object()\ndef make():\n    return thing\n"
-    message = "thing cannot be part of an id: .*; define the environment in a file and import it"
+    message = "thing cannot be part of an id: .*; create it in a function .* in a file and import"
     with pytest.raises(UserError, match=message):
         Task("x", run_main(code)["make"])
 
