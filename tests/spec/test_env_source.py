@@ -144,7 +144,7 @@ def test_environments_of_modules_and_registered_ones_keep_their_ids(
     "code",
     [
         'E = {"x": lambda: 0.5, "y": lambda: -0.9}; f = E["x"]',
-        "f = (\n    lambda: 0.5\n    + 0.7\n)",  # Python finds the first line only
+        "f = (\n    lambda x=1: x\n    + 0.7\n)",  # Python finds the first line only
         "f = lambda: max([1, 2], key=lambda x: -x)",
     ],
 )
