@@ -32,6 +32,7 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
     """Replace the least useful mature hidden units of a layer by new ones, now and then."""
 
     config_class = ContinualBackpropConfig
+    captures_interval = True
     state_names = ("utility", "age", "due")
 
     def __init__(self, config: ContinualBackpropConfig, trainer: Trainer) -> None:
@@ -66,7 +67,7 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
 
     def at_interval(self) -> None:
         trainer = self.trainer
-        batch = trainer.replay.sample_once(self.config.samples, f"cbp-{trainer.updates}")
+        batch = trainer.replay.sample(self.config.samples, "cbp")
         for network in chosen(self.config.networks):
             layers = trainer.hidden(network, batch)
             layers = layers[:1] if self.config.first_only else layers
@@ -79,10 +80,10 @@ class ContinualBackprop(Method[ContinualBackpropConfig]):
 
     def _incoming(self, network: str, layer: int, replaced: Tensor) -> Tensor:
         """New weights for the units that are marked, different ones for each: [R, (2,) in, D]."""
-        draw = f"@{self.trainer.position}-cbp-{self.trainer.updates}"
-        count = min(self.config.at_once, replaced.shape[-1])
-        net = layered(self.trainer, network)
-        fresh = net.init_units(self.trainer.seeds, layer, draw, count).to(self.trainer.device)
+        name, count = f"{network}.{layer}.weight", min(self.config.at_once, replaced.shape[-1])
+        shape = (*self.trainer.params[name].shape[1:-1], count)
+        draws = self.trainer.streams.large_uniform(f"cbp-{name}", math.prod(shape))
+        fresh = layered(self.trainer, network).init_units(layer, draws.view(-1, *shape))
         number = replaced.cumsum(-1).sub(1).clamp(0, count - 1)  # of a unit among the marked ones
         return fresh.take_along_dim(number.unsqueeze(-2), -1)
 

@@ -294,13 +294,18 @@ def _reads_values(func: Any, args: Sequence[Any]) -> bool:
 
 
 def updates_can_be_captured(kit: Kit) -> None:
-    """Update hooks are tensor code: no value is read, and state changes in place only."""
+    """Update hooks are tensor code: no value is read, and state changes in place only.
+
+    So is `at_interval` with `captures_interval`.
+    """
     trainer = kit.rehearse(0 if kit.method.trains_jointly else 1)
     trainer.train(1)
     before, plain = _addresses(trainer), _plain_values(trainer.method)
     with _NoSynchronisation():  # type: ignore[no-untyped-call]
         trainer.streams.seek(trainer.updates)
         trainer.update()
+        if trainer.method.captures_interval:
+            trainer.method.at_interval()
     for name, address in _addresses(trainer).items():
         if before.get(name, address) != address:
             raise Broken(f"an update replaces the tensor {name}: change it in place")

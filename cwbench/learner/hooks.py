@@ -26,6 +26,8 @@ class Hooks(Protocol):
 
     @property
     def interval(self) -> int: ...
+    @property
+    def captures_interval(self) -> bool: ...
     def at_interval(self) -> None: ...
     def sample_batch(self, size: int) -> Batch: ...
     def actor_penalty(self, batch: Batch) -> Tensor: ...
@@ -72,7 +74,7 @@ class CheckedHooks:
         self, method: Hooks, runs: int, trained: Mapping[str, Tensor], streams: Streams
     ) -> None:
         self.method, self.runs, self.trained, self.streams = method, runs, trained, streams
-        self.interval = method.interval
+        self.interval, self.captures_interval = method.interval, method.captures_interval
 
     def at_interval(self) -> None:
         with no_global_randomness(self.method, "at_interval"):

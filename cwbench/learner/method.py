@@ -46,6 +46,7 @@ class Method(Generic[C]):
     keeps_critic: ClassVar[bool] = False
     needs_length: ClassVar[bool] = False  # whether training depends on how many tasks there are
     interval: int = 0  # updates between two calls of `at_interval`; 0: never
+    captures_interval: bool = False  # whether `at_interval` is tensor code, as update hooks are
     architecture: ClassVar[type[Architecture] | None] = None  # of the actor; None: the usual one
     trains_jointly: ClassVar[bool] = False  # whether all tasks are learned at once
     # A method whose single-task segments learn each task first. This method then makes no updates
@@ -191,7 +192,7 @@ class Method(Generic[C]):
     # Between updates: ordinary Python, but tensors change in place, as captured updates read them.
 
     def at_interval(self) -> None:
-        """After every `interval` updates of a task, outside any captured update."""
+        """After every `interval` updates of a task; captured itself with `captures_interval`."""
 
     # Acting and evaluation.
 

@@ -89,12 +89,9 @@ class Network:
             name: self._init(name, shape, seeds, f"{name}{draw}") for name, shape in shapes.items()
         }
 
-    def init_units(self, seeds: Sequence[int], layer: int, draw: str, count: int) -> Tensor:
-        """Initial incoming weights of some units of a shared layer: [R, (2,) in, count]."""
-        inputs, outputs = self._sizes()[layer]
-        stream = f"{self.name}.{layer}.weight{draw}"
-        draws = rng.uniform(seeds, stream, (*self.ensemble, inputs, count))
-        return (2 * draws - 1) * self.limit(inputs, outputs)
+    def init_units(self, layer: int, draws: Tensor) -> Tensor:
+        """Initial incoming weights of units of a shared layer, from uniform numbers in [0, 1)."""
+        return (2 * draws - 1) * self.limit(*self._sizes()[layer])
 
     def init_head(self, seeds: Sequence[int], position: int) -> dict[str, Tensor]:
         """A new head depends on (seed, position), not on how many heads there will be."""

@@ -73,6 +73,11 @@ def many_normals(keys: Tensor, number: Tensor, count: int) -> Tensor:
     return to_normal_pairs(hash_bits(keys, counters))[:, :count]
 
 
+def many_uniforms(keys: Tensor, number: Tensor, count: int) -> Tensor:
+    """As `many_normals`, uniform in [0, 1)."""
+    return to_uniform(hash_bits(keys, torch.arange(count, device=keys.device) + number * count))
+
+
 LARGE = 2**26  # from here on, 38 bits times a size do not fit 64
 
 
@@ -185,11 +190,19 @@ class Streams:
 
         `fast` may compile the function that makes them.
         """
+        made: Tensor = fast(many_normals)(*self._large(name), count)
+        return made
+
+    def large_uniform(self, name: str, count: int) -> Tensor:
+        """[R, count], uniform in [0, 1), made in each update as `large_normal`."""
+        return many_uniforms(*self._large(name), count)
+
+    def _large(self, name: str) -> tuple[Tensor, Tensor]:
+        """What a large draw is made from: the runs' keys and the number of the update."""
         self._note(name)
         if self.device.type == "cpu":
             self._number.fill_(self.update)
-        made: Tensor = fast(many_normals)(self._named_keys("large", name), self._number, count)
-        return made
+        return self._named_keys("large", name), self._number
 
     def index(self, name: str, count: int, size: Tensor | int, *, large: bool = False) -> Tensor:
         """[R, count], uniform in 0..size-1 with replacement.

@@ -186,6 +186,9 @@ class Trainer(Parameters):
     @torch.no_grad()
     def _at_interval(self) -> None:
         self.streams.seek(self.updates - 1)  # captured updates leave it behind the last one
+        captured = self.captured_interval if self.method.captures_interval else None
+        if captured and captured.replay(1):
+            return
         first = self.updates == self.method.interval
         with no_global_randomness(self.method, "at_interval") if first else nullcontext():
             self.method.at_interval()
@@ -225,8 +228,7 @@ class Trainer(Parameters):
         return None if asked is None else (self.updates - asked.start, len(asked))
 
     def _repeat(self, update: Callable[[], None], updates: int) -> None:
-        cuda = self.device.type == "cuda"
-        captured = CapturedUpdate(update, self.streams) if cuda else None
+        captured = self._captured(update)
         end = self.updates + updates
         while self.updates < end:
             self.check_stop()
@@ -237,10 +239,13 @@ class Trainer(Parameters):
             self.updates += count or 1
 
     def recapture(self) -> None:
-        """Discard a captured update: a tensor that it reads or writes has been replaced."""
-        cuda = self.device.type == "cuda"
-        self.captured = CapturedUpdate(self.update, self.streams) if cuda else None
-        self.captured_critic = CapturedUpdate(self.critic_update, self.streams) if cuda else None
+        """Discard what was captured: a tensor that it reads or writes has been replaced."""
+        self.captured = self._captured(self.update)
+        self.captured_critic = self._captured(self.critic_update)
+        self.captured_interval = self._captured(lambda: self.method.at_interval())
+
+    def _captured(self, update: Callable[[], None]) -> CapturedUpdate | None:
+        return CapturedUpdate(update, self.streams) if self.device.type == "cuda" else None
 
     def checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first ones of a process."""

@@ -276,5 +276,6 @@ def _seconds_per_update(trainer: Trainer, budget: float) -> float:
     """On CUDA, of captured updates, without those before the capture."""
     if trainer.device.type != "cuda":
         return seconds_per_call(partial(trainer.train, 1), budget)
-    trainer.train(WARM_UP + 1)
+    method = trainer.method
+    trainer.train((WARM_UP + 1) * (method.interval if method.captures_interval else 1))
     return seconds_per_call(partial(trainer.train, CAPTURED), budget) / CAPTURED

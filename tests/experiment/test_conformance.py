@@ -40,6 +40,16 @@ WRONG = {
 """,
         "reads a tensor's value",
     ),
+    "reads a value between updates": (
+        "updates can be captured",
+        """
+    interval = 2
+    captures_interval = True
+    def at_interval(self):
+        self.trainer.params["log_alpha"].max().item()
+""",
+        "reads a tensor's value",
+    ),
     "counts in Python": (
         "updates can be captured",
         """

@@ -17,7 +17,7 @@ from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
-from cwbench.learner.cuda_graph import cuda_stream
+from cwbench.learner.cuda_graph import WARM_UP, cuda_stream
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
@@ -95,6 +95,36 @@ def test_draws_between_captured_updates_are_those_of_the_cpu() -> None:
         seen.append(method.seen)
     assert len(seen[0]) == 16
     assert all(torch.equal(here, there) for here, there in zip(*seen, strict=True))
+
+
+class DrawnInTensors(Method[MethodConfig]):
+    """Sums what it draws after every 10 updates."""
+
+    interval = 10
+    captures_interval = True
+
+    def on_task_start(self, position: int) -> None:
+        self.total = torch.zeros(self.trainer.runs, 29, device=self.trainer.device)
+        self.calls = 0  # of Python
+
+    def at_interval(self) -> None:
+        self.calls += 1
+        rows = self.trainer.replay.sample(4, "rows").rows
+        self.total += self.trainer.streams.large_uniform("large", 29) + rows.sum(1, keepdim=True)
+
+
+def test_what_is_captured_between_updates_draws_as_on_the_cpu() -> None:
+    seen = {}
+    for device in (torch.device("cpu"), CUDA):
+        trainer = make([0, 1], device)
+        trainer.method = method = DrawnInTensors(MethodConfig(), trainer)
+        method.on_task_start(0)
+        for updates in (95, 105):
+            trainer.train(updates)
+        seen[device.type] = method
+    assert_close(seen["cuda"].total.cpu(), seen["cpu"].total)
+    assert seen["cpu"].calls == 20
+    assert seen["cuda"].calls == WARM_UP + 1, "the rest is replayed"
 
 
 def test_draws_are_the_same_on_both_devices() -> None:

@@ -124,6 +124,20 @@ def test_large_draws_depend_on_seed_and_update_alone() -> None:
     assert len({float(x[0, 0]) for x in seen} | {float(x[1, 0]) for x in seen}) == 6
 
 
+def test_large_uniform_draws_depend_on_seed_and_update_alone() -> None:
+    device = torch.device("cpu")
+    fleet, alone = Streams([3, 5], 1, device), Streams([5], 1, device)
+    seen = []
+    for update in (0, 1, 120):
+        fleet.seek(update)
+        alone.seek(update)
+        seen.append(fleet.large_uniform("x", 10_000))
+        assert torch.equal(seen[-1][1:], alone.large_uniform("x", 10_000))
+    together = torch.stack(seen).flatten()
+    assert len(together.unique()) > 59_000  # of 2**24 numbers
+    assert stats.kstest(together.numpy(), "uniform").pvalue > 1e-3
+
+
 def test_large_draws_are_standard_normal() -> None:
     x = Streams([0], 0, torch.device("cpu")).large_normal("x", 200_000)[0]
     assert float(x.mean()) == pytest.approx(0, abs=0.01)
