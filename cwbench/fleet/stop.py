@@ -65,6 +65,7 @@ class StopRequest:
         self.asked = self.urgent = False  # urgent: since a second Ctrl-C
         self._retraining_ends = self._chunk_ends = math.inf  # at the latest
         self._compiling = False
+        self._numbers: set[signal.Signals] = set()  # of the signals it listens to
         self._force = force  # called before the process is ended by force
 
     def __bool__(self) -> bool:
@@ -98,6 +99,9 @@ class StopRequest:
 
     def check(self, retraining: bool) -> None:
         """Between updates: of a chunk, or of a method that retrains at a task's end."""
+        # LLVM, with which Triton compiles, replaces our handlers by its own; that of SIGUSR1 does
+        # nothing.
+        self._handle()
         end = self._retraining_ends if retraining else self._chunk_ends
         if self.urgent or time.monotonic() >= end:
             raise Interrupted
@@ -111,16 +115,23 @@ class StopRequest:
         numbers = set(GRACE_SECONDS)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
             numbers.remove(signal.SIGHUP)
-        before = {number: signal.signal(number, self._ask) for number in numbers}
+        before = {number: signal.getsignal(number) for number in numbers}
+        self._numbers = numbers
+        self._handle()
         # A process starts with the mask of its parent, which may have blocked them.
         mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         try:
             with self._forcing():
                 yield
         finally:
+            self._numbers = set()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _handle(self) -> None:
+        for number in self._numbers:
+            signal.signal(number, self._ask)
 
     @contextlib.contextmanager
     def _forcing(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """Requests to stop, also when something hangs."""
 
+import ctypes
 import io
 import json
 import os
@@ -310,6 +311,18 @@ def test_signals_that_the_parent_process_blocked_ask_to_stop() -> None:
     finally:
         signal.sigtimedwait([signal.SIGUSR1], 0)  # where it is still blocked it would end pytest
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_signals_that_a_library_took_for_itself_ask_to_stop() -> None:
+    """As LLVM, with which Triton compiles, takes SIGUSR1."""
+    request = stop.StopRequest()
+    with request.listening():
+        ctypes.CDLL(None).signal(int(signal.SIGUSR1), ctypes.c_void_p(int(signal.SIG_IGN)))
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert not request
+        request.check(retraining=False)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert request
 
 
 def test_what_is_written_to_a_closed_terminal_is_no_error(tmp_path: Path) -> None:
