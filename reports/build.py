@@ -92,8 +92,6 @@ def tables_of(
     `scores_of` has the scores of each protocol, where the caller has them.
     """
     for scores in scores_of or [Scores(study, protocol) for protocol in study.protocols]:
-        protocol = scores.protocol
-        end = f"-{study.slug(protocol)}" if len(study.protocols) > 1 else ""
         wanted = [(scores, entry) for entry in catalog.entries(scores)]
         for source in [compare] if compare else catalog.SOURCES if only else []:
             published = catalog.as_published(scores, source)
@@ -102,7 +100,7 @@ def tables_of(
             if only in (None, entry.name):
                 table = catalog.make(scores, entry)
                 if not table.empty:
-                    yield table.name + end, scores, table
+                    yield table.file, scores, table
 
 
 def table_names(study: Study) -> list[str]:
@@ -252,10 +250,11 @@ def figure_plan(scores_of: Sequence[Scores], out: Path) -> list[Drawing]:
 
     found = []
     for index, scores in enumerate(scores_of):
-        end = f"-{scores.study.slug(scores.protocol)}" if len(scores_of) > 1 else ""
+        end = scores.study.ending(scores.protocol)
+        said = f" Protocol {scores.study.title(scores.protocol)}." if end else ""
         for name, planned in figures.plan(scores).items():
             file = out / "figures" / f"{name}{end}"
-            found.append(Drawing(index, name, file, planned.caption))
+            found.append(Drawing(index, name, file, planned.caption + said))
     return found
 
 

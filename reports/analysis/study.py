@@ -308,6 +308,10 @@ class Study:
         same = [other for other in self.protocols if other.title == protocol.title]
         return protocol.title if len(same) == 1 else f"{protocol.title}-{protocol.key[:6]}"
 
+    def ending(self, protocol: Protocol) -> str:
+        """What follows the names of a protocol's tables and figures where there are others."""
+        return f"-{self.slug(protocol)}" if len(self.protocols) > 1 else ""
+
     def window(self, protocol: Protocol) -> int:
         return self.options.window or default_window(protocol.evaluations)
 

@@ -293,6 +293,7 @@ def make(scores: Scores, entry: Entry) -> Table:
         section=entry.section,
         level=scores.level,
         brackets=entry.brackets,
+        ending=scores.study.ending(scores.protocol),
     )
     return replace(table, footer=footer(scores, table, groups))
 

@@ -165,7 +165,7 @@ def latex(table: Table, interval: str = INTERVALS[0]) -> str:
     note = "" if usual else f" Intervals: {interval}."
     said = [
         rf"\caption{{{tex(table.caption)}{note}}}",
-        rf"\label{{table:{table.name}{'' if usual else f'-{interval}'}}}",
+        rf"\label{{table:{table.file}{'' if usual else f'-{interval}'}}}",
     ]
     again = [r"\addtocounter{table}{-1}", r"\caption{(continued)}"]
     footer = tex(footer_text(table, interval))

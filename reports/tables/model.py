@@ -88,6 +88,12 @@ class Table:
     section: Section = "headline"
     level: float = LEVEL  # of its intervals
     brackets: str = ""  # how its intervals are made, where they are of one kind only
+    ending: str = ""  # of its files and its label, where there are several protocols
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without what follows for another kind of interval."""
+        return self.name + self.ending
 
     @property
     def empty(self) -> bool:

@@ -38,6 +38,9 @@ def test_a_plan_of_two_methods(
         main([*args, "--coef", "1"])
     assert exit_code.value.code == 2
     assert "--coef is no option that all methods have" in capsys.readouterr().err
+    main([*args, "--dry-run", "--json", "--reset", "critic"])  # which every method has
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert ["reset=critic" in run["label"] for run in runs] == [True, True]
     assert not list(tmp_path.iterdir())
 
 

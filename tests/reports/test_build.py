@@ -18,6 +18,7 @@ from cwbench.reports.analysis.study import Study
 from cwbench.reports.figures import figures
 from cwbench.reports.tables.formats import latex, tex
 from cwbench.reports.tables.model import Block, Cell, Table
+from cwbench.spec.config import MetaWorldConfig
 
 
 def test_figures_are_drawn_in_this_process_where_cuda_is_in_use(
@@ -54,6 +55,26 @@ def test_report_tex_has_every_table_and_figure_with_labels_of_their_own(
     assert len(labels) == len(set(labels)) == len(inputs) + 1
     assert (tmp_path / "tables" / "cw3.tex").read_text().count("Intervals: t.") == 0
     assert (tmp_path / "tables" / "cw3-t.tex").read_text().count("Intervals: t.") == 1
+
+
+def test_a_report_on_two_protocols_says_of_which_one_everything_is(tmp_path: Path):
+    """A label that two tables have refers to the second; figures have no footer to tell."""
+    settings = [small("ewc"), small("ewc", env=MetaWorldConfig(reward="v2"))]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = build.read(tmp_path)
+    tables = list(build.tables_of(study, "cw3"))
+    for name, _, table in tables:
+        for interval, end in (("bootstrap", ""), ("t", "-t")):
+            assert rf"\label{{table:{name}{end}}}" in latex(table, interval)
+    assert len({name for name, _, _ in tables}) == len(tables) == 2
+    plan = build.figure_plan([scores for _, scores, _ in tables], tmp_path)
+    ends = [one.caption.rpartition(" Protocol ")[2] for one in plan]
+    assert set(ends) == {"paper, reward cw_v1.", "paper, reward v2."}
+    write_results(tmp_path / "one", sequence_names=["cw3-1"], settings=settings[:1], seeds=[0])
+    alone = build.read(tmp_path / "one")
+    [(name, scores, _)] = build.tables_of(alone, "cw3")
+    assert name == "cw3"
+    assert not any("Protocol" in one.caption for one in build.figure_plan([scores], tmp_path))
 
 
 TWO_COLUMNS = r"""\documentclass[10pt,twocolumn]{article}
