@@ -91,7 +91,7 @@ def _method_options(entries: Sequence[Entry], protocol: Protocol) -> list[click.
     Several methods have only the shared ones.
     """
     entry, *others = entries
-    groups = {"Method": MethodConfig if others else entry.method.config_class}
+    groups: dict[str, type] = {"Method": MethodConfig if others else entry.method.config_class}
     groups |= {TITLES[name]: group for name, group in option_groups().items()}
     found = []
     for title, group in groups.items():
