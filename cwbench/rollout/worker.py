@@ -158,7 +158,10 @@ class Worker:
             self._send(Evaluated(key, result))
 
     def _envs(self, config: EnvConfig) -> Envs:
-        return self.envs.setdefault(config, Envs(config, self.make))
+        if config not in self.envs:
+            config.check_unchanged()  # this process has imported the files as they are now
+            self.envs[config] = Envs(config, self.make)
+        return self.envs[config]
 
     def _open(self, spec: Open) -> None:
         weights, envs, lanes = spec.weights.open(), self._envs(spec.env), []

@@ -72,33 +72,43 @@ def test_a_worker_whose_parent_is_gone_ends_quietly() -> None:
 ENV_FILE = "from countdown import Countdown\n\nclass Own(Countdown):\n    later = 1\n"
 
 
-@pytest.fixture
-def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EnvConfig:
-    """An environment whose file can no longer be imported, though this process has done so."""
+@pytest.fixture(
+    params=[
+        ("= = 1", r"cannot import a task: .*own_.*\.py line 4: SyntaxError: invalid syntax\n$"),
+        ("= 2", r"task own: own_.*:Own has changed since the task was made; reload .*\n$"),
+    ]
+)
+def edited(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[EnvConfig, str]:
+    """An environment whose file was edited after this process had imported it; the error."""
+    edit, words = request.param
     file = tmp_path / f"own_{tmp_path.name}.py"
     file.write_text(ENV_FILE)
     monkeypatch.syspath_prepend(tmp_path)
     config = countdown.configured(Task("own", importlib.import_module(file.stem).Own, horizon=10))
-    file.write_text(ENV_FILE.replace("= 1", "= = 1"))
-    return config
+    file.write_text(ENV_FILE.replace("= 1", edit))
+    return config, words
 
 
-def test_a_file_that_a_worker_cannot_import_is_named_with_its_line(edited: EnvConfig) -> None:
+def test_a_worker_refuses_a_file_that_was_edited_and_says_where(
+    edited: tuple[EnvConfig, str],
+) -> None:
     """Whether its lanes or an evaluation come first. Other work of the worker goes on."""
-    words = r"cannot import a task: .*own_.*\.py line 4: SyntaxError: invalid syntax\n$"
+    env, words = edited
     layout = make_policy(1, 2, NetworkConfig(width=8, layers=2)).layout(1)
     weights, results = SharedArray((1, layout.size)), list[EvalResult]()
     others = SharedArray((1, heading(1).size))
     with Pool(1) as pool:
         lanes = [LaneSpec(0, 0, 0, 0, ((0, "own"),), 0, ())]
-        collector = Collector(pool, lanes, layout, edited, runs=1, longest=5, width=7, states={})
+        collector = Collector(pool, lanes, layout, env, runs=1, longest=5, width=7, states={})
         collector.request(5, 0)
         with pytest.raises(WorkerError, match=words):
             collector.receive()
         pool._fail(collector.key, "what followed")
         assert collector.failure != "what followed"
         collector.close()
-        job_of_own = replace(job(weights.ref), task="own", env=edited, layout=layout)
+        job_of_own = replace(job(weights.ref), task="own", env=env, layout=layout)
         pool.evaluate(job_of_own, results.append)
         with pytest.raises(WorkerError, match=words):
             finish_evaluations(pool)
