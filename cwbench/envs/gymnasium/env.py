@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,16 @@ def failed(task: Task, error: BaseException) -> UserError:
     from gymnasium.envs import registration
 
     record = in_called_code(error, registration.__file__)
-    return UserError(f"task {task.name}: {where_it_failed(record)}", _hint(record))
+    return UserError(f"task {task.name}: {where_it_failed(record)}", _hint(task, record))
 
 
-def _hint(record: Mapping[str, Any]) -> str:
+def _hint(task: Task, record: Mapping[str, Any]) -> str:
     if record["type"] == ModuleNotFoundError.__name__:
+        file, named, name = str(task.env).partition(".py:")
+        if named:
+            return (
+                f'write "{Path(file).name}:{name}", and put the folder of {file}.py on PYTHONPATH'
+            )
         return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
     if "file" in record or record["type"] == UserError.__name__:  # it says what to correct
         return ""

@@ -141,6 +141,10 @@ def test_a_task_is_checked_where_it_is_made(wrong: Any, message: str) -> None:
         (Task("x", "CartPole-v1"), "its action space is Discrete, not Box; choose an"),
         (Task("x", "Nowhere-v1"), "task x: NameNotFound"),
         (Task("x", "no_such_package:Env-v0"), "task x: ModuleNotFoundError"),
+        (
+            Task("x", "envs/mine.py:Env-v0"),
+            r"No .*; write \"mine:Env-v0\", and put the folder of envs/mine.py on PYTHON",
+        ),
         (Task("x", "Pendulum-v1", {"mass": 2}), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:sqrt",)), "task x: TypeError"),
         (Task("x", "Pendulum-v1", wrappers=("math:nothing",)), "cannot import 'math:nothing'"),
