@@ -156,6 +156,8 @@ def report(
         raise click.UsageError("--png draws figures; --table NAME writes none")
     if name is None and (format or interval or out == "-"):
         raise click.UsageError("--format, --interval and `-` need --table NAME")
+    if name is None and out and _named_format(out):
+        raise click.UsageError(f"{out} is named like a table's file; --table NAME writes one")
     folder = unpacked(source)
     if folder != source and name is None and out is None:
         raise click.UsageError(f"{source} is an archive: give OUT, a folder for its report")
@@ -179,7 +181,9 @@ def report(
     )
     _check_against(study)
     if name is not None:
-        write_table(study, name, format or _format_of(out), interval or INTERVALS[0], out)
+        write_table(
+            study, name, format or _named_format(out) or "latex", interval or INTERVALS[0], out
+        )
         return
     linked = folder == source
     made = build.write_report(study, folder, target, compare=compare, linked=linked, png=png)
@@ -201,10 +205,10 @@ def _check_against(study: Study) -> None:
         raise unknown("method", str(study.options.against), sorted(known.values()), have)
 
 
-def _format_of(out: str | None) -> str:
-    """The format that a file's name asks for; else LaTeX."""
+def _named_format(out: str | None) -> str | None:
+    """The format that a file's name asks for."""
     formats = {suffix: name for name, (_, suffix) in FORMATS.items()}
-    return formats.get(Path(out or "").suffix, "latex")
+    return formats.get(Path(out or "").suffix)
 
 
 def write_report_into(results: Path, *, quiet: bool) -> Study | None:

@@ -7,6 +7,7 @@ The state names the files it needs, so files that a crash left behind do no harm
 own snapshot and may continue in another fleet.
 """
 
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -153,7 +154,9 @@ def _restore_trainer(
 ) -> None:
     trainer.load(checkpoint.under("trainer", stacked))
     trainer.optimizer.load(checkpoint.under("optimizer", stacked))
-    trainer.statistics.sums.copy_(stacked["statistics"].T)
+    sums = stacked["statistics"].T
+    trainer.statistics.sums.fill_(math.nan)  # of statistics that the snapshot does not know
+    trainer.statistics.sums[: len(sums)] = sums
     trainer.statistics.count = record["statistics_count"]
     trainer.updates, trainer.retrain_updates = record["updates"], record["retrain_updates"]
 

@@ -164,7 +164,7 @@ class Pool:
         if known:
             owner = self._end_evaluation(key).owner
         if owner is not None:
-            owner.failure = text
+            owner.failure = owner.failure or text  # what followed from the first says less
         elif known or not key:
             raise WorkerError(text)
 

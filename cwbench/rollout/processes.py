@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import pickle
 import sys
 import threading
 import time
@@ -41,9 +42,13 @@ class WorkerProcess:
         self._hung = False
 
     def send(self, request: Request) -> None:
-        """Does nothing if the process is dead: its end is noticed where answers are awaited."""
+        """Does nothing if the process is dead: its end is noticed where answers are awaited.
+
+        The request goes as bytes: the worker may be unable to import what it names, a file that was
+        edited meanwhile, and must still know whose request it was.
+        """
         with contextlib.suppress(OSError):
-            self.connection.send(request)
+            self.connection.send((getattr(request, "key", 0), pickle.dumps(request)))
 
     def look(self, seconds: float, timeout: float) -> None:
         """Kill the process if it has been silent for too long; called every few `seconds`."""

@@ -5,6 +5,7 @@ memory. Collecting comes first; evaluations advance by one step of one environme
 can be collected, so they fill the time in which the trainer trains.
 """
 
+import pickle
 import select
 import time
 import traceback
@@ -39,6 +40,8 @@ from cwbench.rollout.shared_memory import ArrayRef
 from cwbench.rollout.signals import ignore_signals
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import EnvConfig
+from cwbench.spec.errors import UserError
+from cwbench.spec.failure import in_called_code, where_it_failed
 
 LOOK_SECONDS = 2e-4  # between looks for weights, when there is nothing else to do
 IDLE_SECONDS = 0.2  # between signs of life, when there is nothing to do at all
@@ -77,21 +80,20 @@ class Worker:
         self.groups: dict[int, OpenGroup] = {}
         self.chunks: dict[int, Chunk] = {}  # to collect, by group
         self.evaluations: deque[tuple[int, Evaluation]] = deque()
+        self.stopped = False
 
     def serve(self) -> None:
         """Answer requests until told to stop.
 
         After an error the group or evaluation in which it happened is forgotten; others continue.
         """
-        while True:
+        while not self.stopped:
             self.beats[0] += 1
             task = self._task()
             pause = LOOK_SECONDS if self.chunks else IDLE_SECONDS
             if self._message_within(0 if task else pause):
-                request = self.connection.recv()
-                if isinstance(request, Stop):
-                    return
-                task = partial(self._handle, request)
+                key, content = self.connection.recv()
+                task = partial(self._handle, key, content)
             if task:
                 try:
                     task()
@@ -106,9 +108,9 @@ class Worker:
     def _send(self, answer: Answer) -> None:
         self.connection.send(answer)
 
-    def _handle(self, request: Request) -> None:
-        self._work_for(getattr(request, "key", 0))
-        match request:
+    def _handle(self, key: int, content: bytes) -> None:
+        self._work_for(key)
+        match request := _read(content):
             case Open():
                 self._open(request)
             case Collect(key, steps, version):
@@ -122,6 +124,8 @@ class Worker:
                 self._close(key)
             case Reset():
                 self._reset()
+            case Stop():
+                self.stopped = True
 
     def _message_within(self, seconds: float) -> bool:
         # Not `connection.poll`: it rounds up to whole milliseconds and costs four times as much.
@@ -154,7 +158,10 @@ class Worker:
             self._send(Evaluated(key, result))
 
     def _envs(self, config: EnvConfig) -> Envs:
-        return self.envs.setdefault(config, Envs(config, self.make))
+        if config not in self.envs:
+            config.check_unchanged()  # this process has imported the files as they are now
+            self.envs[config] = Envs(config, self.make)
+        return self.envs[config]
 
     def _open(self, spec: Open) -> None:
         weights, envs, lanes = spec.weights.open(), self._envs(spec.env), []
@@ -188,6 +195,16 @@ class Worker:
         self.chunks.pop(key, None)
         self.evaluations = deque(item for item in self.evaluations if item[0] != key)
         return self.groups.pop(key, None)
+
+
+def _read(content: bytes) -> Request:
+    """UserError if a function or class that it names cannot be imported here."""
+    try:
+        request: Request = pickle.loads(content)
+    except (Exception, SystemExit) as error:  # whatever a user's file raises
+        what = where_it_failed(in_called_code(error))
+        raise UserError(f"a worker process cannot import a task: {what}") from error
+    return request
 
 
 def work(connection: Connection, make: Make, beats: ArrayRef) -> None:

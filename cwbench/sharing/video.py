@@ -56,11 +56,13 @@ def find_run(path: Path) -> tuple[Run, int]:
     if not (path / "segments").is_dir():
         raise UserError(f"{path} is neither a results folder nor a segment's folder in one")
     finished = [run for run in _runs(path) if run.learned]
-    if len(finished) != 1:
-        last = [run.folders[run.learned - 1] for run in finished]
-        example = f", such as {path}/segments/{last[0]}" if last else ""
+    if not finished:
+        raise UserError(f"{path} has no finished task", "train one first")
+    if len(finished) > 1:
+        segment = f"{path}/segments/{finished[0].folders[finished[0].learned - 1]}"
         raise UserError(
-            f"{path} has {len(finished)} runs with a finished task", f"name a segment{example}"
+            f"{path} has {len(finished)} runs with a finished task",
+            f"name a segment, such as {segment}",
         )
     return finished[0], finished[0].learned - 1
 

@@ -180,6 +180,9 @@ class EnvConfig:
         """What `record` wrote, without the suite's name."""
         return from_record(cls, record)
 
+    def check_unchanged(self) -> None:
+        """UserError if code that defines its tasks has been edited since they were made."""
+
     def only(self, task: str) -> "EnvConfig":
         """What a run of this task alone would have, with observations and actions of this size."""
         return self
@@ -234,6 +237,10 @@ class GymnasiumConfig(EnvConfig):
     def read(cls, record: Mapping[str, Any]) -> "GymnasiumConfig":
         tasks = tuple(map(Task.from_record, record["tasks"]))
         return from_record(cls, {**record, "tasks": tasks})
+
+    def check_unchanged(self) -> None:
+        for task in self.tasks:
+            task.check_unchanged()
 
     def only(self, task: str) -> "GymnasiumConfig":
         [found] = [one for one in self.tasks if one.name == task]

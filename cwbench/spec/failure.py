@@ -1,16 +1,20 @@
 """What went wrong, in a form that can be stored and shown."""
 
 import errno
+import importlib
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from cwbench.spec.errors import UserError
 
 BY_USER = f"{UserError.__module__}.{UserError.__qualname__}: "  # before a message in a traceback
+# Their lines say nothing about an error in code that they import or call.
+CALLERS = (str(Path(__file__).parents[1]), str(Path(importlib.__file__).parent), "<frozen ")
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
@@ -38,6 +42,24 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
         "theirs": bool(theirs),
         "traceback": text,
     }
+
+
+def in_called_code(error: BaseException, *callers: str) -> dict[str, Any]:
+    """An error in code that was imported or called, for `where_it_failed`.
+
+    Of several errors the first, and of it the innermost line outside of these files, of this
+    package and of Python's import. A file that cannot be parsed is named with its line.
+    """
+    while error.__cause__ is not None and not isinstance(error, UserError):
+        error = error.__cause__
+    record = describe(error)
+    found = {"type": record["type"], "message": " ".join(str(error).split()) or record["type"]}
+    if isinstance(error, SyntaxError) and error.filename:
+        return found | {"file": error.filename, "line": error.lineno, "message": error.msg}
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.filename.startswith((*CALLERS, *callers)):
+            found |= {"file": frame.filename, "line": frame.lineno, "function": frame.name}
+    return found
 
 
 def of_the_disk(error: BaseException) -> bool:
@@ -71,7 +93,8 @@ def where_it_failed(record: dict[str, Any]) -> str:
     what = f"{record['type']}: {record['message']}"
     if "file" not in record:
         return what
-    return f"{record['file']} line {record['line']}, in {record['function']}: {what}"
+    where = f", in {record['function']}" if "function" in record else ""
+    return f"{record['file']} line {record['line']}{where}: {what}"
 
 
 def files_of(cls: type) -> set[str]:

@@ -12,7 +12,8 @@ MORE_SUCCESSES = tuple(name for name in SUCCESS_COLUMNS.values() if name != "suc
 
 EVAL_COLUMNS = ("step", "eval_position", "eval_task", "episodes", "successes", "mean_return")
 
-STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")  # means over updates
+# Means over updates. New ones go at the end: snapshots hold them in this order.
+STATISTICS = ("actor_loss", "critic_loss", "penalty", "q", "entropy")
 
 TRAIN_COLUMNS = (
     "step",

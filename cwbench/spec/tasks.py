@@ -158,6 +158,17 @@ class Task:
             "resume": self.resume,
         }
 
+    def check_unchanged(self) -> None:
+        """UserError if its file has been edited: processes that import it now would train that."""
+        try:
+            changed = not isinstance(self.env, str) and named_source(self.env) != self._code
+        except (UserError, SyntaxError):  # the file no longer holds it, or is no Python
+            changed = True
+        if changed:
+            name = f"task {self.name}: {self._code['callable']}"
+            hint = "reload the module or restart Python, and make the task again"
+            raise UserError(f"{name} has changed since the task was made", hint)
+
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Task":
         values = dict(record)

@@ -273,6 +273,7 @@ WORDS = [
     (["report", "--level", "nan"], "nan is not a finite number"),
     (["report", "--level", "2"], "2.0 is too large"),
     (["report", "--format", "csv"], "need --table NAME"),
+    (["report", "results", "out.csv"], "out.csv is named like a table's file; --table NAME"),
     (["report", "--table", "cw3", "--png"], "--table NAME writes none"),
     (["report", "a", "b", "c"], "too many arguments"),
     (["verify", "nowhere.tex"], "does not exist"),

@@ -204,6 +204,28 @@ def test_a_file_that_was_only_edited_trains_as_it_was_imported(
     assert "coef = 1\n" in kept.read_text()
 
 
+OWN_ENV = "from countdown import Countdown\nclass Own(Countdown):\n    later = 1\n"
+
+
+@pytest.mark.parametrize("edit", ["later = 2", "later = = 1", "pass"])
+def test_an_environment_whose_file_was_edited_is_not_trained(
+    edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers would import the new code, and its results get the id of the old."""
+    name = f"env_{tmp_path.name}"
+    file = tmp_path / f"{name}.py"
+    file.write_text(OWN_ENV)
+    monkeypatch.syspath_prepend(tmp_path)
+    task = cwbench.Task("own", importlib.import_module(name).Own, horizon=10)
+    plan = cwbench.plan("finetuning", [task], results=tmp_path / "results", **SMALL)
+    file.write_text(OWN_ENV.replace("later = 1", edit))
+    with pytest.raises(cwbench.UserError, match=rf"{name}:Own has changed since the task was made"):
+        cwbench.train(plan, quiet=True)
+    assert not (tmp_path / "results").exists()
+    file.write_text(OWN_ENV)
+    assert cwbench.train(plan, quiet=True)[0].state == "done"
+
+
 COUNTS = """
 import cwbench
 

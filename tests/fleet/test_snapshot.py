@@ -1,5 +1,6 @@
 """A group continued from a snapshot equals one that was never interrupted."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from cwbench.fleet import snapshot
 from cwbench.fleet.state import GroupState, RunState
 from cwbench.learner import Method, Trainer
+from cwbench.spec.statistics import STATISTICS
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import saved_step, snapshot_step
@@ -55,6 +57,27 @@ def test_updates_after_it_are_the_same(make_trainer: Make, folders: list[Segment
         trainer.train(2)
     for name, x in first.state().items():
         assert torch.equal(x, other.state()[name]), name
+
+
+def test_a_statistic_added_since_begins_with_the_next_row(
+    make_trainer: Make, folders: list[SegmentFolder]
+) -> None:
+    """The last one: of the updates before the snapshot it has no values."""
+    first, other, state = make_trainer([0, 1]), make_trainer([0, 1]), new_state()
+    first.train(3)
+    save(state, first, folders)
+    for folder in folders:
+        tensors, record = checkpoint.load(folder.snapshot)
+        tensors["statistics"] = tensors["statistics"][:, :-1].clone()
+        checkpoint.save(folder.snapshot, tensors, record)
+    snapshot.restore(new_state(), other, method_of(other), folders=folders, lanes=1)
+    rows = []
+    for trainer in (first, other, first, other):
+        trainer.train(2)
+        rows.append(trainer.statistics.take())
+    *known, last = STATISTICS
+    assert [rows[0][name] for name in known] == [rows[1][name] for name in known]
+    assert all(map(math.isnan, rows[1][last])) and rows[2] == rows[3]
 
 
 def test_only_new_transitions_are_written(make_trainer: Make, folders: list[SegmentFolder]) -> None:

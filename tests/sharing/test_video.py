@@ -166,6 +166,9 @@ def test_a_folder_with_several_runs_needs_a_segment(shared_results: Path, tmp_pa
         find_run(shared_results)
     with pytest.raises(UserError, match="neither a results folder nor a segment"):
         find_run(tmp_path)
+    (tmp_path / "segments").mkdir()
+    with pytest.raises(UserError, match="has no finished task; train one first"):
+        find_run(tmp_path)
 
 
 def test_a_segment_is_found_from_inside_its_folder(

@@ -1,6 +1,7 @@
 """Errors as they are stored and shown."""
 
 import errno
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,14 @@ import torch
 
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import blamed_on, brief, describe, last_line, where_it_failed
+from cwbench.spec.failure import (
+    blamed_on,
+    brief,
+    describe,
+    in_called_code,
+    last_line,
+    where_it_failed,
+)
 
 SOURCE = """
 from cwbench.learner import Method
@@ -95,3 +103,37 @@ def test_a_message_of_one_word_is_shown_with_its_type() -> None:
     error = describe(UserError("too small", "use more"))
     assert brief({"message": error["message"], "error": error}) == "too small; use more"
     assert brief({"message": "weights are not finite"}) == "weights are not finite"
+
+
+CALLED = {
+    "key": ("def make():\n    raise KeyError('w')\n", "line 2, in make: KeyError: 'w'"),
+    "name": ("x = undefined\n", "line 1, in <module>: NameError: name 'undefined' is not defined"),
+    "syntax": ("\nx = = 1\n", "line 2: SyntaxError: invalid syntax"),
+    "package": ("import no_such_package\n", "line 1, in <module>: ModuleNotFoundError"),
+    "two": (
+        "def make():\n    try:\n        1 / 0\n"
+        "    except ArithmeticError as error:\n        raise ValueError('later') from error\n",
+        "line 3, in make: ZeroDivisionError: division by zero",
+    ),
+    "lines": ("raise ValueError('one\\ntwo')\n", "line 1, in <module>: ValueError: one two"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_an_error_in_imported_code_names_its_own_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of Python's import, nor of this package or file."""
+    text, words = CALLED[name]
+    file = tmp_path / f"called_{name}.py"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Exception) as error:  # noqa: PT011
+        importlib.import_module(file.stem).make()
+    assert where_it_failed(in_called_code(error.value, __file__)).startswith(f"{file} {words}")
+
+
+def test_an_error_in_no_file_of_the_users_names_none() -> None:
+    with pytest.raises(KeyError) as error:
+        dict[str, int]()["x"]
+    assert where_it_failed(in_called_code(error.value, __file__)) == "KeyError: 'x'"

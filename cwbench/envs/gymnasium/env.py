@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from cwbench.envs.gymnasium import state
 from cwbench.envs.instability import was_reset
 from cwbench.envs.suite import Observation, State
 from cwbench.spec.errors import UserError
-from cwbench.spec.failure import describe, where_it_failed
+from cwbench.spec.failure import in_called_code, where_it_failed
 from cwbench.spec.tasks import Task, imported
 from cwbench.spec.text import counted
 
@@ -22,6 +23,34 @@ STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 def build(task: Task) -> Any:
     """The gymnasium environment of a task, without the time limit of its registration."""
+    try:
+        return _made(task)
+    except (Exception, SystemExit) as error:
+        raise failed(task, error) from error
+
+
+def failed(task: Task, error: BaseException) -> UserError:
+    """One line about what a task's own code has raised, and where."""
+    from gymnasium.envs import registration
+
+    record = in_called_code(error, registration.__file__)
+    return UserError(f"task {task.name}: {where_it_failed(record)}", _hint(task, record))
+
+
+def _hint(task: Task, record: Mapping[str, Any]) -> str:
+    if record["type"] == ModuleNotFoundError.__name__:
+        file, named, name = str(task.env).partition(".py:")
+        if named:
+            return (
+                f'write "{Path(file).name}:{name}", and put the folder of {file}.py on PYTHONPATH'
+            )
+        return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
+    if "file" in record or record["type"] == UserError.__name__:  # it says what to correct
+        return ""
+    return "`id`, `kwargs` and `wrappers` must make an environment"
+
+
+def _made(task: Task) -> Any:
     import gymnasium
 
     kwargs = dict(task.kwargs)
@@ -62,7 +91,7 @@ class GymnasiumEnv:
         try:
             made = self.env.reset(seed=seed)
         except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
+            raise failed(self.task, error) from error
         self._steps, self._total, self._success = 0, 0.0, False
         obs, _ = self._tuple("reset", made, ("observation", "info"))
         return self._padded(obs)
@@ -76,7 +105,7 @@ class GymnasiumEnv:
         try:
             made = self.env.step(scaled)
         except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
+            raise failed(self.task, error) from error
         self._steps += 1
         obs, given, terminated, truncated, info = self._tuple("step", made, STEP)
         reward = self._number("reward", given)
@@ -92,10 +121,6 @@ class GymnasiumEnv:
             self._steps = self.horizon
             score = self.task.score.of(self._total, self._success)
         return self._padded(obs), reward, score, terminated, truncated
-
-    def _failed(self, error: BaseException) -> UserError:
-        """One line about what the environment's own code has raised."""
-        return UserError(f"task {self.task.name}: {where_it_failed(describe(error))}")
 
     def _tuple(self, name: str, made: Any, parts: tuple[str, ...]) -> tuple[Any, ...]:
         """What `reset` or `step` returned, if it is what gymnasium asks for."""

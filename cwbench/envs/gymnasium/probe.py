@@ -27,11 +27,7 @@ WRAPPING = {
 
 def inspected(task: Task) -> Task:
     """The task with its sizes, time limit and way to be resumed; UserError if it cannot be used."""
-    try:
-        env = build(task)
-    except (Exception, SystemExit) as error:
-        # Whatever a user's environment raises; a missing package names itself.
-        raise UserError(f"task {task.name}: {_one_line(error)}", _advice(error)) from None
+    env = build(task)
     obs, action = (_size(task, env, name) for name in ("observation", "action"))
     limit = task.horizon or _time_limit(env)
     if limit is None:
@@ -42,17 +38,6 @@ def inspected(task: Task) -> Task:
     if key not in _TRIED:
         _TRIED[key] = _resumes(known)
     return replace(known, resume="exact" if _TRIED[key] else "episode")
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
-
-
-def _advice(error: BaseException) -> str:
-    if isinstance(error, ImportError):
-        return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
-    return "`id`, `kwargs` and `wrappers` must make an environment"
 
 
 def _size(task: Task, env: Any, kind: str) -> int:
