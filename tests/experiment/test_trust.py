@@ -152,6 +152,8 @@ LOADERS = {
     "cwbench/learner/architecture.py",
     "cwbench/spec/env_source.py",
     "cwbench/spec/extras.py",
+    "cwbench/rollout/processes.py",
+    "cwbench/rollout/worker.py",
     "cwbench/spec/tasks.py",
     "methods/__init__.py",
 }
