@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import cwbench
+from commands import cwbench, environment
 
 from cwbench.cli import main
 from cwbench.cli.run import _peek
@@ -70,8 +70,7 @@ def test_results_folder_that_is_not_writable(tmp_path: Path) -> None:
         if not shutil.which("setpriv"):
             pytest.skip("needs setpriv to give up the super-user's rights")
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    made = subprocess.run(command, capture_output=True, text=True, env=environment)
+    made = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert made.returncode == 2
     problem = f"results folder {locked / 'results'}: {locked} is not writable (Permission denied)"
     assert made.stderr == f"cwbench: {problem}; use another folder\n"
@@ -101,8 +100,9 @@ def test_real_tasks_train_stop_and_continue_to_the_same_numbers(tmp_path: Path) 
     args += ["--eval-every", "350", "--threads", "1"]
     main([*args, "--results", str(tmp_path / "whole"), "--quiet", "--no-live"])
     command = [sys.executable, "-m", "cwbench", *args, "--results", str(tmp_path / "parts")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment() | {"PYTHONUNBUFFERED": "1"}
+    )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not _past_first_task(tmp_path / "parts"):
         time.sleep(0.05)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import environment
 from disks import cut_power, make_ext4, mounted
 from faults import Disk, Killed, count, times
 from outcomes import outcome_files
@@ -23,7 +24,6 @@ from cwbench.store.files import sync  # the real one: tests replace it when they
 from cwbench.store.merge import merge, opened
 from cwbench.store.runs import load_runs
 
-ROOT = Path(__file__).parent.parent.parent
 SCHEDULE = replace(toy.SCHEDULE, steps_per_task=40, eval_every=20)
 TOY: dict[str, Any] = {"tasks": ("reach-0-1", "reach-2-1000"), "snapshot_seconds": 0}
 TOY |= {"schedule": SCHEDULE}
@@ -103,8 +103,7 @@ COMMAND += ["--snapshot-minutes", "0.005"]
 
 def run(results: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cwbench", *COMMAND, "--results", str(results)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    return subprocess.run(command, env=environment(), capture_output=True, text=True)
 
 
 def leave_free(folder: Path, free: int) -> Path:

@@ -1,6 +1,5 @@
 """A command that is killed again and again ends with the results of one that was not."""
 
-import os
 import random
 import signal
 import subprocess
@@ -8,18 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import environment
 from faults import count, times
 
-ROOT = Path(__file__).parent.parent.parent
 RUN = ["run", "--method", "recall", "--seq", "point3", "--protocol", "demo", "--seeds", "0-1"]
 RUN += ["--steps-per-task", "1000", "--threads", "1", "--workers", "1", "--no-live", "--quiet"]
 RUN += ["--snapshot-minutes", "0.005"]
 
 
 def start(results: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "cwbench", *RUN, "--results", str(results)]
-    return subprocess.Popen(command, env=environment)
+    return subprocess.Popen(command, env=environment())
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import environment
 from other_machine import claim_elsewhere
 
 from cwbench.fleet import claiming
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def test_a_fleet_that_lost_its_claim_stops_and_says_so(
@@ -132,9 +130,8 @@ RUN += ["--eval-episodes", "1", "--width", "16"]
 
 @contextlib.contextmanager
 def cwbench(*args: str) -> Iterator[subprocess.Popen[str]]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "cwbench", *args]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
     with process:
         try:
             yield process

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from commands import environment
 from outcomes import states
 
 from cwbench.experiment.toy import train_toy
@@ -127,7 +128,7 @@ def test_one_interrupt_saves_a_chunk_that_takes_long(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(stop.__file__).parents[2])},
+        env=environment(),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "updating\n"
@@ -161,7 +162,7 @@ def test_a_schedulers_signal_saves_and_stops_a_command(device: str, tmp_path: Pa
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(stop.__file__).parents[2])},
+        env=environment(),
     )
     assert process.stdout is not None
     for line in process.stdout:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
+from commands import environment
 
 # Two runs of two tasks as fleets of one: four jobs in two levels.
 RUN = ["run", "--method", "finetuning", "--seq", "faucet-close,push", "--seeds", "0-1"]
@@ -19,9 +19,8 @@ RUN += ["--no-live", "--snapshot-minutes", "0.02"]
 
 
 def start(*args: str, **options: Any) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "cwbench", *args]
-    return subprocess.Popen(command, env=environment, text=True, **options)
+    return subprocess.Popen(command, env=environment(), text=True, **options)
 
 
 def statuses(results: Path) -> dict[str, dict[str, Any]]:

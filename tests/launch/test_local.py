@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import environment
 
 from cwbench.cli import main
 from cwbench.launch import Command
@@ -17,7 +18,6 @@ from cwbench.store.runs import load_runs
 
 pytestmark = pytest.mark.commands
 
-ROOT = Path(__file__).parent.parent.parent
 PAIR = ["pairwise", "--tasks", "2,5", "--method", "recall", "--protocol", "smoke", "--yes"]
 
 
@@ -53,7 +53,7 @@ def test_devices_of_one_machine_work_side_by_side(
     devices: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes where CUDA would have devices; here each trains on the CPU."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     results, said = tmp_path / "results", list[str]()
     main([*PAIR, "--results", str(results), "--launcher", "print", "--fleet-size", "1"])
     commands = []

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from clusters import (
-    ROOT,
     RUN,
     assert_equal_to_a_local_run,
     assert_trained_once,
@@ -20,7 +19,7 @@ from clusters import (
 pytest.importorskip("submitit", reason="submitit is not installed (pip install 'cwbench[slurm]')")
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
 
-SCRIPT = ROOT / "scripts" / "slurm.sh"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm.sh"
 # One run of two tasks: a job, and one that depends on it. All snapshots are those that the signal
 # before the time limit asks for.
 ONE = ["--seeds", "0", "--snapshot-minutes", "60"]

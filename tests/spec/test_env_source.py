@@ -5,7 +5,6 @@ import importlib
 import itertools
 import json
 import linecache
-import os
 import pickle
 import subprocess
 import sys
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import environment
 
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import Task
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -249,11 +247,10 @@ def test_classes_of_a_script(tmp_path: Path) -> None:
     """Their ids change with what they use, and with nothing else."""
     file = tmp_path / "script.py"
     file.write_text(CLASSES)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     runs = [
         subprocess.run(
             [sys.executable, str(file), goal],
-            env=environment | {"PYTHONHASHSEED": seed},
+            env=environment() | {"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,

@@ -1,12 +1,12 @@
 """The source of classes of notebooks and scripts: what changes numbers changes it."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import environment
 
 from cwbench.learner import MethodConfig
 from cwbench.spec.errors import UserError
@@ -164,11 +164,10 @@ def test_an_id_of_a_script_is_the_same_in_every_process(tmp_path: Path) -> None:
     file = tmp_path / "script.py"
     show = "from cwbench.spec.notebook_source import source_hash\nprint(source_hash(Mine))\n"
     file.write_text(f"{VALUES}\n{show}")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     hashes = {
         subprocess.run(
             [sys.executable, str(file)],
-            env=environment | {"PYTHONHASHSEED": seed},
+            env=environment() | {"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
