@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,8 @@ from cwbench.spec.errors import UserError
 
 BY_USER = f"{UserError.__module__}.{UserError.__qualname__}: "  # before a message in a traceback
 # Their lines say nothing about an error in code that they import or call.
-CALLERS = (str(Path(__file__).parents[1]), str(Path(importlib.__file__).parent), "<frozen ")
+FOLDERS = (Path(__file__).parents[1], Path(importlib.__file__).parent)
+CALLERS = (*(f"{folder}{os.sep}" for folder in FOLDERS), "<frozen ")
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 

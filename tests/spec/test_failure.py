@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import cwbench
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import (
@@ -131,6 +132,16 @@ def test_an_error_in_imported_code_names_its_own_line(
     with pytest.raises(Exception) as error:  # noqa: PT011
         importlib.import_module(file.stem).make()
     assert where_it_failed(in_called_code(error.value, __file__)).startswith(f"{file} {words}")
+
+
+def test_a_file_beside_a_caller_is_the_users() -> None:
+    """Where its name begins like that of the package's folder."""
+    file = f"{Path(cwbench.__file__).parent}_envs.py"
+    with pytest.raises(KeyError) as error:
+        exec(compile("{}['robot']", file, "exec"))
+    assert where_it_failed(in_called_code(error.value, __file__)) == (
+        f"{file} line 1, in <module>: KeyError: 'robot'"
+    )
 
 
 def test_an_error_in_no_file_of_the_users_names_none() -> None:
