@@ -13,6 +13,7 @@ from typing import Any
 
 from cwbench.spec.env_source import FromMain, named_source
 from cwbench.spec.errors import UserError
+from cwbench.spec.failure import in_called_code, where_it_failed
 from cwbench.spec.options import of_python
 from cwbench.spec.source import MAIN, of_main
 
@@ -216,6 +217,8 @@ def imported(name: str) -> Any:
         raise UserError(f'{name!r} is not a name such as "package.module:Class"')
     try:
         return reduce(getattr, path.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # whatever a user's file raises
         hint = "define it here again, or move it into a module and import it" * (module == MAIN)
-        raise UserError(f"cannot import {name!r}: {error}", hint) from None
+        found = in_called_code(error)
+        what = where_it_failed(found) if "file" in found else found["message"]
+        raise UserError(f"cannot import {name!r}: {what}", hint) from None

@@ -210,6 +210,29 @@ def test_names_that_lead_nowhere(name: str) -> None:
         imported(name)
 
 
+BROKEN = {
+    "x = = 1\n": "line 1: SyntaxError: invalid syntax",
+    "undefined\n": "line 1, in <module>: NameError: name 'undefined' is not defined",
+    "import no_such_package\n": "line 1, in <module>: ModuleNotFoundError: No module named 'no_",
+    "raise ValueError('one\\ntwo')\n": "line 1, in <module>: ValueError: one two",
+    "raise SystemExit(3)\n": "line 1, in <module>: SystemExit: 3",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_cannot_be_imported_is_named_in_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cwbench retry` and `train` find it, which import what records name."""
+    file = tmp_path / f"broken_{len(text)}.py"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError) as error:
+        imported(f"{file.stem}:make")
+    words = f"cannot import '{file.stem}:make': {file} {BROKEN[text]}"
+    assert str(error.value).startswith(words)
+
+
 @pytest.mark.parametrize("edit", ["class Own: x = 1\n", "class Own(\n", ""])
 def test_a_record_stays_while_the_file_of_its_environment_is_edited(
     edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
