@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from cwbench.spec.env_source import FromMain, named_source
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import CannotImport, UserError
 from cwbench.spec.failure import in_called_code, where_it_failed
 from cwbench.spec.options import of_python
 from cwbench.spec.source import MAIN, of_main
@@ -221,4 +221,4 @@ def imported(name: str) -> Any:
         hint = "define it here again, or move it into a module and import it" * (module == MAIN)
         found = in_called_code(error)
         what = where_it_failed(found) if "file" in found else found["message"]
-        raise UserError(f"cannot import {name!r}: {what}", hint) from None
+        raise CannotImport(f"cannot import {name!r}: {what}", hint) from None
