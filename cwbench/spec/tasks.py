@@ -167,10 +167,12 @@ class Task:
     def check_unchanged(self) -> None:
         """UserError if its file has been edited: processes that import it now would train that."""
         try:
-            changed = not isinstance(self.env, str) and named_source(self.env) != self._code
+            same = isinstance(self.env, str) or named_source(self.env) == self._code
+            if same and not isinstance(self.env, str | FromMain):  # sent to workers by its name
+                same = imported(self._code["callable"]) is self.env
         except (UserError, SyntaxError):  # the file no longer holds it, or is no Python
-            changed = True
-        if changed:
+            same = False
+        if not same:
             name = f"task {self.name}: {self._code['callable']}"
             hint = "reload the module or restart Python, and make the task again"
             raise UserError(f"{name} has changed since the task was made", hint)

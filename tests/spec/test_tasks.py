@@ -210,6 +210,22 @@ def test_names_that_lead_nowhere(name: str) -> None:
         imported(name)
 
 
+def test_a_task_of_a_module_that_was_reloaded_has_to_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its class cannot be sent to workers: another one has its name now."""
+    file = tmp_path / "reloaded_env.py"
+    file.write_text("class Own: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module(file.stem)
+    made = Task("own", module.Own)
+    made.check_unchanged()
+    importlib.reload(module)
+    with pytest.raises(UserError, match=r"reloaded_env:Own has changed .*; .*make the task again"):
+        made.check_unchanged()
+    Task("own", module.Own).check_unchanged()
+
+
 BROKEN = {
     "x = = 1\n": "line 1: SyntaxError: invalid syntax",
     "undefined\n": "line 1, in <module>: NameError: name 'undefined' is not defined",
