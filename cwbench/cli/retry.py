@@ -16,7 +16,7 @@ from cwbench.cli.options import GroupedCommand, method_option
 from cwbench.cli.training_options import TrainingOptions, execute, retry_options
 from cwbench.experiment.build import load_method
 from cwbench.experiment.results_folder import open_store
-from cwbench.experiment.trust import check_trust, named_code
+from cwbench.experiment.trust import check_trust, edited_task, named_code
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.segment import setup_digest
 from cwbench.spec.text import counted
@@ -176,6 +176,8 @@ def _rebuild_run(
     entry = own_methods.get(record["method"]) or _installed(record["method"])
     method, tasks = entry.method, tuple(run["tasks"])
     setup = Setup.from_record(record, method.config_class)
+    if task := edited_task(record["env"], setup.env):
+        raise UserError(f"task {task['name']}: {task['callable']} has changed since then")
     made = method.segments_of_run(setup, run["seed"], tasks)
     if [s.id for s in made] != list(run["segments"]) or setup.source != entry.source:
         raise UserError("its method has changed since then")

@@ -16,7 +16,7 @@ from cwbench.experiment.build import load_method
 from cwbench.experiment.execution import Execution
 from cwbench.experiment.listener import Terminal
 from cwbench.experiment.session import open_session
-from cwbench.experiment.trust import check_trust, named_code
+from cwbench.experiment.trust import check_trust, edited_task, named_code
 from cwbench.launch.command import PAUSED, watch_tether
 from cwbench.spec.errors import UserError, located
 from cwbench.spec.options import take
@@ -77,7 +77,10 @@ def _segments(record: dict[str, Any], trust: bool) -> tuple[Methods, list[Segmen
     check_trust(_named_code(record), trust, partial(click.echo, err=True))
     entries = {name: load_method(where)[1] for name, where in record["methods"].items()}
     segments = read_segments(record, lambda name: entries[name].method.config_class)
-    for segment in segments:
+    for segment, asked in zip(segments, record["segments"], strict=True):
+        if task := edited_task(asked["env"], segment.setup.env):
+            what = f"task {task['name']}: {task['callable']}"
+            raise UserError(f"{what} has changed since the job was written")
         name = segment.setup.method
         if segment.setup.source != entries[name].source:
             raise UserError(f"method {name}: its file has changed since the job was written")

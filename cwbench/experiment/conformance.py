@@ -194,7 +194,8 @@ def replay_is_left_alone(kit: Kit) -> None:
     for hook in HOOKS:
         setattr(method, hook, _leaving_replay(trainer, hook, getattr(method, hook)))
     trainer.train(2)
-    method.at_interval()
+    with torch.no_grad():  # as in training
+        method.at_interval()
     method.end_task(trainer.position)
     method.on_task_start(trainer.position)
 
@@ -305,7 +306,8 @@ def updates_can_be_captured(kit: Kit) -> None:
         trainer.streams.seek(trainer.updates)
         trainer.update()
         if trainer.method.captures_interval:
-            trainer.method.at_interval()
+            with torch.no_grad():  # as in training
+                trainer.method.at_interval()
     for name, address in _addresses(trainer).items():
         if before.get(name, address) != address:
             raise Broken(f"an update replaces the tensor {name}: change it in place")

@@ -16,7 +16,7 @@ from cwbench import envs
 from cwbench.experiment.execution import Execution, torch_set_up
 from cwbench.experiment.objects import find_trained
 from cwbench.experiment.runs import Run
-from cwbench.experiment.trust import check_trust, named_code
+from cwbench.experiment.trust import check_trust, edited_task, named_code
 from cwbench.rollout.episodes import Envs, EvalJob, Evaluation
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.shared_memory import SharedArray
@@ -229,14 +229,11 @@ def _method_class(
 def _segment(record: Mapping[str, Any], method_class: MethodClass) -> Segment:
     """The segment of a record. UserError if a function that makes an environment has changed."""
     segment = Segment.from_record(record, method_class.config_class)
-    here = {task["name"]: task for task in segment.setup.env.record().get("tasks", ())}
-    for task in record["env"].get("tasks", ()):
-        if task.get("source") != here[task["name"]].get("source"):
-            raise UserError(
-                f"{task['callable']} here is not the code of task {task['name']!r} that trained "
-                "this",
-                "it and what it uses of its script or notebook must be as they were",
-            )
+    if task := edited_task(record["env"], segment.setup.env):
+        raise UserError(
+            f"{task['callable']} here is not the code of task {task['name']!r} that trained this",
+            "it and what it uses of its script or notebook must be as they were",
+        )
     return segment
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cwbench.sequences.gymnasium import PHYSICS
+from cwbench.spec.config import EnvConfig
 from cwbench.spec.errors import UserError
 
 
@@ -27,6 +28,16 @@ def _code_of_task(task: Mapping[str, Any]) -> Iterator[str]:
         name = wrapper["wrapper"] if isinstance(wrapper, dict) else wrapper
         if name != PHYSICS:
             yield name
+
+
+def edited_task(recorded: Mapping[str, Any], env: EnvConfig) -> Mapping[str, Any] | None:
+    """The record of the first task whose function or class here is not the recorded code."""
+    here = {task["name"]: task for task in env.record().get("tasks", ())}
+    for task in recorded.get("tasks", ()):
+        if task.get("source") != here[task["name"]].get("source"):
+            found: Mapping[str, Any] = task
+            return found
+    return None
 
 
 def check_trust(

@@ -23,6 +23,7 @@ GRACE_SECONDS = {
 # How long a chunk may continue, to be saved at its end, after another signal than Ctrl-C: a
 # scheduler kills what takes longer than it allows, and requeues what has stopped by then.
 CHUNK_SECONDS = 60.0
+HANDLE_SECONDS = 1.0  # between two times that handlers are set, which takes a few microseconds
 FORCE_SECONDS = 4.0  # after a second Ctrl-C, until the process is ended whatever it does
 INTERRUPTED = 130  # exit code: 128 + SIGINT
 
@@ -66,6 +67,7 @@ class StopRequest:
         self._retraining_ends = self._chunk_ends = math.inf  # at the latest
         self._compiling = False
         self._numbers: set[signal.Signals] = set()  # of the signals it listens to
+        self._handle_again = 0.0  # when to set their handlers again
         self._force = force  # called before the process is ended by force
 
     def __bool__(self) -> bool:
@@ -99,11 +101,11 @@ class StopRequest:
 
     def check(self, retraining: bool) -> None:
         """Between updates: of a chunk, or of a method that retrains at a task's end."""
-        # LLVM, with which Triton compiles, replaces our handlers by its own; that of SIGUSR1 does
-        # nothing.
-        self._handle()
+        now = time.monotonic()
+        if now >= self._handle_again:
+            self._handle()
         end = self._retraining_ends if retraining else self._chunk_ends
-        if self.urgent or time.monotonic() >= end:
+        if self.urgent or now >= end:
             raise Interrupted
 
     @contextlib.contextmanager
@@ -130,6 +132,11 @@ class StopRequest:
                 signal.signal(number, handler)
 
     def _handle(self) -> None:
+        """Also again and again: LLVM, with which Triton compiles, takes the signals for itself.
+
+        Its handler of SIGUSR1 does nothing.
+        """
+        self._handle_again = time.monotonic() + HANDLE_SECONDS
         for number in self._numbers:
             signal.signal(number, self._ask)
 

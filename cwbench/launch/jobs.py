@@ -13,7 +13,7 @@ from typing import Any
 
 from cwbench.planning.plan import Plan
 from cwbench.spec.config import MethodConfig, ScheduleConfig
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import CannotImport, UserError
 from cwbench.spec.options import checked
 from cwbench.spec.segment import SCHEMA, Segment, digest
 from cwbench.store.files import check_inside, write_json
@@ -70,6 +70,8 @@ def read_segments(
     """The segments of a job file; `options_of` knows the option class of a method's name."""
     try:
         return [_segment(entry, options_of) for entry in record["segments"]]
+    except CannotImport:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError):
         raise UserError(DAMAGED) from None
 

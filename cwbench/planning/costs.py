@@ -32,6 +32,7 @@ COMPILED_SHARE, COMPILED_TIME = {"cuda": 0.44, "cpu": 1.0}, {"cuda": 0.6, "cpu":
 SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each group, which has its own stream
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
+SELDOM = 100  # updates; what a method does less often is a small part of them, captured or not
 LEARNING_STEPS = 50_000  # after which policies touch things
 CLEARLY = 0.85  # of one thread's time; workers and evaluation want the other cores
 MEASURE_SECONDS = 2.5  # for all times of a plan; the first ones get more of it
@@ -277,5 +278,6 @@ def _seconds_per_update(trainer: Trainer, budget: float) -> float:
     if trainer.device.type != "cuda":
         return seconds_per_call(partial(trainer.train, 1), budget)
     method = trainer.method
-    trainer.train((WARM_UP + 1) * (method.interval if method.captures_interval else 1))
+    often = method.captures_interval and 0 < method.interval <= SELDOM
+    trainer.train((WARM_UP + 1) * (method.interval if often else 1))
     return seconds_per_call(partial(trainer.train, CAPTURED), budget) / CAPTURED

@@ -20,6 +20,10 @@ class UserError(ValueError):
         return _joined(self.message, self.hint)
 
 
+class CannotImport(UserError):
+    """What a record names cannot be imported: nothing is wrong with the record."""
+
+
 def _joined(text: str, more: str) -> str:
     """Both on one line. Messages of other packages are often sentences."""
     if not text or not more:

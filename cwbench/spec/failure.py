@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,8 @@ from cwbench.spec.errors import UserError
 
 BY_USER = f"{UserError.__module__}.{UserError.__qualname__}: "  # before a message in a traceback
 # Their lines say nothing about an error in code that they import or call.
-CALLERS = (str(Path(__file__).parents[1]), str(Path(importlib.__file__).parent), "<frozen ")
+FOLDERS = (Path(__file__).parents[1], Path(importlib.__file__).parent)
+CALLERS = (*(f"{folder}{os.sep}" for folder in FOLDERS), "<frozen ")
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
@@ -47,17 +49,22 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
 def in_called_code(error: BaseException, *callers: str) -> dict[str, Any]:
     """An error in code that was imported or called, for `where_it_failed`.
 
-    Of several errors the first, and of it the innermost line outside of these files, of this
-    package and of Python's import. A file that cannot be parsed is named with its line.
+    It names the innermost line outside of these files, of this package and of Python's import. Of
+    an error that one of them has passed on it is the cause; one that the code itself raised from
+    another says what to do. A file that cannot be parsed is named with its line.
     """
+    callers = (*CALLERS, *callers)
     while error.__cause__ is not None and not isinstance(error, UserError):
+        raised = traceback.extract_tb(error.__traceback__)[-1:]
+        if any(not frame.filename.startswith(callers) for frame in raised):
+            break
         error = error.__cause__
     record = describe(error)
     found = {"type": record["type"], "message": " ".join(str(error).split()) or record["type"]}
     if isinstance(error, SyntaxError) and error.filename:
         return found | {"file": error.filename, "line": error.lineno, "message": error.msg}
     for frame in traceback.extract_tb(error.__traceback__):
-        if not frame.filename.startswith((*CALLERS, *callers)):
+        if not frame.filename.startswith(callers):
             found |= {"file": frame.filename, "line": frame.lineno, "function": frame.name}
     return found
 

@@ -4,7 +4,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -12,7 +12,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from cwbench.spec.env_source import FromMain, named_source
-from cwbench.spec.errors import UserError
+from cwbench.spec.errors import CannotImport, UserError
+from cwbench.spec.failure import in_called_code, where_it_failed
 from cwbench.spec.options import of_python
 from cwbench.spec.source import MAIN, of_main
 
@@ -158,13 +159,20 @@ class Task:
             "resume": self.resume,
         }
 
+    @property
+    def code(self) -> Hashable:
+        """What makes its environment, as this process has it, and as records name it."""
+        return self.env, *self._code.values()
+
     def check_unchanged(self) -> None:
         """UserError if its file has been edited: processes that import it now would train that."""
         try:
-            changed = not isinstance(self.env, str) and named_source(self.env) != self._code
+            same = isinstance(self.env, str) or named_source(self.env) == self._code
+            if same and not isinstance(self.env, str | FromMain):  # sent to workers by its name
+                same = imported(self._code["callable"]) is self.env
         except (UserError, SyntaxError):  # the file no longer holds it, or is no Python
-            changed = True
-        if changed:
+            same = False
+        if not same:
             name = f"task {self.name}: {self._code['callable']}"
             hint = "reload the module or restart Python, and make the task again"
             raise UserError(f"{name} has changed since the task was made", hint)
@@ -211,6 +219,8 @@ def imported(name: str) -> Any:
         raise UserError(f'{name!r} is not a name such as "package.module:Class"')
     try:
         return reduce(getattr, path.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # whatever a user's file raises
         hint = "define it here again, or move it into a module and import it" * (module == MAIN)
-        raise UserError(f"cannot import {name!r}: {error}", hint) from None
+        found = in_called_code(error)
+        what = where_it_failed(found) if "file" in found else found["message"]
+        raise CannotImport(f"cannot import {name!r}: {what}", hint) from None

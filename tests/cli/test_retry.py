@@ -1,8 +1,10 @@
 """`cwbench retry`: what failed, and what waits for it."""
 
+import importlib
 import os
 import platform
 import shutil
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +14,12 @@ import pytest
 from outcomes import states
 from sample_results import change_experiment
 
+import cwbench
 from cwbench.cli import main
-from cwbench.cli.retry import _reset
+from cwbench.cli.retry import _rebuild_run, _reset
 from cwbench.experiment.session import Session
 from cwbench.fleet.claiming import Outcome
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import digest
 from cwbench.store.claims import Claims
 from cwbench.store.results import SegmentFolder
@@ -203,3 +207,20 @@ def test_retry_of_a_method_that_is_not_here(
         in line
     )
     assert "to train them: " in line
+
+
+def test_of_an_edited_environment_retry_says_that_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that the method had changed."""
+    own = tmp_path / f"own_{tmp_path.name}.py"
+    own.write_text("from countdown import Countdown\nclass Own(Countdown):\n    later = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = cwbench.Task("own", importlib.import_module(own.stem).Own, horizon=10)
+    plan = cwbench.plan("finetuning", [task], protocol="smoke", results=tmp_path / "results")
+    [segment] = plan.runs[0].segments
+    own.write_text(own.read_text().replace("1", "2"))
+    monkeypatch.delitem(sys.modules, own.stem)
+    run = {"tasks": ["own"], "seed": 0, "segments": [segment.id]}
+    with pytest.raises(UserError, match=f"task own: {own.stem}:Own has changed since then"):
+        _rebuild_run(run, segment.record(), {})

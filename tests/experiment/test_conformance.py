@@ -202,6 +202,21 @@ def test_what_the_next_start_sets_again_is_not_lost(tmp_path: Path, toy_pool: Po
     no_state_is_lost(Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
 
 
+@pytest.mark.parametrize(
+    "title", ["updates can be captured", "hooks leave stored transitions alone"]
+)
+def test_weights_may_be_changed_between_updates(title: str, tmp_path: Path, toy_pool: Pool) -> None:
+    """As in training, without gradients."""
+    body = """
+    interval = 2
+    captures_interval = True
+    def at_interval(self):
+        self.trainer.params["log_alpha"].mul_(0.9)
+"""
+    (tmp_path / "right.py").write_text(HEAD.replace("Wrong", "Right") + body)
+    CHECKS[title](Kit(f"{tmp_path}/right.py:Right", tmp_path, toy_pool))
+
+
 def test_lanes_and_exploration_are_asked_for_the_current_task_only(
     tmp_path: Path, toy_pool: Pool
 ) -> None:

@@ -150,10 +150,10 @@ LOADERS = {
     "cwbench/cli/__init__.py",
     "cwbench/envs/metaworld/rewrite.py",
     "cwbench/learner/architecture.py",
+    "cwbench/rollout/processes.py",  # writes what worker.py reads: requests, through a pipe
+    "cwbench/rollout/worker.py",
     "cwbench/spec/env_source.py",
     "cwbench/spec/extras.py",
-    "cwbench/rollout/processes.py",
-    "cwbench/rollout/worker.py",
     "cwbench/spec/tasks.py",
     "methods/__init__.py",
 }

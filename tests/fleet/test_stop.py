@@ -314,8 +314,11 @@ def test_signals_that_the_parent_process_blocked_ask_to_stop() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def test_signals_that_a_library_took_for_itself_ask_to_stop() -> None:
+def test_signals_that_a_library_took_for_itself_ask_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As LLVM, with which Triton compiles, takes SIGUSR1."""
+    monkeypatch.setattr(stop, "HANDLE_SECONDS", 0.0)
     request = stop.StopRequest()
     with request.listening():
         ctypes.CDLL(None).signal(int(signal.SIGUSR1), ctypes.c_void_p(int(signal.SIG_IGN)))

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -221,6 +222,21 @@ def test_the_end_of_a_task_takes_its_real_samples_and_updates() -> None:
     trainer = Rehearsal([first] * 2, SlowEnd, Dims(12, 4), torch.device("cpu"))
     # One run's samples on a CPU, for two runs; own updates as timed; SAC's at their price.
     assert measuring._task_end(trainer, first, 0.25) == (1040, 2 * 2560 + 500 + 10)
+
+
+@pytest.mark.parametrize(
+    ("interval", "captured", "before"),
+    [(10, True, 40), (10, False, 4), (10_000, True, 4), (0, True, 4)],
+)
+def test_what_is_seldom_called_between_updates_is_not_waited_for(
+    interval: int, captured: bool, before: int
+) -> None:
+    """Its capture would need forty thousand updates, of a plan that measures 2.5 seconds."""
+    seen: list[int] = []
+    method = SimpleNamespace(interval=interval, captures_interval=captured)
+    trainer: Any = SimpleNamespace(device=torch.device("cuda"), method=method, train=seen.append)
+    costs._seconds_per_update(trainer, 0.0)
+    assert seen == [before, costs.CAPTURED, costs.CAPTURED]
 
 
 def test_the_last_task_of_packnet_is_not_retrained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import cwbench
 from cwbench.experiment.build import load_method
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import (
@@ -113,7 +114,7 @@ CALLED = {
     "two": (
         "def make():\n    try:\n        1 / 0\n"
         "    except ArithmeticError as error:\n        raise ValueError('later') from error\n",
-        "line 3, in make: ZeroDivisionError: division by zero",
+        "line 5, in make: ValueError: later",
     ),
     "lines": ("raise ValueError('one\\ntwo')\n", "line 1, in <module>: ValueError: one two"),
 }  # fmt: skip
@@ -131,6 +132,32 @@ def test_an_error_in_imported_code_names_its_own_line(
     with pytest.raises(Exception) as error:  # noqa: PT011
         importlib.import_module(file.stem).make()
     assert where_it_failed(in_called_code(error.value, __file__)).startswith(f"{file} {words}")
+
+
+def test_an_error_that_a_caller_passes_on_is_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `gymnasium.make` does; its own words say less."""
+    file = tmp_path / "called_first.py"
+    file.write_text(CALLED["two"][0])
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(RuntimeError) as error:
+        try:
+            importlib.import_module(file.stem).make()
+        except ValueError as first:
+            raise RuntimeError(f"{first} was raised from the environment creator") from first
+    found = where_it_failed(in_called_code(error.value, __file__))
+    assert found == f"{file} line 5, in make: ValueError: later"
+
+
+def test_a_file_beside_a_caller_is_the_users() -> None:
+    """Where its name begins like that of the package's folder."""
+    file = f"{Path(cwbench.__file__).parent}_envs.py"
+    with pytest.raises(KeyError) as error:
+        exec(compile("{}['robot']", file, "exec"))
+    assert where_it_failed(in_called_code(error.value, __file__)) == (
+        f"{file} line 1, in <module>: KeyError: 'robot'"
+    )
 
 
 def test_an_error_in_no_file_of_the_users_names_none() -> None:

@@ -210,6 +210,45 @@ def test_names_that_lead_nowhere(name: str) -> None:
         imported(name)
 
 
+def test_a_task_of_a_module_that_was_reloaded_has_to_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its class cannot be sent to workers: another one has its name now."""
+    file = tmp_path / "reloaded_env.py"
+    file.write_text("class Own: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module(file.stem)
+    made = Task("own", module.Own)
+    made.check_unchanged()
+    importlib.reload(module)
+    with pytest.raises(UserError, match=r"reloaded_env:Own has changed .*; .*make the task again"):
+        made.check_unchanged()
+    Task("own", module.Own).check_unchanged()
+
+
+BROKEN = {
+    "x = = 1\n": "line 1: SyntaxError: invalid syntax",
+    "undefined\n": "line 1, in <module>: NameError: name 'undefined' is not defined",
+    "import no_such_package\n": "line 1, in <module>: ModuleNotFoundError: No module named 'no_",
+    "raise ValueError('one\\ntwo')\n": "line 1, in <module>: ValueError: one two",
+    "raise SystemExit(3)\n": "line 1, in <module>: SystemExit: 3",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_cannot_be_imported_is_named_in_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cwbench retry` and `train` find it, which import what records name."""
+    file = tmp_path / f"broken_{len(text)}.py"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError) as error:
+        imported(f"{file.stem}:make")
+    words = f"cannot import '{file.stem}:make': {file} {BROKEN[text]}"
+    assert str(error.value).startswith(words)
+
+
 @pytest.mark.parametrize("edit", ["class Own: x = 1\n", "class Own(\n", ""])
 def test_a_record_stays_while_the_file_of_its_environment_is_edited(
     edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
