@@ -93,6 +93,7 @@ class StopRequest:
 
     def end_compilation(self) -> None:
         self._compiling = False
+        self._handle()
 
     def check_urgent(self) -> None:
         """While waiting for workers: a snapshot may need longer than the time of grace."""
