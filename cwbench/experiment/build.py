@@ -347,10 +347,13 @@ def make_label(
 def _changes(
     group: type, given: Mapping[str, Any], usual: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What makes a difference: `--hidden 256,256,256,256` does not, `--hidden 64,64` is a width."""
+    """What makes a difference, in the form that records have: 1 and 1.0 are one label.
+
+    `--hidden 256,256,256,256` makes none, `--hidden 64,64` is a width.
+    """
     names = [field.name for field in fields(group)]
     asked = {
-        key: options.plain(group, key, given[key]) for key in names if given.get(key) is not None
+        key: options.checked(group, key, given[key]) for key in names if given.get(key) is not None
     }
     now: Any = options.resolve(group, asked, *usual)
     before: Any = options.resolve(group, *usual)

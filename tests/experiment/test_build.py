@@ -74,6 +74,21 @@ def test_a_label_names_what_changes_sac_and_networks() -> None:
     assert label("ewc", hidden="64,64") == label("ewc", width=64, layers=2)
 
 
+def test_equal_options_have_one_label_however_they_are_given() -> None:
+    """The command line has checked them, Python and notebooks give what they have."""
+
+    def label(**given: Any) -> str:
+        return make_label("recall", load_method("recall")[1], "paper", given)
+
+    assert label(lambda_=1) == label(lambda_=1.0) == "recall (lambda=1.0)"
+    assert (
+        label(reset="heads,actor")
+        == label(reset=["actor", "heads"])
+        == "recall (reset=actor,heads)"
+    )
+    assert label(reset="optimizer") == label() == "recall"
+
+
 def test_a_label_names_options_of_the_schedule_where_they_are_swept() -> None:
     _, entry = load_method("ewc")
     given = {"lag": 1, "start_steps": 500}
@@ -198,7 +213,8 @@ def test_a_new_suite_has_options_of_its_own(windy: sequences.Sequence) -> None:
     method, entry = load_method("finetuning")
     setup = make_setup(method, entry, "paper", {"gust": 2}, windy)
     assert setup.env == WindyConfig(gust=2.0)
-    assert make_label(method, entry, "paper", {"gust": 2}, swept=["gust"]) == "finetuning (gust=2)"
+    label = make_label(method, entry, "paper", {"gust": 2}, swept=["gust"])
+    assert label == "finetuning (gust=2.0)"
     for given, sequence, message in (
         ({"gust": -1}, windy, "--gust: -1 is too small"),
         ({"obs": "full39"}, windy, "--obs is not an option of windy environments"),
