@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _compared(areas: pd.DataFrame) -> str:
-    gap = (areas["lag 1"] - areas["lag 0"]).to_numpy()
+    gap = (areas["lag 1"] - areas["lag 0"]).round(9).to_numpy()  # as in pairs.compared
     margin = stats.t.ppf(0.95, len(gap) - 1) * stats.sem(gap)
     mean, p = gap.mean(), stats.wilcoxon(gap).pvalue
     interval = f"{mean:+.2f} [{mean - margin:+.2f}, {mean + margin:+.2f}]"
