@@ -102,8 +102,9 @@ class TrainingOptions:
 
     @property
     def terminal(self) -> Terminal:
-        # With `--launcher print` nothing but commands goes to the output.
-        quiet, printing = self.quiet and not self.dry_run, self.launching.launcher == "print"
+        # With `--launcher print` nothing but commands goes to the output, with `--json` only JSON.
+        printing = self.as_json or self.launching.launcher == "print"
+        quiet = self.quiet and not self.dry_run
         return Terminal(quiet=quiet, stderr=printing, trains=not self.dry_run)
 
 

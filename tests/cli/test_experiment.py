@@ -109,6 +109,8 @@ def test_two_experiments_are_trained_and_recorded_apart(
     assert "L2 (coef=1.0)" in page
     main([*args, "--dry-run"])
     assert "8 segments, 8 done, 0 to train" in capsys.readouterr().out
+    main([*args, "--dry-run", "--json"])
+    assert json.loads(capsys.readouterr().out)["done"] == 8
 
 
 def test_two_methods_of_one_name_are_refused(
