@@ -4,7 +4,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -158,11 +158,6 @@ class Task:
             "action_size": self.action_size,
             "resume": self.resume,
         }
-
-    @property
-    def code(self) -> Hashable:
-        """What makes its environment, as this process has it, and as records name it."""
-        return self.env, *self._code.values()
 
     def check_unchanged(self) -> None:
         """UserError if its file has been edited: processes that import it now would train that."""
