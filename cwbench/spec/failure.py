@@ -61,7 +61,7 @@ def in_called_code(error: BaseException, *callers: str) -> dict[str, Any]:
         error = error.__cause__
     record = describe(error)
     found = {"type": record["type"], "message": " ".join(str(error).split()) or record["type"]}
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and os.path.isfile(error.filename or ""):
         return found | {"file": error.filename, "line": error.lineno, "message": error.msg}
     for frame in traceback.extract_tb(error.__traceback__):
         if not frame.filename.startswith(callers):
