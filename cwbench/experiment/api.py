@@ -249,7 +249,7 @@ def _check_trainable(plan: Plan, changed: Sequence[str]) -> None:
     if changed:
         raise UserError(f"{changed[0]} has changed since it was planned", "plan again")
     for env in {run.segments[-1].setup.env for run in plan.runs}:  # workers read its files
-        env.check_unchanged(set())
+        env.check_unchanged()
     if plan.session.launcher is not None:  # other processes read the file
         for name, _ in plan._sources:
             check_unchanged(plan.session.methods[name])

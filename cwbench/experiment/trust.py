@@ -33,11 +33,9 @@ def _code_of_task(task: Mapping[str, Any]) -> Iterator[str]:
 def edited_task(recorded: Mapping[str, Any], env: EnvConfig) -> Mapping[str, Any] | None:
     """The record of the first task whose function or class here is not the recorded code."""
     here = {task["name"]: task for task in env.record().get("tasks", ())}
-    for task in recorded.get("tasks", ()):
-        if task.get("source") != here[task["name"]].get("source"):
-            found: Mapping[str, Any] = task
-            return found
-    return None
+    tasks: Iterable[Mapping[str, Any]] = recorded.get("tasks", ())
+    edited = (t for t in tasks if t.get("source") != here[t["name"]].get("source"))
+    return next(edited, None)
 
 
 def check_trust(

@@ -10,7 +10,7 @@ import select
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -77,9 +77,6 @@ class Worker:
         # group or evaluation it is working for.
         self.beats = beats
         self.envs: dict[EnvConfig, Envs] = {}
-        # Code of tasks, known to be what they were made with. A file is compared when this process
-        # has just imported it: edits that come later change nothing here.
-        self.compared: set[Hashable] = set()
         self.groups: dict[int, OpenGroup] = {}
         self.chunks: dict[int, Chunk] = {}  # to collect, by group
         self.evaluations: deque[tuple[int, Evaluation]] = deque()
@@ -162,7 +159,7 @@ class Worker:
 
     def _envs(self, config: EnvConfig) -> Envs:
         if config not in self.envs:
-            config.check_unchanged(self.compared)
+            config.check_imported()
             self.envs[config] = Envs(config, self.make)
         return self.envs[config]
 

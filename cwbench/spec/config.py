@@ -1,10 +1,11 @@
 """Option groups that every method shares, and the protocols that set them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
+from cwbench.spec.env_source import keep_text
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import field_names, field_type, flag_name, from_record, option, to_record
 from cwbench.spec.tasks import LONGEST_EPISODE, METAWORLD_TASKS, Task
@@ -180,11 +181,11 @@ class EnvConfig:
         """What `record` wrote, without the suite's name."""
         return from_record(cls, record)
 
-    def check_unchanged(self, compared: set[Hashable]) -> None:
-        """UserError if code that defines its tasks has been edited since they were made.
+    def check_unchanged(self) -> None:
+        """UserError if code that defines its tasks has been edited since they were made."""
 
-        `compared`, code of which this is known, is left out, and gets the rest.
-        """
+    def check_imported(self) -> None:
+        """As `check_unchanged`, where the code has just been imported; later edits are ignored."""
 
     def only(self, task: str) -> "EnvConfig":
         """What a run of this task alone would have, with observations and actions of this size."""
@@ -241,11 +242,14 @@ class GymnasiumConfig(EnvConfig):
         tasks = tuple(map(Task.from_record, record["tasks"]))
         return from_record(cls, {**record, "tasks": tasks})
 
-    def check_unchanged(self, compared: set[Hashable]) -> None:
+    def check_unchanged(self) -> None:
         for task in self.tasks:
-            if task.code not in compared:
-                task.check_unchanged()
-                compared.add(task.code)
+            task.check_unchanged()
+
+    def check_imported(self) -> None:
+        for task in self.tasks:
+            keep_text(task.env)
+            task.check_unchanged()
 
     def only(self, task: str) -> "GymnasiumConfig":
         [found] = [one for one in self.tasks if one.name == task]

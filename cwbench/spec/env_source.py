@@ -6,6 +6,7 @@ are kept with the code and values that they use there, as these are when a task 
 
 import inspect
 import io
+import linecache
 import pickle
 import sys
 from contextlib import suppress
@@ -64,6 +65,19 @@ def named_source(env: Any) -> dict[str, str]:
     text, source = text_of(inspect.unwrap(env), KIND), Source(env.__module__, KIND)
     defaults = source.defaults(env, text) if isinstance(env, FunctionType) else ()
     return _record(env, "\n".join([text, *defaults]))
+
+
+def keep_text(env: Any) -> None:
+    """For workers: what `named_source` reads stays as it is now, when they have just imported it.
+
+    Others of its file may be compared after it has been edited, which changes nothing there.
+    """
+    if isinstance(env, str | FromMain):
+        return
+    file = inspect.getsourcefile(inspect.unwrap(env)) or ""
+    linecache.checkcache(file)
+    if lines := linecache.getlines(file):  # without a time, they are never read again
+        linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
 
 
 def by_value(function: Any) -> bytes:

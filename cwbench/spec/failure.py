@@ -4,6 +4,7 @@ import errno
 import importlib
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ BY_USER = f"{UserError.__module__}.{UserError.__qualname__}: "  # before a messa
 # Their lines say nothing about an error in code that they import or call.
 FOLDERS = (Path(__file__).parents[1], Path(importlib.__file__).parent)
 CALLERS = (*(f"{folder}{os.sep}" for folder in FOLDERS), "<frozen ")
+INSTALLED = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
@@ -49,9 +51,10 @@ def describe(error: BaseException, classes: Iterable[type] = ()) -> dict[str, An
 def in_called_code(error: BaseException, *callers: str) -> dict[str, Any]:
     """An error in code that was imported or called, for `where_it_failed`.
 
-    It names the innermost line outside of these files, of this package and of Python's import. Of
-    an error that one of them has passed on it is the cause; one that the code itself raised from
-    another says what to do. A file that cannot be parsed is named with its line.
+    It names the innermost line outside of these files, of this package and of Python's import; the
+    user's own, if there is one, rather than that of an installed package. Of an error that one of
+    these files has passed on it is the cause; one that the code itself raised from another says
+    what to do. A file that cannot be parsed is named with its line.
     """
     callers = (*CALLERS, *callers)
     while error.__cause__ is not None and not isinstance(error, UserError):
@@ -61,11 +64,13 @@ def in_called_code(error: BaseException, *callers: str) -> dict[str, Any]:
         error = error.__cause__
     record = describe(error)
     found = {"type": record["type"], "message": " ".join(str(error).split()) or record["type"]}
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and os.path.isfile(error.filename or ""):
         return found | {"file": error.filename, "line": error.lineno, "message": error.msg}
-    for frame in traceback.extract_tb(error.__traceback__):
-        if not frame.filename.startswith(callers):
-            found |= {"file": frame.filename, "line": frame.lineno, "function": frame.name}
+    frames = traceback.extract_tb(error.__traceback__)
+    called = [frame for frame in frames if not frame.filename.startswith(callers)]
+    own = [frame for frame in called if not frame.filename.startswith(INSTALLED)]
+    for frame in (own or called)[-1:]:
+        found |= {"file": frame.filename, "line": frame.lineno, "function": frame.name}
     return found
 
 

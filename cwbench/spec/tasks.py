@@ -4,7 +4,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -134,6 +134,11 @@ class Task:
         env = FromMain(self.env) if of_main(self.env) else self.env
         # UserError if results could not be told apart by it.
         code = {"id": env} if isinstance(env, str) else named_source(env)
+        if not _is_named(env, code):
+            raise UserError(
+                f"task {self.name}: {code['callable']} does not name its `env`",
+                "define it at the top level of its module; after a reload take it from there again",
+            )
         # Copies: the caller may change theirs, and results would have the ids of earlier ones.
         made: dict[str, Any] = {
             "env": env,
@@ -159,17 +164,11 @@ class Task:
             "resume": self.resume,
         }
 
-    @property
-    def code(self) -> Hashable:
-        """What makes its environment, as this process has it, and as records name it."""
-        return self.env, *self._code.values()
-
     def check_unchanged(self) -> None:
         """UserError if its file has been edited: processes that import it now would train that."""
         try:
             same = isinstance(self.env, str) or named_source(self.env) == self._code
-            if same and not isinstance(self.env, str | FromMain):  # sent to workers by its name
-                same = imported(self._code["callable"]) is self.env
+            same = same and _is_named(self.env, self._code)
         except (UserError, SyntaxError):  # the file no longer holds it, or is no Python
             same = False
         if not same:
@@ -187,6 +186,19 @@ class Task:
         score = Score(**rule) if isinstance(rule, Mapping) else Score.parse(rule)
         values |= {"score": score, "wrappers": tuple(values["wrappers"])}
         return Task(env=env, **values)
+
+
+def _is_named(env: Any, code: Mapping[str, str]) -> bool:
+    """Whether workers, which get a function or class of a module by its name, and records find it.
+
+    They do not find those that are defined inside a function, nor what a reload has replaced.
+    """
+    if isinstance(env, str | FromMain):
+        return True
+    try:
+        return imported(code["callable"]) is env
+    except CannotImport:
+        return False
 
 
 def valid_name(value: Any, what: str) -> str:

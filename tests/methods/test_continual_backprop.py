@@ -97,6 +97,25 @@ def test_units_replaced_together_are_different(make_trainer: MakeTrainer) -> Non
             assert len(columns.T[new].unique(dim=0)) == 3
 
 
+def test_new_weights_are_drawn_as_initial_ones(make_trainer: MakeTrainer) -> None:
+    """From the same range, and anew for each run, layer and call."""
+    trainer = make_trainer([0, 1])
+    method = cbp(trainer, at_once=16)
+    drawn: list[torch.Tensor] = []
+    for update in (0, 10):
+        trainer.streams.seek(update)
+        for name, age in method.age.items():
+            network, layer = name.split(".")
+            made = method._incoming(network, int(layer), torch.ones_like(age, dtype=torch.bool))
+            initial = trainer.fresh_trunk(network, "")[f"{name}.weight"]
+            assert made.shape == initial.shape
+            for x in (made, -made):
+                torch.testing.assert_close(x.max(), initial.abs().max(), rtol=0.05, atol=0)
+            drawn += made.flatten(0, -3)
+    numbers = torch.cat([x.flatten() for x in drawn])
+    assert len(numbers.unique()) > 0.99 * len(numbers)
+
+
 def test_units_of_a_network_that_is_reset_are_new(make_trainer: MakeTrainer) -> None:
     old = cbp(make_trainer([0]), maturity=0, every=5, replacement_rate=0.001)
     old.at_interval()

@@ -122,20 +122,26 @@ def test_a_worker_refuses_a_file_that_was_edited_and_says_where(
 def test_a_worker_that_has_imported_a_file_needs_it_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has the code that the task was made with, whatever the file holds when others follow."""
-    file = tmp_path / f"kept_{tmp_path.name}.py"
-    file.write_text(ENV_FILE)
+    """It has the code that tasks were made with, whatever the file holds when others follow."""
+    file, text = (
+        tmp_path / f"kept_{tmp_path.name}.py",
+        f"{ENV_FILE}\ndef make():\n    return Own()\n",
+    )
+    file.write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    own = importlib.import_module(file.stem).Own
-    first, later = (countdown.configured(Task("own", own, horizon=n)) for n in (10, 12))
+    module = importlib.import_module(file.stem)
+    first, same, later = (
+        countdown.configured(Task("own", env, horizon=n))
+        for env, n in ((module.Own, 10), (module.Own, 12), (module.make, 10))
+    )
     layout = make_policy(1, 2, NetworkConfig(width=8, layers=2)).layout(1)
     weights, results = SharedArray((1, layout.size)), list[EvalResult]()
     with Pool(1) as pool:
-        for env in (first, later):
+        for env in (first, same, later):
             pool.evaluate(
                 replace(job(weights.ref), task="own", env=env, layout=layout), results.append
             )
             finish_evaluations(pool)
-            file.write_text(ENV_FILE.replace("= 1", "= 2"))
-    assert len(results) == 2
+            file.write_text("\n" + text.replace("= 1", "= 2"))
+    assert len(results) == 3
     weights.close()

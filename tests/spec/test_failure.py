@@ -110,6 +110,8 @@ CALLED = {
     "key": ("def make():\n    raise KeyError('w')\n", "line 2, in make: KeyError: 'w'"),
     "name": ("x = undefined\n", "line 1, in <module>: NameError: name 'undefined' is not defined"),
     "syntax": ("\nx = = 1\n", "line 2: SyntaxError: invalid syntax"),
+    "text": ("compile('= 1', '<text>', 'eval')\n", "line 1, in <module>: SyntaxError: invalid"),
+    "library": ("import json\njson.loads('{')\n", "line 2, in <module>: JSONDecodeError: Expect"),
     "package": ("import no_such_package\n", "line 1, in <module>: ModuleNotFoundError"),
     "two": (
         "def make():\n    try:\n        1 / 0\n"

@@ -6,6 +6,8 @@ import importlib
 import json
 import math
 import pickle
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cwbench.spec.env_source import named_source
 from cwbench.spec.errors import UserError
 from cwbench.spec.tasks import CW_TASKS, METAWORLD_TASKS, Score, Task, imported
 
@@ -189,8 +192,43 @@ def test_default_arguments_that_the_text_does_not_show_are_recorded() -> None:
         def make(size: int = size) -> int:
             return size
 
-        made += [Task("mine", make), Task("mine", lambda size=size: size)]
-    assert len({str(task.record()) for task in made}) == 4
+        made += [named_source(make), named_source(lambda size=size: size)]
+    assert len({source["source"] for source in made}) == 4
+
+
+MODULE = """
+import functools
+make = lambda: 1
+def inside():
+    def made():
+        return 1
+    return made
+local = inside()
+def named():
+    return 1
+@functools.wraps(named)
+def other():
+    return 2
+also_named = named
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("make", "<lambda>"), ("local", "inside.<locals>.made"), ("other", "named")],
+)
+def test_what_workers_would_not_find_by_its_name_is_refused(
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training said that it had changed, and to make the task again."""
+    (tmp_path / "unnamed_env.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("unnamed_env")
+    message = f"task x: unnamed_env:{words} does not name its `env`; define it at the top level"
+    with pytest.raises(UserError, match=re.escape(message)):
+        Task("x", getattr(module, name))
+    assert Task("x", module.also_named).record()["callable"] == "unnamed_env:named"
+    del sys.modules["unnamed_env"]
 
 
 def test_a_function_of_a_script_goes_to_workers_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
