@@ -14,7 +14,7 @@ from cwbench import load_runs, sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.reference import find
-from cwbench.reports.analysis.scores import AT_ONCE, Scores
+from cwbench.reports.analysis.scores import AT_ONCE, Scores, run_metrics
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
 from cwbench.reports.tables import details
@@ -22,6 +22,7 @@ from cwbench.reports.tables.headline import stacked
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
+from cwbench.store import runs as stored
 from cwbench.store.results import Store
 
 
@@ -54,6 +55,11 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     assert scores.score(study.groups, "average_performance").value == pytest.approx(0.4)
     assert "trained at once" in scores.score(study.groups, "forgetting").why
     assert "trained at once" in scores.score(study.groups, "forward_transfer").why
+    assert scores.task_score([(study.groups[0], 1)], "forgetting").why == AT_ONCE
+    assert scores.task_score([(study.groups[0], 1)], "average_performance").value == 0.4
+    [row] = run_metrics(stored.load_runs(tmp_path)).to_dict("records")
+    assert row["average_performance"] == pytest.approx(0.4) and row["worst_task"] == 0.2
+    assert np.isnan([row["forgetting"], row["backward_transfer"], row["drop_depth"]]).all()
     for block in details.learning(scores, "cw3"):
         assert {cell.why for _, [cell] in block.rows} == {AT_ONCE} and len(block.rows) == 3
     [group] = study.groups
