@@ -19,6 +19,7 @@ from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
 from cwbench.reports.tables import details
 from cwbench.reports.tables.headline import stacked
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
@@ -31,6 +32,18 @@ def test_sequences_that_share_a_beginning_share_its_rows(tmp_path: Path):
     short, long = build.read(tmp_path).groups
     assert np.array_equal(short.success[0], long.success[0, :3, :, :3], equal_nan=True)
     assert not np.isnan(long.success[0, 5]).any()
+
+
+def test_episodes_count_as_the_protocol_counts_them(tmp_path: Path):
+    """With `--success last`, unless the reader asks for another count."""
+    last = small("ewc", env=MetaWorldConfig(success="last"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[last], seeds=[0])
+    for file in tmp_path.glob("segments/*/evals.csv"):
+        table = pd.read_csv(file).assign(successes=8, v3_last=3)
+        table.to_csv(file, index=False)
+    for success, rate in ((None, 0.3), ("v3-last", 0.3), ("v3-any", 0.8)):
+        [group] = build.read(tmp_path, Options(success=success)).groups
+        assert np.nanmax(group.success) == np.nanmin(group.success) == rate
 
 
 def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):

@@ -64,6 +64,13 @@ def test_training_success_counts_when_a_run_has_ended(study: Study):
     assert found[1:].tolist() == group.training[1:, 1:, -1].mean(1).tolist()
 
 
+def test_the_window_that_was_asked_for_is_used(study: Study):
+    asked = replace(study, options=replace(study.options, window=5))
+    [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
+    found = Scores(asked, study.protocols[0]).per_run(group, "average_performance")
+    np.testing.assert_allclose(found, group.success[:, -1, -5:].mean((1, 2)))
+
+
 def test_intervals_have_the_level_that_was_asked_for(study: Study):
     """The t interval of one sequence's mean is the textbook's; that of transfer gets wider."""
     [group] = [g for g in study.groups if (g.sequence, g.method) == ("cw3-1", "ewc")]
