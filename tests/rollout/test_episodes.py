@@ -37,6 +37,22 @@ def test_an_episode_is_solved_at_any_step_or_at_the_last(success: Any, score: bo
     assert episode.score == score and episode.total == 3
 
 
+def test_every_episode_counts_for_itself() -> None:
+    """The first of two is solved; each has three rewards of one."""
+    env: Any = SolvedOnce()
+    step, episodes = env.step, iter([0, 0, 0, 1, 1, 1])
+
+    def solved_in_the_first(action: Any) -> Any:
+        obs, reward, _, *ends = step(action)
+        return obs, reward, next(episodes) == 0, *ends
+
+    env.step = solved_in_the_first
+    envs = Envs(MetaWorldConfig(horizon=3), lambda task, _: env)
+    lane: Any = Lane(LaneSpec(0, 0, 0, 0, ((0, "push"),), 100, ()), envs, None)  # type: ignore[arg-type]
+    found = lane.collect(np.zeros((6, envs.dims.width), np.float32))
+    assert [(episode.score, episode.total) for episode in found] == [(True, 3), (False, 3)]
+
+
 def test_an_episode_says_whether_its_simulation_was_unstable() -> None:
     env: Any = SolvedOnce()
     assert not episode_of(env).unstable
