@@ -53,6 +53,55 @@ def test_every_episode_counts_for_itself() -> None:
     assert [(episode.score, episode.total) for episode in found] == [(True, 3), (False, 3)]
 
 
+class Graded:
+    """Episodes of three steps; every reward is the action's first entry."""
+
+    def reset(self, rng: Any) -> Any:
+        self.time = 0
+        return np.zeros(12, np.float32)
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        return np.zeros(12, np.float32), float(action[0]), 0, False, self.time == 3
+
+
+def test_old_heads_explore_once_in_order_then_the_one_with_the_best_mean_return() -> None:
+    """The second one's episodes are worth 0.9 and 0.05: a larger sum, and a smaller mean, than the
+    third one's 0.5. After 15 steps the task's own head acts."""
+    worth = {0: [0.1], 1: [0.9, 0.05], 2: [0.5, 0.5], 3: [0.0]}
+    chosen: list[int] = []
+
+    class Heads:
+        def act(self, obs: Any, head: int, noise: Any) -> Any:
+            chosen.append(head)
+            episode = (len(chosen) - 1) // 3
+            earlier = [chosen[3 * i] for i in range(episode)].count(head)
+            return np.full(4, worth[head][earlier] / 3, np.float32)
+
+    env: Any = Graded()
+    envs = Envs(MetaWorldConfig(horizon=3), lambda task, _: env)
+    spec = LaneSpec(0, 0, 3, 0, ((3, "push"),), 15, (0, 1, 2))
+    lane = Lane(spec, envs, Heads())  # type: ignore[arg-type]
+    found = lane.collect(np.zeros((18, envs.dims.width), np.float32))
+    assert chosen[::3] == [0, 1, 2, 1, 2, 3] and chosen[15:] == [3, 3, 3]
+    assert [round(one.total, 2) for one in found] == [0.1, 0.9, 0.5, 0.05, 0.5, 0.0]
+
+
+def test_tasks_of_a_cycle_take_turns_of_a_horizon() -> None:
+    """Four steps each, of episodes of three: every second one is cut, and counts for nothing."""
+    env: Any = Graded()
+    envs = Envs(MetaWorldConfig(horizon=4), lambda task, _: env)
+    spec = LaneSpec(0, 0, 0, 0, ((0, "push"), (1, "hammer")), 100, ())
+    lane: Any = Lane(spec, envs, None)  # type: ignore[arg-type]
+    seen, complete = [], []
+    for _ in range(16):
+        found = lane.collect(np.zeros((1, envs.dims.width), np.float32))
+        seen.append(lane.task)  # of the next step
+        complete += [episode.complete for episode in found]
+    assert seen == ["push"] * 3 + ["hammer"] * 4 + ["push"] * 4 + ["hammer"] * 4 + ["push"]
+    assert complete == [True, False] * 4
+
+
 def test_an_episode_says_whether_its_simulation_was_unstable() -> None:
     env: Any = SolvedOnce()
     assert not episode_of(env).unstable
