@@ -7,6 +7,7 @@ import pytest
 
 from cwbench.rollout.episodes import Envs, Episode, Lane, LaneSpec
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.transition import Dims
 
 
 class SolvedOnce:
@@ -51,6 +52,54 @@ def test_every_episode_counts_for_itself() -> None:
     lane: Any = Lane(LaneSpec(0, 0, 0, 0, ((0, "push"),), 100, ()), envs, None)  # type: ignore[arg-type]
     found = lane.collect(np.zeros((6, envs.dims.width), np.float32))
     assert [(episode.score, episode.total) for episode in found] == [(True, 3), (False, 3)]
+
+
+class Counting:
+    """Shows and pays the number of the step, after tens of the episode. The first episode ends in a
+    terminal state after two steps, others at their time limit after three."""
+
+    def __init__(self) -> None:
+        self.episode, self.drawn = 0, list[float]()
+
+    def observed(self) -> Any:
+        return np.full(12, 10 * self.episode + self.time, np.float32)
+
+    def reset(self, rng: Any) -> Any:
+        self.episode, self.time = self.episode + 1, 0
+        self.drawn.append(rng.random())
+        return self.observed()
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        terminated = self.episode == 1 and self.time == 2
+        return self.observed(), float(self.time), False, terminated, self.time == 3
+
+
+def rolled_out(position: int) -> tuple[dict[str, Any], list[float]]:
+    """Five transitions, by name, and what resets drew."""
+    env: Any = Counting()
+    envs = Envs(MetaWorldConfig(horizon=3), lambda task, _: env)
+    envs.dims = Dims(12, 4, terminates=True)
+    lane: Any = Lane(LaneSpec(0, 7, position, 0, ((0, "push"),), 100, ()), envs, None)  # type: ignore[arg-type]
+    rows = np.zeros((5, envs.dims.width), np.float32)
+    lane.collect(rows)
+    return envs.dims.unpack(rows), env.drawn
+
+
+def test_transitions_lead_to_the_next_state_and_only_terminal_ones_say_so() -> None:
+    rows, _ = rolled_out(0)
+    assert rows["obs"][:, 0].tolist() == [10, 11, 20, 21, 22]
+    assert rows["next_obs"][:, 0].tolist() == [11, 12, 21, 22, 23]
+    assert rows["reward"].tolist() == [1, 2, 1, 2, 3]
+    assert rows["terminated"].tolist() == [0, 1, 0, 0, 0]  # not at the time limit
+
+
+def test_every_episode_of_every_task_has_its_own_draws() -> None:
+    first, second = rolled_out(0), rolled_out(1)
+    assert len({*first[1], *second[1]}) == 3 + 3  # resets; the third episode has begun
+    actions = np.concatenate([rows["action"][[0, 2], 0] for rows, _ in (first, second)])
+    assert len({*actions.tolist()}) == 4  # the first of each episode
+    assert np.abs(first[0]["action"]).max() <= 1 and first[0]["action"].min() < -0.5
 
 
 class Graded:
