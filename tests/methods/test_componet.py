@@ -94,6 +94,16 @@ def test_a_third_module_computes_the_papers_equations() -> None:
     assert_close(mean_of(fresh(3), 2)[0].double(), o + internal, rtol=0, atol=1e-5)
 
 
+def test_the_spread_is_a_modules_own() -> None:
+    policy, tasks = make_policy(12, 4, CONFIG, Modules), TaskIndex.single(2, 2, 7, CPU)
+    before = policy(fresh(3), OBS, tasks)[1]
+    for position, same in ((0, True), (1, True), (2, False)):
+        last = f"actor.{position}.{'spread' if position else 'actor'}.{CONFIG.layers}.bias"
+        other = fresh(3)
+        other[last] = other[last] + 1
+        assert torch.equal(policy(other, OBS, tasks)[1], before) is same
+
+
 def test_critics_start_again_in_every_later_task(make_trainer: Callable[..., Trainer]) -> None:
     trainer = make_trainer([0, 1], position=1)
     before = trainer.params["critic.1.weight"].detach().clone()

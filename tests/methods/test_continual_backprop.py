@@ -118,15 +118,18 @@ def test_utility_is_activity_times_outgoing_weights_of_the_current_head(
 
 
 def test_mature_units_alone_count_and_go(make_trainer: MakeTrainer) -> None:
-    """Age 20 is protected by a maturity of 20. 0.1 * 5 updates * 4 mature units: two are due."""
+    """Age 20 is protected by a maturity of 20. 0.1 * 5 updates * 4 mature units: two are due.
+
+    Unit 7 is old, so its running mean has no bias: its 8 is less than 5 / (1 - 0.99^21) = 26.
+    """
     method = cbp(make_trainer([0]), maturity=20, every=5, replacement_rate=0.1, at_once=9)
     age, utility = method.age["actor.1"], method.utility["actor.1"]
     age.fill_(20)
-    age[:, 4:8] = 21
+    age[:, 4:8] = torch.tensor([21.0, 21, 21, 1000])
     utility.copy_(torch.arange(16.0) + 1)
     replaced = method._take_due("actor.1")
-    assert replaced[0].nonzero().flatten().tolist() == [4, 5]
-    assert age[0, 4:7].tolist() == [0, 0, 21] and utility[0, 4:7].tolist() == [0, 0, 7]
+    assert replaced[0].nonzero().flatten().tolist() == [4, 7]
+    assert age[0, 4:8].tolist() == [0, 21, 21, 0] and utility[0, 4:8].tolist() == [0, 6, 7, 0]
     assert method.due["actor.1"].tolist() == [0]
 
 

@@ -133,6 +133,21 @@ def test_a_distillation_has_four_percent_of_the_steps(
     assert trainer.schedule.steps_per_task == 1_000_000 and asked == [40_000, 7, 0]
 
 
+def test_the_expert_acts_for_the_task_in_training_and_the_student_for_finished_ones(
+    make_trainer: Make,
+) -> None:
+    """In the second task, after one was distilled. The expert's one head is in its place."""
+    trainer = make_trainer([3, 4], position=1, network=NetworkConfig(width=16, layers=2))
+    method = ResetDistill(ResetDistillConfig(memory_size=100), trainer)
+    method.states = {"obs": torch.zeros(2, 100, 12), "policy": torch.zeros(2, 100, 8)}
+    new = expert(make_trainer, seed=11)
+    method.use_expert(new)
+    acting, student = method.policy_weights(1), trainer.actor_params
+    assert all(torch.equal(acting[name], new[name]) for name in trainer.trunk_names("actor"))
+    assert torch.equal(acting["actor.2.weight"][:, 1], new["actor.2.weight"][:, 0])
+    assert all(torch.equal(x, student[name]) for name, x in method.policy_weights(0).items())
+
+
 def test_without_updates_old_tasks_are_unchanged(make_trainer: Make) -> None:
     trainer, method = student_after_two_tasks(make_trainer, coef=1.0, updates=0)
     first = expert(make_trainer, seed=10)
