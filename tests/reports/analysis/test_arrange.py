@@ -46,6 +46,14 @@ def test_episodes_count_as_the_protocol_counts_them(tmp_path: Path):
         assert np.nanmax(group.success) == np.nanmin(group.success) == rate
 
 
+def test_logged_statistics_are_each_runs_own(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    for file in tmp_path.glob("segments/*-s1-*/train.csv"):
+        pd.read_csv(file).assign(q=9.0).to_csv(file, index=False)
+    [group] = build.read(tmp_path).groups
+    assert [set(run.ravel().tolist()) for run in group.logged["q"]] == [{3.0}, {9.0}]
+
+
 def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     """One segment for all tasks: evaluations of every task from the start, over three windows."""
     setting, store = small("multitask"), Store(tmp_path)

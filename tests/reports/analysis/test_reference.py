@@ -148,13 +148,15 @@ def test_as_many_seeds_are_used_as_the_task_with_fewest_has():
 def test_rates_of_a_set_are_of_its_own_episodes():
     """Five an evaluation, seven in the last; the second seed lacks that one."""
     rows = pd.DataFrame(
-        [("t", 0, 10, 5, 1), ("t", 0, 20, 7, 6), ("t", 1, 10, 5, 1)],
-        columns=["task", "seed", "step", "episodes", "successes"],
+        [("t", 0, 10, 5, 1, 4), ("t", 0, 20, 7, 6, 0), ("t", 1, 10, 5, 1, 4)],
+        columns=["task", "seed", "step", "episodes", "successes", "v1_any"],
     )
     protocol = Protocol("p", {}, {"steps_per_task": 20, "eval_every": 10})
-    curves = reference.ShippedSet("x", {}, rows).curves(protocol)["t"]
-    assert curves.seeds == (0,)
-    assert curves.success == pytest.approx(np.array([[1 / 5, 6 / 7]]))
+    made = reference.ShippedSet("x", {}, rows)
+    for success, rates in (("v3-any", [1 / 5, 6 / 7]), ("v1-any", [4 / 5, 0])):
+        curves = made.curves(protocol, success)["t"]
+        assert curves.seeds == (0,)
+        assert curves.success == pytest.approx(np.array([rates]))
 
 
 def with_independent(results: Path, sequence: str = "cw3-6", **changes: Any) -> Scores:
