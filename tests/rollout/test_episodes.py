@@ -134,6 +134,10 @@ def test_old_heads_explore_once_in_order_then_the_one_with_the_best_mean_return(
     found = lane.collect(np.zeros((18, envs.dims.width), np.float32))
     assert chosen[::3] == [0, 1, 2, 1, 2, 3] and chosen[15:] == [3, 3, 3]
     assert [round(one.total, 2) for one in found] == [0.1, 0.9, 0.5, 0.05, 0.5, 0.0]
+    # A worker that takes over after the third episode knows what was tried.
+    tried = found[2].following.tried
+    assert tried is not None
+    np.testing.assert_allclose(tried, np.array([[1, 1, 1], [0.1, 0.9, 0.5]]))
 
 
 def test_tasks_of_a_cycle_take_turns_of_a_horizon() -> None:
