@@ -130,8 +130,7 @@ def _steps_to_threshold(positions: Positions) -> Cell:
         return replace(cell, score=nothing("fewer than three evaluations a task")) if few else cell
     schedule = positions[0][0].protocol.schedule
     middle = float(np.quantile(evaluations, 0.5, method="inverted_cdf"))
-    never = np.isinf(middle)
-    steps = middle if never else min(middle * schedule["eval_every"], schedule["steps_per_task"])
+    never, steps = np.isinf(middle), middle * schedule["eval_every"]
     reached = f"{np.isfinite(evaluations).sum()}/{len(evaluations)}"
     text = f"never ({reached})" if never else f"{steps / 1000:g}k ({reached})"
     return replace(empty_cell([group for group, _ in positions]), text=text, amount=steps)

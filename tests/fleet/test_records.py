@@ -1,6 +1,7 @@
 """Rows and states that a group leaves in its segments' folders."""
 
 import csv
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cwbench.fleet.records import Records
 from cwbench.fleet.state import GroupState, RunState
@@ -77,12 +79,34 @@ def test_episodes_are_counted_from_row_to_row(records: Records) -> None:
     records.trainer.train(2)
     records.add_training_row()
     records.add_training_row()
-    first, second = csv.DictReader(lines(records, 1, "train.csv"))
+    counts.episodes += 2
+    counts.returns += 3.0
+    records.add_training_row()
+    first, second, third = csv.DictReader(lines(records, 1, "train.csv"))
     assert (first["episodes"], first["successes"], first["mean_return"]) == ("4", "3", "2.5")
     assert (second["episodes"], second["mean_return"]) == ("0", "nan")
+    assert (third["episodes"], third["successes"], third["mean_return"]) == ("2", "0", "1.5")
     assert float(first["alpha"]) == pytest.approx(
         records.trainer.params["log_alpha"][1, 0].exp().item()
     )
+
+
+def test_rows_are_of_the_current_task_and_steps_of_all(records: Records) -> None:
+    """In the second of two tasks."""
+    tasks = ("reach-0-1", "reach-2-1")
+    records.segments = [replace(own, tasks=tasks) for own in records.segments]
+    log_alpha = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    records.trainer.params["log_alpha"] = log_alpha
+    records.trainer.value = {"mean": 10 + log_alpha, "std": 20 + log_alpha}
+    records.trainer.position = 1
+    records.add_training_row()
+    for run, own in enumerate((1.0, 3.0)):
+        [row] = csv.DictReader(lines(records, run, "train.csv"))
+        assert float(row["alpha"]) == pytest.approx(math.exp(own))
+        assert (float(row["value_mean"]), float(row["value_std"])) == (10 + own, 20 + own)
+    records.add_evaluation(30, 0, [EvalResult(2, 0.5, 50, 0.1), EvalResult(1, 0.5, 60, 0.1)])
+    assert records.state.runs[0].counts.eval_steps == 110
+    assert records.state.runs[0].last_success == 0.5  # on the current task
 
 
 def test_a_diverged_run_says_at_which_step(records: Records) -> None:

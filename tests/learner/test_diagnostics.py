@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from cwbench.learner import Trainer, diagnostics, losses
+from cwbench.learner import TaskIndex, Trainer, diagnostics, losses
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.spec.transition import Dims
 
@@ -17,6 +17,14 @@ def test_a_silent_unit_is_dormant() -> None:
     hidden = torch.ones(2, 8, 4)
     hidden[1, :, 2] = 0
     assert diagnostics.dormant_share(hidden).tolist() == [0, 0.25]
+
+
+def test_a_unit_is_dormant_up_to_a_tenth_of_its_layer() -> None:
+    """The layer's mean size is 10: 0.99 is below a tenth of that, 1.01 is not."""
+    sizes = torch.tensor([0.99, 1.01, 28.0, 10.0])
+    signs = torch.tensor([1.0, -1.0]).view(1, 2, 1)  # a mean of zero is not silence
+    assert sizes.mean() == 10
+    assert diagnostics.dormant_share(signs * sizes).tolist() == [0.25]
 
 
 def test_scores_average_one_and_equals_are_not_dormant() -> None:
@@ -49,6 +57,39 @@ def test_a_policy_has_no_distance_from_itself_and_some_after_updates(
     assert before.tolist() == pytest.approx([0, 0], abs=1e-5)
     trainer.train(5)
     assert (diagnostics.divergence(trainer, trainer.actor_params, 0, then) > 1e-5).all()
+
+
+def test_divergence_is_from_the_policy_then_to_the_one_now(make_trainer: MakeTrainer) -> None:
+    """KL(then || now) by torch, of other weights than the trainer's and another head."""
+    trainer = make_trainer([0, 1], position=1)
+    old = {name: x + 0.1 for name, x in trainer.actor_params.items()}
+    now = {name: x - 0.1 for name, x in trainer.actor_params.items()}
+    probe = diagnostics.probe(trainer, old)
+    one, other = (
+        torch.distributions.Normal(mean, log_std.exp())
+        for mean, log_std in (
+            trainer.policy(weights, probe.obs, TaskIndex.single(head, 2, 256, trainer.device))
+            for weights, head in ((old, 1), (now, 0))
+        )
+    )
+    expected = torch.distributions.kl_divergence(one, other).sum(-1).mean(-1)
+    assert (expected > 0.1).all()
+    found = diagnostics.divergence(trainer, now, 0, probe)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+
+
+def test_norms_are_of_shared_weights_and_of_all_gradients(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer([0, 1])
+    values = diagnostics.measure(trainer, "0")
+    batch = trainer.replay.sample_once(256, "diagnose-0")
+    grads = trainer.sac_gradients_once(batch, "diagnose-0").grads
+    for network in ("actor", "critic"):
+        shared = [trainer.params[name].detach() for name in trainer.trunk_names(network)]
+        whole = [grads[name] for name in trainer.group(network)]
+        for quantity, tensors in (("weight_norm", shared), ("gradient_norm", whole)):
+            expected = torch.cat([x.flatten(1) for x in tensors], 1).norm(dim=1)
+            torch.testing.assert_close(values[quantity, network], expected)
+        assert len(shared) < len(whole)
 
 
 def test_measuring_changes_nothing_and_does_not_depend_on_neighbours(

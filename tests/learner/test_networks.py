@@ -98,6 +98,24 @@ def test_initial_weights_are_glorot_and_depend_on_seed_and_position_only() -> No
     assert not torch.equal(net.init_head([4], 6)["actor.4.weight"], head["actor.4.weight"][1:])
 
 
+@pytest.mark.parametrize(
+    ("make", "name", "fan_out"), [(plain_actor, "actor", 4), (make_critic, "critic", 1)]
+)
+def test_output_layers_start_as_layers_of_one_head(make: Any, name: str, fan_out: int) -> None:
+    """Glorot's bound from 8 units; the actor's mean and log-std are two layers of four outputs."""
+    weight = make(12, 4, NetworkConfig(width=8)).init_head(range(100), 0)[f"{name}.4.weight"]
+    limit = (6 / (8 + fan_out)) ** 0.5
+    assert 0.99 * limit < float(weight.abs().max()) <= limit
+
+
+@pytest.mark.parametrize("init", ["glorot", "torch"])
+def test_further_units_start_as_the_first_did(init: Any) -> None:
+    """Uniform numbers in [0, 1) become weights in a layer's whole range."""
+    net = make_critic(12, 4, NetworkConfig(width=8, init=init))
+    limit = (6 / (16 + 8)) ** 0.5 if init == "glorot" else 1 / 16**0.5
+    assert_close(net.init_units(0, torch.tensor([0.0, 0.5, 1.0])), limit * torch.arange(-1.0, 2))
+
+
 def test_torchs_initial_weights_have_its_bounds_and_biases() -> None:
     net = plain_actor(12, 4, NetworkConfig(hidden="64,32", init="torch"))
     params = net.init_trunk(SEEDS) | net.init_head(SEEDS, 0)

@@ -29,6 +29,12 @@ def test_a_new_task_adds_a_head_and_keeps_the_rest(make_trainer: Make) -> None:
     assert torch.equal(second.target["critic.4.weight"][:, :, 1], head)
 
 
+def test_logged_statistics_are_those_of_the_current_task(make_trainer: Make) -> None:
+    trainer = make_trainer([0, 1], position=2)
+    trainer.value["mean"][:] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
+    assert trainer.current_value("mean") == [3, 6]
+
+
 def test_copied_heads_are_exactly_the_source_of_each_run(make_trainer: Make) -> None:
     trainer = make_trainer(
         [0, 1], position=2, network=NetworkConfig(width=16, critic_head_layers=3)

@@ -28,6 +28,8 @@ def test_memory_is_first_in_first_out_per_run() -> None:
         replay.add(0, torch.stack([rows([start, start + 1, start + 2]) + 100 * r for r in (0, 1)]))
     assert sorted(replay.stored(0)[0, :, 0].tolist()) == [4, 5, 6, 7, 8]
     assert sorted(replay.stored(0)[1, :, 0].tolist()) == [104, 105, 106, 107, 108]
+    drawn = replay.sample(200).reward  # of the five that are there, in each run
+    assert [set(own.tolist()) for own in drawn] == [{*range(4, 9)}, {*range(104, 109)}]
 
 
 def test_a_replay_that_became_shorter_cannot_be_saved() -> None:
@@ -92,6 +94,22 @@ def test_a_draw_over_everything_follows_the_sizes_of_the_memories() -> None:
         task = torch.tensor([0] * 4 + [1] * 4 + [2] * 2)
         for value, wanted in zip(rewards, task.tolist(), strict=True):
             assert batch.tasks.index[run][batch.reward[run] == value].eq(wanted).all()
+
+
+def test_old_tasks_of_different_sizes_are_drawn_whole() -> None:
+    """Two transitions of the first task and four of the second; five rows are three of each."""
+    short = OldTask([rows([0, 1])], [0, 0])
+    replay = make(2, 8, {**old_tasks(), 0: short}, live=2)
+    assert replay.sample_old_once(5, "few").tasks.blocks == ((0, 3), (1, 3))
+    batch = replay.sample_old(400)
+    assert set(batch.reward[0, :200].tolist()) == {0, 1}
+    assert set(batch.reward[0, 200:].tolist()) == {20, 21, 22, 23}
+
+
+def test_a_memory_of_a_later_task_alone_knows_its_position() -> None:
+    replay = make(1, 4, live=2)
+    replay.add(2, rows([30, 31])[None])
+    assert replay.sample_all(6).tasks.index.eq(2).all()
 
 
 def test_old_and_new_together_keep_blocks_and_weights() -> None:

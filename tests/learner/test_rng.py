@@ -124,6 +124,14 @@ def test_large_draws_depend_on_seed_and_update_alone() -> None:
     assert len({float(x[0, 0]) for x in seen} | {float(x[1, 0]) for x in seen}) == 6
 
 
+def test_large_normal_draws_of_neighbouring_updates_share_no_number() -> None:
+    streams, seen = Streams([3], 1, torch.device("cpu")), []
+    for update in range(3):
+        streams.seek(update)
+        seen.append(streams.large_normal("x", 1000))
+    assert len(torch.stack(seen).unique()) > 2990  # some are equal in 32 bits
+
+
 def test_large_uniform_draws_depend_on_seed_and_update_alone() -> None:
     device = torch.device("cpu")
     fleet, alone = Streams([3, 5], 1, device), Streams([5], 1, device)

@@ -289,10 +289,15 @@ def test_a_delayed_actor_moves_in_every_second_update_and_then_twice(make_traine
         return not torch.equal(trainer.params[name], before)
 
     assert [moved("actor.1.weight") for _ in range(4)] == [False, True, False, True]
+    for _ in range(2):  # targets move once per update, also where the actor moves twice
+        target = trainer.target["critic.1.weight"].clone()
+        trainer.train(1)
+        online = trainer.params["critic.1.weight"].detach()
+        assert_close(trainer.target["critic.1.weight"], 0.995 * target + 0.005 * online)
     assert [moved("log_alpha") for _ in range(2)] == [False, True]
     assert moved("critic.1.weight")
-    assert [float(steps) for steps in trainer.optimizer.steps] == [7, 6]
-    alone.train(7)
+    assert [float(steps) for steps in trainer.optimizer.steps] == [9, 8]
+    alone.train(9)
     for name, x in alone.state().items():
         assert torch.equal(trainer.state()[name][1:], x), name
 
@@ -310,4 +315,5 @@ def test_a_delayed_actors_first_move_is_that_of_the_same_batch(
     monkeypatch.setattr(delayed, "apply", applied.append)
     delayed.train(1)
     assert ["critic.1.weight" in grads for grads in applied] == [True, False]
-    assert all("actor.1.weight" in grads for grads in applied)
+    first, again = (grads["actor.1.weight"] for grads in applied)
+    assert not torch.equal(first, again)  # other actions of the same policy

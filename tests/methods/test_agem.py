@@ -75,7 +75,11 @@ def test_no_step_goes_against_the_memory(make_trainer: Make, projection: str) ->
 
     assert (dots() < 0).all()
     size = dots().abs().min()
+    expected = {name: grad.clone() for name, grad in grads.items()}
+    for names in groups:
+        project(expected, reference, names)
     agem.adjust_gradients(grads)
+    assert all(torch.equal(grad, expected[name]) for name, grad in grads.items())
     assert (dots().abs() < 1e-4 * size).all()
     assert torch.equal(grads["log_alpha"], alpha)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
@@ -39,14 +40,28 @@ def test_importances_add_up_and_the_anchor_is_the_latest(make_trainer: Make) -> 
     assert_close(method.anchor[name] + 1, trainer.params[name].detach())
 
 
-def test_an_examples_measure_is_averaged_for_each_run(make_trainer: Make) -> None:
-    """The measure is the example's first observation: its mean over the same draw."""
+def test_each_network_is_pulled_with_its_own_coefficient(make_trainer: Make) -> None:
+    """All weights of the first layer, 12 (critics: 16 and twins) by 16, have moved by a half."""
     trainer = make_trainer([0, 1])
+    method = Counted(_anchor.AnchorConfig(coef=3.0, critic_coef=5.0), trainer)
+    method.on_task_end(0)
+    for network in ("actor", "critic"):
+        trainer.params[trainer.trunk_names(network)[0]].detach().add_(0.5)
+    batch = method.sample_batch(4)
+    assert method.actor_penalty(batch).tolist() == pytest.approx([3 * 12 * 16 / 4] * 2)
+    assert method.critic_penalty(batch).tolist() == pytest.approx([5 * 2 * 16 * 16 / 4] * 2)
+
+
+def test_an_examples_measure_is_averaged_for_each_run(make_trainer: Make) -> None:
+    """The measure is the example's first observation times its task: the mean over the same draw,
+    in the second task."""
+    trainer = make_trainer([0, 1], position=1)
 
     def measure(
         params: Params, weights: Sequence[Tensor], obs: Tensor, action: Tensor, tasks: TaskIndex
     ) -> list[Tensor]:
-        return [torch.ones_like(w) * obs[:, 0, 0].view(-1, *[1] * (w.dim() - 1)) for w in weights]
+        value = obs[:, 0, 0] * tasks.index[:, 0]
+        return [torch.ones_like(w) * value.view(-1, *[1] * (w.dim() - 1)) for w in weights]
 
     samples = _anchor.CHUNK + 10  # more than one chunk
     found = _anchor.mean_over_examples(trainer, "actor", samples, measure)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from cwbench.learner import Trainer
+from cwbench.methods._reparametrised import join
 from cwbench.methods.cka_rl import CKARL, CKARLConfig, merge
 
 MakeTrainer = Callable[..., Trainer]
@@ -71,6 +72,7 @@ def test_gradients_of_the_shares_by_finite_differences(
     for _ in range(3):
         method = finish(start(make_trainer, method))
     method = start(make_trainer, method)
+    method.phi["scale"].fill_(1.5)
     target = {name: torch.randn_like(w) for name, w in method.centre().items()}
 
     def loss() -> Tensor:
@@ -86,6 +88,21 @@ def test_gradients_of_the_shares_by_finite_differences(
         torch.testing.assert_close(pulled[key][index], (above - below) / 2e-5, rtol=1e-4, atol=1e-6)
 
 
+def test_the_pool_gets_the_tasks_own_vector(make_trainer: MakeTrainer) -> None:
+    """What is left of the actor without the base and its share of the earlier vectors."""
+    method = finish(start(make_trainer, finish(start(make_trainer))))
+    method = start(make_trainer, method)
+    method.trainer.train(3)
+    count = method.vectors.shape[1]
+    draw = method.trainer.streams.normal_once("cka-beta", count)
+    assert count == 2 and (count * method.phi["beta"] - draw).abs().max() < 0.01  # three steps on
+    shares = torch.softmax(method.phi["scale"] * method.phi["beta"], 1)
+    actor = join(method.centre().values())
+    own = actor - method.base - torch.einsum("rn,rnp->rp", shares, method.vectors)
+    method.on_task_end(2)
+    torch.testing.assert_close(method.vectors[:, 2], own, rtol=0, atol=1e-6)
+
+
 def test_the_pool_grows_to_its_limit(make_trainer: MakeTrainer) -> None:
     method, sizes = finish(start(make_trainer, pool=3)), []
     for _ in range(4):
@@ -96,10 +113,10 @@ def test_the_pool_grows_to_its_limit(make_trainer: MakeTrainer) -> None:
 
 def test_the_most_alike_are_replaced_by_their_mean() -> None:
     vectors = torch.tensor(
-        [[[1.0, 0.0], [0.0, 3.0], [2.0, 0.1]], [[1.0, 0.0], [0.0, 1.0], [0.0, 5.0]]]
-    )
+        [[[1.0, 0.0], [9.0, 9.0], [2.0, 0.1]], [[1.0, 0.0], [0.0, 1.0], [0.0, 5.0]]]
+    )  # in the first run [9, 9] has larger products with both others, and smaller cosines
     merged = merge(vectors)
-    torch.testing.assert_close(merged[0], torch.tensor([[1.5, 0.05], [0.0, 3.0]]))
+    torch.testing.assert_close(merged[0], torch.tensor([[1.5, 0.05], [9.0, 9.0]]))
     torch.testing.assert_close(merged[1], torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
 
 

@@ -63,8 +63,13 @@ def test_whole_memory_is_recorded_in_row_order(
 
 def test_recorded_states_keep_their_task_and_policy(make_trainer: Callable[..., Trainer]) -> None:
     first, second = make_trainer([0, 1], rows=30), make_trainer([5, 6], position=1, rows=30)
+    first.train(2)  # its critics are no longer their targets
     states = _cloning.record_states(first, 150)
     assert states["obs"].shape == (2, 150, 12)
+    assert not torch.equal(states["obs"][:, :50], states["obs"][:, 100:])  # two draws
+    tasks = TaskIndex.single(0, 2, 150, torch.device("cpu"))
+    q = first.q(first.params, states["obs"], states["action"], tasks).movedim(1, -1)
+    assert torch.allclose(states["q"], q, atol=1e-6)
     for run in range(2):  # every state is one of the memory's, and nearly all of those come up
         known = {tuple(x) for x in first.replay.stored(0)[run, :, :12].tolist()}
         drawn = {tuple(x) for x in states["obs"][run].tolist()}

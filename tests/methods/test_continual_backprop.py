@@ -116,6 +116,42 @@ def test_new_weights_are_drawn_as_initial_ones(make_trainer: MakeTrainer) -> Non
     assert len(numbers.unique()) > 0.99 * len(numbers)
 
 
+def test_utility_is_activity_times_outgoing_weights_of_the_current_head(
+    make_trainer: MakeTrainer,
+) -> None:
+    """After one look the running mean without its bias is what was seen then."""
+    trainer = make_trainer([0], position=1)
+    config = ContinualBackpropConfig(every=10, maturity=100, networks="actor")
+    method = ContinualBackprop(config, trainer)
+    method.on_task_start(0)
+    batch = trainer.replay.sample(config.samples, "cbp")
+    hidden = trainer.hidden("actor", batch)
+    method.at_interval()
+    for layer in (2, 3):
+        weight = trainer.params[f"actor.{layer + 1}.weight"].detach()[0]
+        weight = weight if layer == 2 else weight[1]  # the second task's head
+        seen = hidden[layer][0].abs().mean(0) * weight.abs().sum(-1)
+        name = f"actor.{layer}"
+        found = corrected(method.utility[name], method.age[name], config.decay)[0]
+        torch.testing.assert_close(found, seen.detach(), rtol=1e-4, atol=0)
+
+
+def test_mature_units_alone_count_and_go(make_trainer: MakeTrainer) -> None:
+    """Age 20 is protected by a maturity of 20. 0.1 * 5 updates * 4 mature units: two are due.
+
+    Unit 7 is old, so its running mean has no bias: its 8 is less than 5 / (1 - 0.99^21) = 26.
+    """
+    method = cbp(make_trainer([0]), maturity=20, every=5, replacement_rate=0.1, at_once=9)
+    age, utility = method.age["actor.1"], method.utility["actor.1"]
+    age.fill_(20)
+    age[:, 4:8] = torch.tensor([21.0, 21, 21, 1000])
+    utility.copy_(torch.arange(16.0) + 1)
+    replaced = method._take_due("actor.1")
+    assert replaced[0].nonzero().flatten().tolist() == [4, 7]
+    assert age[0, 4:8].tolist() == [0, 21, 21, 0] and utility[0, 4:8].tolist() == [0, 6, 7, 0]
+    assert method.due["actor.1"].tolist() == [0]
+
+
 def test_units_of_a_network_that_is_reset_are_new(make_trainer: MakeTrainer) -> None:
     old = cbp(make_trainer([0]), maturity=0, every=5, replacement_rate=0.001)
     old.at_interval()

@@ -1,5 +1,6 @@
 """CSP: points of the subspace, what is trained, and when the subspace grows."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,7 +104,10 @@ def test_a_dropped_anchor_has_no_share(make_trainer: MakeTrainer) -> None:
 
 @pytest.mark.parametrize(
     ("returns", "grows"),
-    [((1.2, 1.0), True), ((1.05, 1.0), False), ((0.0, 0.0), False), ((-8.0, -10.0), True)],
+    [
+        *[((1.2, 1.0), True), ((1.05, 1.0), False), ((0.0, 0.0), False)],
+        *[((-8.0, -10.0), True), ((-9.5, -10.0), False), ((-10.5, -10.0), False)],
+    ],
 )
 def test_the_subspace_grows_only_when_it_pays(
     make_trainer: MakeTrainer, returns: tuple[float, float], grows: bool
@@ -117,6 +121,7 @@ def test_the_subspace_grows_only_when_it_pays(
     for name, x in second.policy_weights(0).items():  # the old policy, the same bits
         own = x[:, :1] if name.startswith("actor.4") else x
         assert torch.equal(own, before[name]), name
+    assert equal(second.policy_weights(1), second.trainer.actor_params)  # what the task leaves
     if not grows:  # one anchor is left, so both tasks share it
         assert equal(second.point(second.best[:, 1]), second.point(second.best[:, 0]))
 
@@ -156,10 +161,37 @@ def test_old_anchors_do_not_move_and_critics_start_again(make_trainer: MakeTrain
     fresh = method.trainer.fresh_trunk("critic", "@1")
     assert torch.equal(method.trainer.params["critic.1.weight"], fresh["critic.1.weight"])
     before = method.anchors.clone()
-    method.trainer.train(3)
+    for update in range(3):
+        averaged = method.averaged["U"].clone()
+        method.trainer.train(1)
+        slowly = 0.995 * averaged + 0.005 * method.phi["U"]
+        torch.testing.assert_close(method.averaged["U"], slowly)
+        method.trainer.streams.seek(update + 1)
+        method.weights()
+        target = method.trainer.target[BIAS]
+        assert torch.equal(target, biased(method.averaged, method.mix))
+        assert not torch.equal(target, biased(method.phi, method.mix))
     assert torch.equal(before, method.anchors)
-    gap = (method.averaged["U"] - method.phi["U"]).abs()
-    assert gap.max() > 0  # the target critics follow slowly
+
+
+def test_a_new_anchor_starts_at_the_mean_of_the_living(make_trainer: MakeTrainer) -> None:
+    second = finish(start(make_trainer, finish(start(make_trainer)), returns=(2.0, 1.0)))
+    third = start(make_trainer, second)
+    mean = torch.cat([third.phi[name].flatten(1) for name in third.trainer.group("actor")], 1)
+    torch.testing.assert_close(mean, second.anchors.mean(1))
+    # 16 inputs and three coefficients, 16 units; the largest of 192 uniform numbers is near 1.
+    limit = math.sqrt(6 / (16 + 3 + 16))
+    assert third.phi["U"].abs().max() <= limit
+    assert third.phi["U"].abs().max() > 0.95 * limit
+
+
+def test_a_mix_is_worth_what_the_first_critic_says(make_trainer: MakeTrainer) -> None:
+    method = start(make_trainer, finish(start(make_trainer)))
+    batch = method.trainer.replay.sample_once(8, "test")
+    mix = torch.tensor([[0.75, 0.25], [0.4, 0.6]])
+    params = dict(method.trainer.params) | {BIAS: biased(method.phi, mix)}
+    q = method.trainer.q(params, batch.obs, batch.action, batch.tasks)
+    torch.testing.assert_close(method._value(mix, batch), q[:, 0].mean(1, keepdim=True))
 
 
 def test_with_delayed_actor_updates_the_critics_move_alone_first(make_trainer: MakeTrainer) -> None:

@@ -15,7 +15,7 @@ from cwbench.learner.method import Method
 from cwbench.learner.replay import OldTask, Replay
 from cwbench.learner.rng import Streams
 from cwbench.learner.trainer import Trainer
-from cwbench.methods.multitask import Multitask
+from cwbench.methods.multitask import Multitask, MultitaskConfig
 from cwbench.methods.perfect_memory import PerfectMemory, PerfectMemoryConfig
 from cwbench.rollout.episodes import generator
 from cwbench.spec.config import PointMassConfig, SACConfig
@@ -176,6 +176,22 @@ def test_multitask_cycles_over_the_tasks(
     lines = (store.folder(plan.segments[0]).path / "evals.csv").read_text().splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {"0", "1", "2"}
     assert resources(store, plan.segments)[0]["train_steps"] == 180
+
+
+def test_multitask_explores_as_long_as_a_sequence_does(make_trainer: Any) -> None:
+    """10,001 uniform steps in each of three tasks."""
+    method = Multitask(MultitaskConfig(), make_trainer([0], position=2))
+    assert method.exploration(0).steps == 3 * 10_001
+
+
+def test_multitask_normalises_by_the_targets_themselves(make_trainer: Any) -> None:
+    """Targets of 10 are 8 above a mean of 2, whatever the std."""
+    trainer = make_trainer([0])
+    trainer.value["mean"].fill_(2)
+    trainer.value["std"].fill_(4)
+    method = Multitask(MultitaskConfig(beta=0.1), trainer)
+    method.after_update(trainer.replay.sample(6), torch.full((1, 6), 10.0))
+    assert trainer.value["mean"].item() == pytest.approx(2 + 0.1 * 8)
 
 
 def test_multitask_learns_every_head_and_normalises_on_request(

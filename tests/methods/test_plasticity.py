@@ -23,6 +23,23 @@ def test_renewing_reaches_every_head_and_the_targets(make_trainer: MakeTrainer) 
         assert table["critic.4.weight"].detach()[0, 0].ne(0).all()
 
 
+def test_a_renewed_unit_of_the_first_layer_starts_as_a_new_one(make_trainer: MakeTrainer) -> None:
+    """Its bias and LayerNorm, too, in critics and targets; nothing else of them changes."""
+    trainer = make_trainer([0])
+    units = torch.zeros(1, 2, 16, dtype=torch.bool)
+    units[0, 1, 3] = True
+    starts = {"critic.0.bias": 0, "critic.norm.scale": 1, "critic.norm.shift": 0}
+    for table in (trainer.params, trainer.target, trainer.optimizer.mean, trainer.optimizer.square):
+        for name in starts:
+            table[name].detach().fill_(5)
+    renew(trainer, "critic", 0, units, torch.full((1, 2, 16, 1), 7.0))
+    for name, start in starts.items():
+        for table in (trainer.params, trainer.target):
+            assert torch.equal(table[name].detach(), torch.where(units, float(start), 5.0)), name
+        for moments in (trainer.optimizer.mean, trainer.optimizer.square):
+            assert torch.equal(moments[name], torch.where(units, 0.0, 5.0)), name
+
+
 def test_the_interval_is_kept_across_calls(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer([0])
     method = ReDo(ReDoConfig(every=4), trainer)

@@ -1,5 +1,8 @@
 """Progressive networks: what columns read, and that one column is the plain actor."""
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ from torch.testing import assert_close
 import cwbench
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.policy import make_policy
-from cwbench.methods.prognet import AdaptorColumns, Columns
+from cwbench.learner.trainer import Trainer
+from cwbench.methods.prognet import AdaptorColumns, Columns, ProgNet, ProgNetConfig
 from cwbench.spec.actor_layout import NORM_EPS
 from cwbench.spec.config import NetworkConfig
 
@@ -105,6 +109,32 @@ def test_adaptors_compute_the_papers_equation() -> None:
         {name: x[None, None] for name, x in params.items()}, 2, AdaptorColumns, obs[None]
     )
     assert_close(found[0], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "init", "name", "limit"),
+    [
+        (Columns, "glorot", "1.weight", math.sqrt(6 / (2 * 16 + 12))),
+        (Columns, "torch", "1.weight", 1 / math.sqrt(16)),  # as one column's own
+        (AdaptorColumns, "torch", "1.weight", 1 / math.sqrt(16)),
+        (AdaptorColumns, "torch", "1.down.weight", 1 / math.sqrt(2 * 16)),
+        (AdaptorColumns, "glorot", "1.alpha", 0.1),
+    ],
+)
+def test_laterals_start_within_their_limits(
+    kind: type[Columns], init: Any, name: str, limit: float
+) -> None:
+    columns = kind(12, 4, replace(CONFIG, init=init))
+    largest = columns.init_head(range(40), 2)[f"actor.2.lateral.{name}"].abs().max()
+    assert 0.95 * limit < largest <= limit
+
+
+def test_critics_start_again_in_every_later_task(make_trainer: Callable[..., Trainer]) -> None:
+    trainer = make_trainer([0, 1], position=1)
+    method = ProgNet(ProgNetConfig(), trainer)
+    method.on_task_start(1)
+    fresh = trainer.fresh_trunk("critic", "@1")["critic.1.weight"]
+    assert torch.equal(trainer.params["critic.1.weight"], fresh)
 
 
 def test_a_policy_with_adaptors_is_read_back(toy_run: Any, tmp_path: Path) -> None:

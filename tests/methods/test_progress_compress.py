@@ -131,3 +131,15 @@ def test_half_the_pull_estimates_the_divergence_from_the_old_policy(make_trainer
     moved[name][:, 3] += 0.01
     kl = mean_kl(trainer.policy, moved, obs, tasks, old, direction="old_new", reduce="sum")
     assert_close(method._pull(moved, base), kl, rtol=0.05, atol=1e-7)
+    method.assign([replace(CONFIG, decay=0.5)] * 2)
+    assert_close(method._pull(moved, base), kl / 2, rtol=0.05, atol=1e-7)
+
+
+def test_importances_are_the_knowledge_bases_own(make_trainer: Make) -> None:
+    trainer, method = trained(make_trainer)
+    before = method._fisher()
+    for name in trainer.group("actor"):  # the active actor is another
+        trainer.params[name].detach().mul_(2)
+    assert all(torch.equal(x, before[name]) for name, x in method._fisher().items())
+    method.base = {name: 2 * x for name, x in method.base.items()}
+    assert not any(torch.equal(x, before[name]) for name, x in method._fisher().items())

@@ -224,6 +224,19 @@ def test_value_statistics_move_only_with_popart(toy_run: Any, tmp_path: Path) ->
         assert (end["trainer/value.std"].item() == 1) is still
 
 
+@pytest.mark.parametrize(("stats", "mean"), [("raw", 2 + 0.1 * 8), ("normalized", 2 + 0.1 * 0)])
+def test_statistics_follow_what_their_option_says(
+    make_trainer: Make, stats: str, mean: float
+) -> None:
+    """Targets of 10 are 8 above a mean of 2; with a std of 4 they are 2 when normalised."""
+    method = in_task(make_trainer, 0, popart_stats=stats, beta=0.1)
+    value = method.trainer.value
+    value["mean"].fill_(2)
+    value["std"].fill_(4)
+    method.after_update(method.sample_batch(6), torch.full((2, 6), 10.0))
+    assert value["mean"][:, 0].tolist() == pytest.approx([mean] * 2)
+
+
 def test_ablations_differ_in_the_two_parts_alone() -> None:
     def parts(name: str) -> tuple[Any, ...]:
         config = resolve(RecallConfig, METHODS[name].options)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -11,7 +12,8 @@ from cwbench import sequences
 from cwbench.experiment import build
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.trainer import Trainer
-from cwbench.methods._cloning import mean_kl
+from cwbench.methods._cloning import mean_kl, sample_states
+from cwbench.methods._distillation import distill
 from cwbench.methods.reset_distill import ResetDistill, ResetDistillConfig
 from cwbench.planning.plan import with_experts
 from cwbench.spec.config import NetworkConfig
@@ -101,6 +103,49 @@ def test_the_student_learns_the_expert_and_keeps_its_old_self(make_trainer: Make
     # On these states nothing was recorded for the old task, so it is kept only in part.
     assert (divergence(kept, old, 0) < 0.7 * divergence(lost, old, 0)).all()
     assert not divergence(apart, old, 0).any()
+
+
+def test_the_drift_is_the_divergence_of_the_student_from_its_old_self(make_trainer: Make) -> None:
+    """KL(student || stored), summed over action dimensions, a mean over the states drawn."""
+    trainer, method = student_after_two_tasks(make_trainer, coef=1.0, updates=3)
+    width = method.states["obs"].shape[1] // 2
+    method.states = {name: x[:, :width] for name, x in method.states.items()}  # the first task's
+    states, tasks = sample_states(trainer, method.states, trainer.sac.batch_size)
+    now, then = (
+        torch.distributions.Normal(mean, log_std.exp())
+        for mean, log_std in (
+            trainer.policy(trainer.params, states["obs"], tasks),
+            states["policy"].chunk(2, -1),
+        )
+    )
+    expected = torch.distributions.kl_divergence(now, then).sum(-1).mean(-1)
+    assert (expected > 1e-4).all()
+    torch.testing.assert_close(method._drift(trainer.params), expected, rtol=1e-3, atol=1e-6)
+
+
+def test_a_distillation_has_four_percent_of_the_steps(
+    make_trainer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer, asked = make_trainer([0]), list[int]()
+    monkeypatch.setattr(trainer, "retrain", lambda updates, update: asked.append(updates))
+    for updates in (None, 7, 0):
+        distill(trainer, trainer.actor_params, lambda student: torch.zeros(1), updates)
+    assert trainer.schedule.steps_per_task == 1_000_000 and asked == [40_000, 7, 0]
+
+
+def test_the_expert_acts_for_the_task_in_training_and_the_student_for_finished_ones(
+    make_trainer: Make,
+) -> None:
+    """In the second task, after one was distilled. The expert's one head is in its place."""
+    trainer = make_trainer([3, 4], position=1, network=NetworkConfig(width=16, layers=2))
+    method = ResetDistill(ResetDistillConfig(memory_size=100), trainer)
+    method.states = {"obs": torch.zeros(2, 100, 12), "policy": torch.zeros(2, 100, 8)}
+    new = expert(make_trainer, seed=11)
+    method.use_expert(new)
+    acting, student = method.policy_weights(1), trainer.actor_params
+    assert all(torch.equal(acting[name], new[name]) for name in trainer.trunk_names("actor"))
+    assert torch.equal(acting["actor.2.weight"][:, 1], new["actor.2.weight"][:, 0])
+    assert all(torch.equal(x, student[name]) for name, x in method.policy_weights(0).items())
 
 
 def test_without_updates_old_tasks_are_unchanged(make_trainer: Make) -> None:

@@ -114,9 +114,13 @@ def test_gradients_are_those_of_the_drawn_weights(
 
 
 def test_the_second_task_starts_at_its_prior(make_trainer: MakeTrainer) -> None:
+    """Means and variances of shared weights; the head's variances start again."""
     _, first = vcl(make_trainer, [0, 1])
     first.trainer.train(3)
     trainer, method = second_task(make_trainer, first, coef=1.0)
+    for key in ("actor.1.weight", f"{RHO}actor.1.weight"):
+        assert torch.equal(method.phi[key], first.phi[key])
+    assert method.phi[f"{RHO}actor.4.weight"].eq(-6).all()
     batch = trainer.replay.sample_once(4, "test")
     assert method.actor_penalty(batch).tolist() == pytest.approx([0, 0], abs=1e-3)
     method.phi["actor.1.weight"] += 0.1  # (0.1)^2 e^6 / 2 for each of 256 entries

@@ -14,10 +14,11 @@ from point_lanes import CPU, ENV, LAYOUT, finish_evaluations, heading, job
 from cwbench import methods
 from cwbench.envs import pointmass
 from cwbench.fleet.group import Group
+from cwbench.learner.policy import make_policy
 from cwbench.rollout.episodes import Envs, EvalResult, Evaluation, generator
 from cwbench.rollout.numpy_policy import Actor
 from cwbench.rollout.pool import Pool
-from cwbench.rollout.shared_memory import ArrayRef
+from cwbench.rollout.shared_memory import ArrayRef, SharedArray
 from cwbench.spec.actor_layout import Floats
 from cwbench.spec.config import (
     MetaWorldConfig,
@@ -68,6 +69,28 @@ def test_an_evaluation_in_slices_equals_all_episodes_at_once(
             success[index] |= reached
     assert result.steps == episodes * ENV.horizon
     assert (result.successes, result.mean_return) == (success.sum(), totals.mean())
+
+
+def test_an_evaluation_acts_with_the_head_that_it_names() -> None:
+    """The first of two heads always goes one way, the second the other."""
+    layout = make_policy(12, 4, NetworkConfig(width=8, layers=2)).layout(2)
+    weights, taken = SharedArray((1, layout.size)), []
+    bias = layout.views(weights.array[0])["actor.2.bias"]
+    bias[0, :4], bias[1, :4], bias[:, 4:] = 20, -20, -20
+
+    class Watched(pointmass.PointMass):
+        def step(self, action: Floats) -> tuple[Floats, float, bool, bool, bool]:
+            taken.append(action.copy())
+            return super().step(action)
+
+    for head, way in ((0, 1), (1, -1)):
+        taken.clear()
+        asked = replace(job(weights.ref), head=head, layout=layout)
+        evaluation = Evaluation(asked, Envs(ENV, Watched))
+        while evaluation.advance() is None:
+            pass
+        assert len(taken) == 3 * ENV.horizon and (np.array(taken) == way).all()
+    weights.close()
 
 
 class WithTests(pointmass.PointMass):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from cwbench.reports.analysis import aggregates
 from cwbench.reports.analysis.comparison import probability_of_improvement
@@ -37,6 +38,22 @@ def test_nine_of_ten_intervals_hold_the_true_median(name: str, seeds: int):
     assert np.mean([low <= 0.5 <= high for low, high in ends]) > 0.86
 
 
+def test_the_interval_of_a_mean_would_be_the_textbooks(monkeypatch: pytest.MonkeyPatch):
+    """The route of the median, with a statistic whose t interval is known."""
+    monkeypatch.setitem(aggregates.ORDERED, "iqm", lambda scores: scores.mean(-1))
+    monkeypatch.setattr(aggregates, "RESAMPLES", 50_000)
+    scores = np.array([0.61, 0.72, 0.55, 0.80, 0.67])
+    want = stats.t.interval(0.9, 4, scores.mean(), stats.sem(scores))
+    assert aggregates.aggregate(scores[None], "iqm").ends("t") == pytest.approx(want, abs=0.001)
+
+
+@pytest.mark.parametrize("name", ["median", "iqm"])
+def test_seeds_are_resampled_with_all_their_sequences(name: str):
+    """Two sequences on which all seeds are equal: no resample differs."""
+    found = aggregates.aggregate(np.array([[0.2] * 4, [0.8] * 4]), name)
+    assert (found.value, *found.ends()) == pytest.approx((0.5, 0.5, 0.5))
+
+
 def test_ranks_of_three_methods_with_a_tie():
     scores = np.array([[[0.9, 0.9]], [[0.5, 0.9]], [[0.1, 0.1]]])  # [M, S, R]
     assert aggregates.ranks(scores)[:, 0].tolist() == [[1.0, 1.5], [2.0, 1.5], [3.0, 3.0]]
@@ -53,6 +70,7 @@ def test_methods_are_told_apart_when_the_sign_flip_test_can():
     first, second = np.full((1, 5), 0.9), np.full((1, 5), 0.5)
     assert aggregates.cliques(np.array([first, second])) == []
     assert aggregates.cliques(np.array([first, second])[:, :, :4]) == [(0, 1)]
+    assert aggregates.cliques(np.array([first, second]), 1 - 0.0625) == []  # reached is enough
 
 
 def test_methods_that_take_turns_are_joined_and_a_worse_one_is_not():
@@ -60,6 +78,13 @@ def test_methods_that_take_turns_are_joined_and_a_worse_one_is_not():
     first, second = [0.9, 0.5] * 3, [0.5, 0.9] * 3
     scores = np.array([[[0.1] * 6], [first], [second]])
     assert aggregates.cliques(scores) == [(1, 2)]
+
+
+def test_no_two_methods_of_a_clique_are_told_apart():
+    """The first is best in five seeds and worst in two; the second beats the third in all."""
+    scores = np.array([[[0.9] * 5 + [0.1] * 2], [[0.5] * 5 + [0.9] * 2], [[0.1] * 5 + [0.5] * 2]])
+    assert aggregates.cliques(scores) == [(0, 1)]  # first and third alone would be one, too
+    assert aggregates.cliques(scores[[0, 2]]) == [(0, 1)]
 
 
 def test_equal_methods_are_rarely_told_apart():

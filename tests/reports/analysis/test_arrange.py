@@ -14,14 +14,16 @@ from cwbench import load_runs, sequences
 from cwbench.reports import build
 from cwbench.reports.analysis.bands import average_runs
 from cwbench.reports.analysis.reference import find
-from cwbench.reports.analysis.scores import AT_ONCE, Scores
+from cwbench.reports.analysis.scores import AT_ONCE, Scores, run_metrics
 from cwbench.reports.analysis.study import Options
 from cwbench.reports.page.page import _cards
 from cwbench.reports.tables import details
 from cwbench.reports.tables.headline import stacked
+from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment
 from cwbench.spec.statistics import EVAL_COLUMNS
+from cwbench.store import runs as stored
 from cwbench.store.results import Store
 
 
@@ -30,6 +32,26 @@ def test_sequences_that_share_a_beginning_share_its_rows(tmp_path: Path):
     short, long = build.read(tmp_path).groups
     assert np.array_equal(short.success[0], long.success[0, :3, :, :3], equal_nan=True)
     assert not np.isnan(long.success[0, 5]).any()
+
+
+def test_episodes_count_as_the_protocol_counts_them(tmp_path: Path):
+    """With `--success last`, unless the reader asks for another count."""
+    last = small("ewc", env=MetaWorldConfig(success="last"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[last], seeds=[0])
+    for file in tmp_path.glob("segments/*/evals.csv"):
+        table = pd.read_csv(file).assign(successes=8, v3_last=3)
+        table.to_csv(file, index=False)
+    for success, rate in ((None, 0.3), ("v3-last", 0.3), ("v3-any", 0.8)):
+        [group] = build.read(tmp_path, Options(success=success)).groups
+        assert np.nanmax(group.success) == np.nanmin(group.success) == rate
+
+
+def test_logged_statistics_are_each_runs_own(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    for file in tmp_path.glob("segments/*-s1-*/train.csv"):
+        pd.read_csv(file).assign(q=9.0).to_csv(file, index=False)
+    [group] = build.read(tmp_path).groups
+    assert [set(run.ravel().tolist()) for run in group.logged["q"]] == [{3.0}, {9.0}]
 
 
 def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
@@ -54,6 +76,11 @@ def test_joint_training_has_performance_and_nothing_else(tmp_path: Path):
     assert scores.score(study.groups, "average_performance").value == pytest.approx(0.4)
     assert "trained at once" in scores.score(study.groups, "forgetting").why
     assert "trained at once" in scores.score(study.groups, "forward_transfer").why
+    assert scores.task_score([(study.groups[0], 1)], "forgetting").why == AT_ONCE
+    assert scores.task_score([(study.groups[0], 1)], "average_performance").value == 0.4
+    [row] = run_metrics(stored.load_runs(tmp_path)).to_dict("records")
+    assert row["average_performance"] == pytest.approx(0.4) and row["worst_task"] == 0.2
+    assert np.isnan([row["forgetting"], row["backward_transfer"], row["drop_depth"]]).all()
     for block in details.learning(scores, "cw3"):
         assert {cell.why for _, [cell] in block.rows} == {AT_ONCE} and len(block.rows) == 3
     [group] = study.groups

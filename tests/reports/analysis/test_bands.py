@@ -1,12 +1,15 @@
 """Bands around curves against textbook answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
 from cwbench.reports.analysis import metrics
-from cwbench.reports.analysis.bands import seed_curve, smoothing
+from cwbench.reports.analysis.bands import average_runs, seed_curve, smoothing
+from cwbench.reports.analysis.study import Study
 
 RUNS = np.array([[0.2, 0.4], [0.4, 0.8], [0.3, 0.6]])  # one task, two evaluations
 
@@ -26,6 +29,18 @@ def test_other_bands():
     assert np.isnan(drawn.low).all()
     resampled = seed_curve(RUNS, 2, "percentile", smooth=1)
     assert ((resampled.low > RUNS.min(0)) & (resampled.high < RUNS.max(0))).all()
+    # Of 27 resamples of 0.2, 0.3 and 0.4 one has the mean 0.2 and three 0.2333, a tenth or more.
+    resampled = seed_curve(RUNS[:, :1], 1, "percentile", 0.8, smooth=1)
+    assert_allclose([resampled.low, resampled.high], [[0.7 / 3], [1.1 / 3]])
+
+
+def test_runs_that_failed_or_diverged_are_in_no_curve(study: Study):
+    group = study.groups[0]
+    states = ("failed", "diverged", "done", "running", "done")
+    runs = [replace(run, state=state) for run, state in zip(group.runs, states, strict=True)]
+    curves = average_runs(replace(group, runs=tuple(runs)))
+    assert np.isnan(curves).all(1).tolist() == [True, True, False, False, False]
+    assert_allclose(curves[2:], average_runs(group)[2:])
 
 
 def test_one_seed_has_a_line_and_no_band():

@@ -43,6 +43,10 @@ def test_random_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch):
     # 100,000 patterns: standard error at most 0.0016
     sampled = comparison.sign_flip_test(differences, np.random.default_rng(1))
     assert sampled == pytest.approx(exact, abs=0.008)
+    # What was observed is a pattern, too: no p value is zero. Here it is one of 2^29 pairs.
+    monkeypatch.undo()
+    assert comparison.sign_flip_test(np.ones(30), np.random.default_rng(1)) == 1e-5
+    monkeypatch.setattr(comparison, "EXACT_SEEDS", 11)
     with pytest.raises(ValueError, match="pass a generator"):
         comparison.sign_flip_test(differences)
 
@@ -57,6 +61,9 @@ def test_probability_of_improvement_counts_ties_half():
     first, second = np.array([[0.5, 0.9]]), np.array([[0.5, 0.1]])
     assert comparison.probability_of_improvement(first, second) == (0.5 + 1 + 1 + 1) / 4
     assert comparison.probability_of_improvement(second, first) == 0.5 / 4
+    nan = np.nan  # sequences count alike, however many seeds they have
+    first, second = np.array([[0.5, nan], [0.5, 0.9]]), np.array([[0.1, nan], [0.5, 0.1]])
+    assert comparison.probability_of_improvement(first, second) == (1 + 3.5 / 4) / 2
 
 
 def test_probability_of_improvement_is_mann_whitney():
@@ -114,6 +121,20 @@ def test_a_profile_band_holds_the_profile():
     assert (low <= share).all() and (share <= high).all() and (low < high).any()
 
 
+def test_a_profile_band_has_the_quantiles_of_resampled_seeds():
+    """Two of five seeds are above: their share is 0, 0.2 .. 1 of five with binomial chances.
+
+    The quantiles at 0.05 and 0.95 are 0 and 0.8. A further sequence with the same scores adds
+    nothing, since seeds are resampled with all their sequences.
+    """
+    chances = np.asarray(stats.binom.cdf(range(6), 5, 0.4))
+    assert chances[0] > 0.05 and chances[3] < 0.95 < chances[4]
+    for sequences in (1, 2):
+        scores = np.array([[0.1, 0.1, 0.1, 0.9, 0.9]] * sequences)
+        low, high = comparison.profile_band(scores, np.array([0.5]))
+        assert (low.item(), high.item()) == pytest.approx((0, 0.8))
+
+
 def test_iqm_takes_nan_for_missing_and_not_for_the_best():
     known = np.array([1.0, 2, 3, 4, 5, 6, 7, 100])
     assert comparison.iqm(np.append(known, [np.nan] * 4)) == comparison.iqm(known) == 4.5
@@ -147,6 +168,7 @@ def test_power_matches_simulation():
     t = samples.mean(1) / (samples.std(1, ddof=1) / np.sqrt(6))
     seen = (np.abs(t) > stats.t.ppf(0.95, 5)).mean()
     assert comparison.power(0.1, 0.1, 6) == pytest.approx(seen, abs=0.01)
+    assert comparison.power(0.0, 0.1, 6) == pytest.approx(0.1)  # both tails see what is not there
 
 
 def test_seeds_needed_is_the_smallest_that_suffices():

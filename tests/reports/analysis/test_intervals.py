@@ -130,6 +130,10 @@ def test_the_bootstrap_interval_is_the_percentile_one_spread_by_a_known_factor()
     want = intervals.percentile_interval(scores.mean() + factor * (exact - scores.mean()))
     got = intervals.mean_estimate(scores, rng=rng(), resamples=200_000)
     assert got.ends("bootstrap") == pytest.approx(want, abs=0.01)
+    factor = stats.t.ppf(0.9, 2) / stats.norm.ppf(0.9) * np.sqrt(3 / 2)
+    want = intervals.percentile_interval(scores.mean() + factor * (exact - scores.mean()), 0.8)
+    got = intervals.mean_estimate(scores, rng=rng(), resamples=200_000, level=0.8)
+    assert got.ends("bootstrap") == pytest.approx(want, abs=0.01)
 
 
 def test_a_wider_level_gives_a_wider_interval():

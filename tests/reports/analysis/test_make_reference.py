@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_results import Setting, singles, small, write_results
 
@@ -14,6 +15,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.make_reference import main, write_reference
 from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.errors import UserError
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -57,6 +59,29 @@ def test_bad_input_is_one_line(
     assert main([str(tmp_path / results), name, str(tmp_path / "set")]) == 2
     output, errors = capsys.readouterr()
     assert not output and errors.count("\n") == 1 and message in errors
+
+
+def test_only_finished_runs_of_fine_tuning_on_one_task_with_equal_settings(tmp_path: Path):
+    one, plain = ["single-push"], small("finetuning")
+    write_results(tmp_path / "r", sequence_names=one, settings=[plain], seeds=[0, 1])
+    for seed, setting, sequence in ((2, plain, "single-push"), (3, plain, "cw3-1")):
+        write_results(
+            tmp_path / "r",
+            sequence_names=[sequence],
+            settings=[setting],
+            seeds=[seed],
+            name=f"{seed}",
+            upto=0.5 if seed == 2 else None,
+        )
+    write_results(
+        tmp_path / "r", sequence_names=one, settings=[small("ewc")], seeds=[4], name="ewc"
+    )
+    rows = pd.read_csv(write_reference(tmp_path / "r", "set", tmp_path))
+    assert set(rows["seed"]) == {0, 1} and len(rows) == 2 * 10 and set(rows["task"]) == {"push"}
+    other = small("finetuning", env=MetaWorldConfig(reward="v2"))
+    write_results(tmp_path / "r", sequence_names=one, settings=[other], seeds=[5], name="v2")
+    with pytest.raises(UserError, match="different settings"):
+        write_reference(tmp_path / "r", "set2", tmp_path)
 
 
 def test_damage_and_an_interrupted_write_leave_a_set_as_it_was(

@@ -65,6 +65,17 @@ def test_time_to_threshold_ignores_a_lucky_evaluation():
     late = np.where(np.arange(7) == 2, 0.0, curve).reshape(1, 1, 7, 1)  # 0.57, 0.63, 0.6, 0.9
     assert metrics.evaluations_to_threshold(late, 0.8).tolist() == [[4.0]]
     assert metrics.evaluations_to_threshold(success, 0.95).tolist() == [[np.inf]]
+    early = np.array([0.7, 1.0, 1.0, 1.0]).reshape(1, 1, 4, 1)  # 0.9 from the first, which is 0.7
+    assert metrics.evaluations_to_threshold(early, 0.8).tolist() == [[2.0]]
+    missing = np.where(np.arange(7) == 6, np.nan, curve).reshape(1, 1, 7, 1)
+    assert np.isnan(metrics.evaluations_to_threshold(missing, 0.8)).all()
+
+
+def test_a_threshold_is_reached_at_equality_whatever_the_rounding():
+    """0.8, 0.6 and 1 average to 0.8, in floating point to less."""
+    curve = np.array([0.8, 0.6, 1.0])
+    assert curve.mean() < 0.8
+    assert metrics.evaluations_to_threshold(curve.reshape(1, 1, 3, 1), 0.8).tolist() == [[1.0]]
 
 
 def test_time_to_threshold_needs_three_evaluations():
@@ -72,7 +83,7 @@ def test_time_to_threshold_needs_three_evaluations():
     assert np.isnan(metrics.evaluations_to_threshold(two, 0.8)).all()
 
 
-@pytest.mark.parametrize(("evaluations", "window"), [(50, 10), (25, 5), (2, 1), (1, 1)])
+@pytest.mark.parametrize(("evaluations", "window"), [(50, 10), (25, 5), (8, 2), (2, 1), (1, 1)])
 def test_default_window_is_a_fifth(evaluations: int, window: int):
     assert metrics.default_window(evaluations) == window
 
@@ -138,6 +149,14 @@ def test_a_missing_evaluation_stays_missing():
 def test_a_huge_value_does_not_wipe_out_those_after_it():
     curve = np.array([1e20, 1.0, 2.0, 3.0, 4.0])
     assert metrics.smoothed(curve, 5, 3)[3:].tolist() == [2.0, 3.0]
+
+
+def test_a_smoothed_curve_leaves_gaps_out_and_keeps_them():
+    """Two tasks of four evaluations: the mean of three starts again at the second."""
+    nan = np.nan
+    curve = np.array([nan, 0.2, nan, 0.6, 1.0, nan, 0.4, 0.7])
+    want = [nan, 0.2, nan, (0.2 + 0.6) / 2, 1.0, nan, (1.0 + 0.4) / 2, (0.4 + 0.7) / 2]
+    assert_allclose(metrics.smoothed(curve, 4, 3), want)
 
 
 def test_half_of_the_episodes_is_not_a_failure_whatever_the_rounding():

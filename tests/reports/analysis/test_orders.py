@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
+from scipy import stats
 
 from cwbench.reports.analysis.orders import complete, family_of, order_effect
 
@@ -42,6 +43,10 @@ def test_a_small_table_by_the_textbook() -> None:
     assert found.mean == 2 and (found.orders, found.seeds) == (2, 2)
     reach = 6.3137515 * np.sqrt(4 / 4)  # t with one degree of freedom at 90 %
     assert_allclose(found.mean_interval, (2 - reach, 2 + reach), rtol=1e-6)
+    # Searle's interval, from F of 1 and 2 degrees of freedom at 5 and 95 %.
+    low, high = 2 / np.asarray(stats.f.ppf([0.95, 0.05], 1, 2))
+    assert low < 1  # so the share may be zero
+    assert_allclose(found.share_interval, (0, (high - 1) / (high + 1)), rtol=1e-9)
 
 
 def test_equal_seeds_and_single_ones() -> None:

@@ -1,7 +1,10 @@
 """Matrices of pairs, and the counts that the paper quotes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.pairs import PairMatrices, matrices
@@ -19,6 +22,17 @@ def test_pair_matrices_hold_the_end_values(pairs: Scores):
     assert found.pairs == 3
     mean = np.nanmean(found.values["second"])
     assert found.averages["second"].value == pytest.approx(mean)
+
+
+def test_forgetting_may_be_below_zero(pairs: Scores):
+    """The first task at 0.5 ends at 0.3, 0.5 and 0.8; the interval is not cut at 0."""
+    [group] = [g for g in pairs.study.groups if g.sequence == "pair-0-1"]
+    success = np.full_like(group.success, 0.5)
+    success[:, 1, :, 0] = np.array([[0.3], [0.5], [0.8]])
+    found = matrices(pairs, [replace(group, success=success)]).averages["forgetting"]
+    want = stats.t.interval(0.9, 2, -0.1 / 3, stats.sem([0.2, 0.0, -0.3]))
+    assert found.value == pytest.approx(-0.1 / 3)
+    assert found.estimate.ends("t") == pytest.approx(want)
 
 
 def test_the_counts_the_paper_quotes(pairs: Scores):

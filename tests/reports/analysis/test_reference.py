@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_results import (
     ABOUT,
@@ -81,6 +82,81 @@ def test_a_set_without_the_protocols_count_of_success_cannot_serve(tmp_path: Pat
     scores = read(tmp_path / "results")
     found = scores.reference_of(scores.study.groups[0])
     assert not found.curves and "success counted as v3-any only" in found.why(TASKS)
+
+
+def test_of_two_incomplete_sources_the_one_with_more_runs_serves(tmp_path: Path, shipped: Path):
+    write_set(shipped, TASKS[:1])
+    reference.shipped_sets.cache_clear()
+    results = tmp_path / "results"
+    write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    write_results(
+        results,
+        sequence_names=singles(TASKS[:2]),
+        settings=[small("finetuning")],
+        name="r",
+        seeds=[0],
+    )
+    shown = {TASKS[0]: "the shipped set small", TASKS[1]: "1 run of this folder"}  # three, one
+    assert sources(read(results)) == shown
+
+
+def test_a_run_under_other_settings_is_no_reference(tmp_path: Path, shipped: Path):
+    (shipped / "small.csv.gz").unlink()
+    (shipped / "small.json").unlink()
+    reference.shipped_sets.cache_clear()
+    write_results(tmp_path / "results", sequence_names=["cw3-1"], settings=[small("ewc")])
+    other = small("finetuning", env=MetaWorldConfig(reward="v2"))
+    write_results(
+        tmp_path / "results", sequence_names=singles(TASKS), settings=[other], name="r", seeds=[0]
+    )
+    study = build.read(tmp_path / "results")
+    [group] = [group for group in study.groups if group.method == "ewc"]
+    assert Scores(study, group.protocol).reference_of(group).curves == {}
+
+
+def test_a_run_without_an_evaluation_is_no_reference(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(2))
+    alone = singles(TASKS)
+    write_results(
+        tmp_path, sequence_names=alone, settings=[small("finetuning")], name="r", seeds=range(3)
+    )
+    scores = read(tmp_path)
+    [group] = [g for g in scores.study.groups if g.sequence == f"single-{TASKS[0]}"]
+    folder = group.runs[1].folders[0]
+    lines = (tmp_path / "segments" / folder / "evals.csv").read_text().splitlines()
+    (tmp_path / "segments" / folder / "evals.csv").write_text("\n".join(lines[:-1]) + "\n")
+    found = sources(read(tmp_path))
+    assert found == {task: f"{2 if task == TASKS[0] else 3} runs of this folder" for task in TASKS}
+
+
+def test_as_many_seeds_are_used_as_the_task_with_fewest_has():
+    """Areas and end values by hand; seeds that serve the method come first."""
+    rates = np.array([[0.0, 0.2], [0.4, 0.6], [0.8, 1.0]])
+    curves = {
+        "a": reference.Curves(rates, (3, 4, 7), ""),
+        "b": reference.Curves(rates[:2] + 0.1, (0, 1), ""),
+    }
+    found = reference.Reference(curves)
+    rows = [(values.tolist(), seeds) for values, seeds in found.rows(["a", "b"])]
+    assert rows == [(pytest.approx([0.1, 0.5]), [3, 4]), (pytest.approx([0.2, 0.6]), [0, 1])]
+    (values, seeds), _ = found.rows(["a", "b"], last=1, keep=[{7}, set()])
+    assert (values.tolist(), seeds) == ([0.2, 1.0], [3, 7])
+    assert found.means(["a", "b"]) == pytest.approx([0.3, 0.4])
+    assert found.means(["a"], last=1) == pytest.approx([0.6])
+
+
+def test_rates_of_a_set_are_of_its_own_episodes():
+    """Five an evaluation, seven in the last; the second seed lacks that one."""
+    rows = pd.DataFrame(
+        [("t", 0, 10, 5, 1, 4), ("t", 0, 20, 7, 6, 0), ("t", 1, 10, 5, 1, 4)],
+        columns=["task", "seed", "step", "episodes", "successes", "v1_any"],
+    )
+    protocol = Protocol("p", {}, {"steps_per_task": 20, "eval_every": 10})
+    made = reference.ShippedSet("x", {}, rows)
+    for success, rates in (("v3-any", [1 / 5, 6 / 7]), ("v1-any", [4 / 5, 0])):
+        curves = made.curves(protocol, success)["t"]
+        assert curves.seeds == (0,)
+        assert curves.success == pytest.approx(np.array([rates]))
 
 
 def with_independent(results: Path, sequence: str = "cw3-6", **changes: Any) -> Scores:

@@ -23,6 +23,16 @@ def test_depth_minimum_length_and_recovery():
     assert stability.drop_depth(SUCCESS, 2) == pytest.approx([0.6])
     assert stability.drop_length(SUCCESS, 2) == pytest.approx([2 / 4])  # below 0.8
     assert stability.recoveries(SUCCESS, 2).tolist() == [5]
+    slow = SUCCESS.copy()
+    slow[0, 0, :4, 0] = 0.1  # before the task was learned
+    assert stability.minimum_after_learning(slow, 2) == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize(("level", "length"), [(0.81, 0), (0.8, 0), (0.79, 1)])
+def test_a_drop_is_more_than_a_tenth_below(level: float, length: int):
+    success = SUCCESS.copy()  # 0.9 before the switch
+    success[0, 1, :, 0] = level
+    assert stability.drop_length(success, 2) == pytest.approx([length])
 
 
 def test_windows_of_two_evaluations_are_averaged_whole():

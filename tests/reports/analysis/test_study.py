@@ -27,6 +27,7 @@ def test_every_step_has_its_place_on_the_grid():
     position, evaluation = grid.evaluation(step)
     assert evaluation.tolist() == [0, 1, 2, 3, 0, 3, -1, -1, -1]
     assert position[:6].tolist() == [0, 0, 0, 0, 1, 1]
+    assert grid.evaluation_steps.tolist() == [30, 60, 90, 100]
 
 
 def test_unfinished_runs_enter_no_metric(tmp_path: Path) -> None:
@@ -35,6 +36,7 @@ def test_unfinished_runs_enter_no_metric(tmp_path: Path) -> None:
         tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[1], name="b", upto=0.5
     )
     [group] = build.read(tmp_path).groups
+    assert group.evaluation_steps.tolist() == [*range(1000, 31_000, 1000)]
     assert [run.seed for run in group.finished] == [0]
     assert not np.isnan(group.own_windows[0]).any() and np.isnan(group.own_windows[1]).all()
     assert group.progress == pytest.approx((1 + 0.5) / 2)

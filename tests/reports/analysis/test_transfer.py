@@ -13,7 +13,7 @@ from cwbench.reports import build
 from cwbench.reports.analysis import metrics
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Group
-from cwbench.reports.analysis.transfer import TRANSFER
+from cwbench.reports.analysis.transfer import TRANSFER, statistic
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -62,6 +62,12 @@ def test_pairing_takes_no_seeds_from_a_method_and_gives_none_to_the_reference(tm
     score = scores.score([group], "forward_transfer")
     assert score.seeds == 5  # all have ended
     assert score.estimate.freedom == pytest.approx(1)  # two reference seeds
+
+
+def test_one_reference_seed_gives_no_interval_and_says_so(tmp_path: Path):
+    scores, [group] = with_reference(tmp_path, ["ewc"], seeds=3, reference=1)
+    score = scores.score([group], "forward_transfer")
+    assert np.isnan(score.estimate.low) and score.why == "one seed: no interval"
 
 
 def test_other_measures_of_transfer(tmp_path: Path, shipped: Path):
@@ -120,3 +126,20 @@ def test_a_mean_over_sequences_is_the_mean_of_their_scores(tmp_path: Path):
             mean = scores.score(groups, metric)
             assert mean.value == pytest.approx(np.mean(rows), abs=1e-12)
             assert mean.estimate.low < mean.value < mean.estimate.high
+
+
+def test_the_sequence_with_fewest_reference_seeds_decides_how_sure_a_mean_is(tmp_path: Path):
+    """CW3-1's tasks have two seeds, CW3-3's three others: five that can be resampled."""
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-3"], settings=[small("ewc")])
+    for name, seeds in (("cw3-1", range(2)), ("cw3-3", range(2, 5))):
+        tasks = singles(sequences.get(name).tasks)
+        write_results(
+            tmp_path, sequence_names=tasks, settings=[small("finetuning")], seeds=seeds, name=name
+        )
+    scores = read(tmp_path)
+    groups = scores.study.of(scores.protocol, "cw3")
+    parts = [[(group, index) for index in range(3)] for group in groups]
+    _, resampled, fewest, ours = statistic(
+        parts, scores.reference_of(groups[0]), TRANSFER["forward_transfer"], scores.window
+    )
+    assert (resampled, fewest, ours) == ([5, 5], [5, 2], 5)

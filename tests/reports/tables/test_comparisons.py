@@ -1,5 +1,6 @@
 """Comparisons of two methods against numbers taken another way."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from sample_results import singles, small, write_results
 
 from cwbench import sequences
 from cwbench.reports import build
+from cwbench.reports.analysis import comparison
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.figures.differences import differences
@@ -57,6 +59,35 @@ def test_a_pair_holds_the_difference_of_means_and_p_values_are_adjusted(study: S
     raw = [pair.p_value for pair in pairs]
     assert min(raw) == pytest.approx(2 / 2**5)  # five seeds
     assert comparisons.adjusted(pairs).min() == pytest.approx(min(1, 15 * min(raw)))
+
+
+def test_a_row_against_its_formulas(study: Study):
+    """Forgetting is better if it is less; intervals and seeds needed are of the level asked for."""
+    asked = replace(study, options=replace(study.options, level=0.8))
+    scores = Scores(asked, study.protocols[0], resamples=50)
+    [block] = comparisons.comparisons(scores, "cw3", "forgetting")
+    found = {f"{p.second} - {p.first}": p for p in comparisons.pairs(scores, "cw3", "forgetting")}
+    rows = dict(block.rows)
+    assert rows["PackNet - EWC"][0].value < 0 and rows["PackNet - EWC"][3].value > 0.8
+    for name, (_, _, _, better, _, needed) in rows.items():
+        pair = found[name]
+        want = comparison.improvement_estimate(-pair.b, -pair.a, 0.8)
+        assert better.score and better.score.estimate == want
+        spread = float(np.std(pair.differences, ddof=1))
+        assert needed.text == str(comparison.seeds_needed(0.05, spread, level=0.8))
+
+
+def test_seeds_are_matched_by_their_numbers(tmp_path: Path):
+    """EWC has seeds 0 to 2, RECALL 1 to 3: the pair has 1 and 2 of both."""
+    for method, seeds in (("ewc", [0, 1, 2]), ("recall", [1, 2, 3])):
+        write_results(
+            tmp_path, sequence_names=["cw3-1"], settings=[small(method)], seeds=seeds, name=method
+        )
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0], resamples=50)
+    [pair] = comparisons.pairs(scores, "cw3", "average_performance")
+    runs = {g.method: scores.per_run(g, "average_performance") for g in study.groups}
+    np.testing.assert_allclose(pair.differences, runs["recall"][:2] - runs["ewc"][1:])
 
 
 def test_one_seed_is_not_tested(tmp_path: Path):

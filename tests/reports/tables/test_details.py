@@ -66,6 +66,44 @@ def test_two_evaluations_are_too_few_for_a_time(tmp_path: Path):
     assert whys == {"fewer than three evaluations a task"} and len(block.rows) == 3
 
 
+def rewritten(root: Path, rates: dict[int, int]) -> Scores:
+    """Successes of every evaluation by its step within the task; ten where none is given."""
+    for file in root.glob("segments/*/evals.csv"):
+        evals = pd.read_csv(file)
+        evals.assign(successes=evals["step"].map(rates).fillna(10).astype(int)).to_csv(
+            file, index=False
+        )
+    study = build.read(root)
+    return Scores(study, study.protocols[0], resamples=50)
+
+
+def test_what_was_learned_is_counted_over_runs_that_have_ended_and_their_last_window(
+    tmp_path: Path,
+):
+    """All evaluations are solved but the last two, none and 8 of 10: a mean of 0.4."""
+    ewc = [small("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=ewc, seeds=[0, 1])
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=ewc, seeds=[2], name="b", upto=0.5)
+    scores = rewritten(tmp_path, {9_000: 0, 10_000: 8})
+    steps, failed = details.learning(scores, "cw3")
+    assert steps.title == "Steps to 0.8"
+    assert {cell.text for _, [cell] in steps.rows} == {"1k (2/2)"}
+    assert failed.title == "Failed to learn (end value below 0.5)"
+    assert {cell.text for _, [cell] in failed.rows} == {"2 of 2"}
+    # Old tasks were at 0.4 before the switch: means of 0.67 and 0.6 after it are no drop.
+    [(_, (*_, recovered))] = details.stability_gap(scores, "cw3")[0].rows
+    assert recovered.text == "no drop"
+
+
+def test_a_drop_that_ends_with_the_task_took_the_whole_task(tmp_path: Path):
+    """Evaluated at 3, 6, 9 and 10 thousand steps. Means of three are 0.67, a drop, and 1."""
+    setting = small("ewc", schedule=SMALL | {"eval_every": 3_000})
+    write_results(tmp_path, sequence_names=["push,hammer"], settings=[setting], seeds=[0, 1])
+    scores = rewritten(tmp_path, {3_000: 0})
+    [(_, (*_, recovered))] = details.stability_gap(scores, "other")[0].rows
+    assert recovered.text == "2 of 2, 10k steps"
+
+
 def test_a_method_that_has_not_ended_has_no_drops_to_count(tmp_path: Path):
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("finetuning")], seeds=[0, 1])
     write_results(

@@ -9,6 +9,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.study import Study
 from cwbench.reports.tables.details import stability_gap
 from cwbench.reports.tables.headline import stacked
 from cwbench.reports.tables.standings import after_switch
@@ -31,6 +32,28 @@ def test_means_are_over_the_sequences_that_have_the_metric(tmp_path: Path):
     assert not np.isnan(minimum.value)
     [setting] = scores.settings("other")
     assert not np.isnan(after_switch(scores, setting).mean).any()
+
+
+def test_less_forgetting_is_bold_in_the_mean_and_nowhere_else(study: Study):
+    """RECALL gains a little; fine-tuning loses nearly all."""
+    forgetting = stacked(Scores(study, study.protocols[0], resamples=50), "cw3")[1]
+    assert forgetting.title == "Forgetting" and forgetting.rows[-1][0] == "mean"
+    *sequences, (_, mean) = forgetting.rows
+    bold = {name for name, cell in zip(forgetting.columns, mean, strict=True) if cell.bold}
+    assert "RECALL" in bold and "Fine-tuning" not in bold
+    assert not any(cell.bold for _, cells in sequences for cell in cells)
+
+
+def test_a_mean_needs_all_sequences(tmp_path: Path):
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-2"], settings=[small("ewc")], seeds=[0])
+    write_results(
+        tmp_path, sequence_names=["cw3-1"], settings=[small("recall")], seeds=[0], name="b"
+    )
+    study = build.read(tmp_path)
+    block = stacked(Scores(study, study.protocols[0]), "cw3")[0]
+    mean = dict(zip(block.columns, block.rows[-1][1], strict=True))
+    assert not mean["EWC"].empty and mean["RECALL"].empty
+    assert mean["RECALL"].why == "asked for on 1 of 2 sequences"
 
 
 def test_a_cell_is_the_mean_over_seeds_read_from_the_files(triplets: Path):

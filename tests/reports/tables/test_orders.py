@@ -1,14 +1,18 @@
 """The table of orders: present where there are several, with one row for each setting."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pytest
 from sample_results import small, write_results
+from scipy import stats
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.build import read
-from cwbench.reports.tables import catalog
+from cwbench.reports.tables import catalog, orders
 from cwbench.reports.tables.model import Table
 
 
@@ -22,11 +26,24 @@ def test_several_orders_make_a_table(tmp_path: Path) -> None:
     performance, *others = catalog.make(scores, entry).blocks
     assert len(others) == 2
     assert [name for name, _ in performance.rows] == ["EWC, orders-cw10"]
-    mean, share, orders, seeds = performance.rows[0][1]
-    assert (orders.text, seeds.text) == ("3", "2")
+    mean, share, number, seeds = performance.rows[0][1]
+    assert (number.text, seeds.text) == ("3", "2")
     assert mean.score is not None and share.score is not None
     assert 0 <= share.score.estimate.low <= share.value <= share.score.estimate.high <= 1
     assert mean.score.estimate.low < mean.value < mean.score.estimate.high
+
+
+def test_the_interval_is_of_the_level_and_the_dots_are_orders(with_orders: Scores) -> None:
+    """Three orders of two seeds: Student's t with two degrees of freedom on the orders' means."""
+    study = with_orders.study
+    asked = replace(study, options=replace(study.options, level=0.5))
+    groups = study.groups
+    means = [with_orders.per_run(group, "average_performance").mean() for group in groups]
+    for scores, level in ((with_orders, 0.9), (Scores(asked, study.protocols[0]), 0.5)):
+        [[standing]] = orders.standings(scores).values()
+        np.testing.assert_allclose(standing.runs, means)
+        low, high = stats.t.interval(level, 2, np.mean(means), stats.sem(means))
+        assert standing.estimate.ends() == pytest.approx((max(low, 0), min(high, 1)))
 
 
 def test_one_order_makes_none(tmp_path: Path) -> None:

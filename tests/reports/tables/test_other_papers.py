@@ -13,6 +13,7 @@ def test_other_papers(tmp_path: Path):
     assert other_papers.published("continual-world")[
         "cw20", "packnet", "average_performance"
     ].value == pytest.approx(0.80, abs=0.01)
+    assert {cell.seeds for cell in other_papers.published("continual-world").values()} == {20}
     cka = other_papers.published("cka-rl")["cw20", "packnet", "forward_transfer"]
     assert cka.value == -0.6721
     copies = other_papers.published("cka-rl")["cw20", "finetuning_n", "average_performance"]

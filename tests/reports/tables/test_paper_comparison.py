@@ -5,7 +5,8 @@ from pathlib import Path
 from sample_results import Setting, small, write_results
 
 from cwbench.reports import build
-from cwbench.reports.analysis.scores import Scores
+from cwbench.reports.analysis.intervals import Estimate
+from cwbench.reports.analysis.scores import Score, Scores
 from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables import paper_comparison, paper_numbers
 from cwbench.reports.tables.model import Block, Cell
@@ -30,6 +31,21 @@ def test_the_caption_names_the_count_that_the_protocol_chose(tmp_path: Path):
     study = build.read(tmp_path)
     text = paper_comparison.environment(Scores(study, study.protocols[0]))
     assert "success by Meta-World 3's test at the last step (v3-last)" in text
+
+
+def test_a_cell_shows_the_percentile_interval_as_published():
+    ours = Score(Estimate(0.8, 0.1, 0.2, 0.3, 0.4, 0.78, 0.82, error=0.01, freedom=4), 5)
+    cell = paper_numbers.Published("cw3", "1", "ewc", "performance", 0.81, 0.79, 0.83)
+    shown = paper_comparison.compared(cell, [], ours, differs=False)
+    assert shown.text == "0.81 / 0.80 [0.78, 0.82] agrees"
+
+
+def test_groups_of_several_settings_have_no_common_score(study: Study):
+    scores = Scores(study, study.protocols[0], resamples=50)
+    found = [g for g in scores.groups("cw3") if (g.sequence, g.method) == ("cw3-1", "ewc")]
+    found += [g for g in scores.groups("cw3") if (g.sequence, g.method) == ("cw3-2", "recall")]
+    score = paper_comparison.score_of(scores, found, "average_performance", 2)
+    assert score.why == "several settings"
 
 
 def test_every_published_cell_is_shown_next_to_ours(tmp_path: Path):

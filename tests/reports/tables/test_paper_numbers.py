@@ -1,6 +1,7 @@
 """The published numbers, what is wrong with them, and verdicts on known cases."""
 
 import csv
+import math
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cwbench.reports.analysis.intervals import mean_estimate
+from cwbench.reports.analysis.intervals import Estimate, mean_estimate
 from cwbench.reports.analysis.scores import Score
 from cwbench.reports.tables import paper_numbers
 from cwbench.reports.tables.paper_numbers import Published
@@ -77,6 +78,39 @@ def test_the_error_behind_a_printed_interval():
         cell = Published("cw3", "1", "ewc", "forgetting", got.value, *got.ends("percentile"))
         ratios.append(cell.error / stats.sem(sample))
     assert np.median(ratios) == pytest.approx(1, abs=0.05)
+
+
+def test_errors_of_published_numbers_by_hand():
+    """A half width of 0.1 is 1.645 deviations of a bootstrap, whose n - 1 of n is made up for;
+    rounding to two digits adds the deviation of a uniform number of width 0.01."""
+    one = Published("cw3", "1", "ewc", "forgetting", 0.8, 0.7, 0.9)
+    rounding = 0.01 / math.sqrt(12)
+    error = math.hypot(0.1 / 1.6448536 * math.sqrt(5 / 4), rounding)
+    assert one.error == pytest.approx(error)
+    assert replace(one, low=0.8, high=0.8).error == pytest.approx(rounding)
+    assert paper_numbers.mean_error([one] * 4) == pytest.approx(error / 2)  # of independent rows
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "bound", "below", "above"),
+    [
+        (0.03, 0.05, "reach", "cannot tell at this n", "differs"),
+        (0.015, 0.025, "margin", "agrees", "cannot tell at this n"),
+    ],
+)
+def test_verdicts_change_at_the_ends_of_welchs_interval(
+    mine: float, theirs: float, bound: str, below: str, above: str
+):
+    """Ours has two degrees of freedom, published means of five seeds have four."""
+    total = mine**2 + theirs**2
+    freedom = total**2 / (mine**4 / 2 + theirs**4 / 4)
+    reach = stats.t.ppf(0.95, freedom) * math.sqrt(total)
+    gap = reach if bound == "reach" else 0.1 - reach
+    for sign in (1, -1):
+        for nudge, verdict in ((-1e-4, below), (1e-4, above)):
+            value = CELL.value + sign * (gap + nudge)
+            ours = Score(Estimate(value, error=mine, freedom=2), 3)
+            assert paper_numbers.verdict(ours, CELL, theirs) == verdict
 
 
 CELL = Published("cw3", "1", "ewc", "average_performance", 0.80, 0.79, 0.81)

@@ -47,6 +47,11 @@ def test_studies_are_found_by_their_options(tmp_path: Path):
     assert all(text.endswith("] protocol differs") for text in texts[:2])
     assert all(text.endswith(" – no number of ours") for text in texts[2:])
     assert [text.split(" ")[0] for text in texts] == ["0.75", "0.19", "0.94", "-0.07"]
+    [group] = study.groups  # ours: the first task at the end of the run, and what it lost
+    first = group.success[:, 1, -2:, 0].mean(1)
+    lost = group.success[:, 0, -2:, 0].mean(1) - first
+    ours = [f"{values.mean() + 1e-9:.2f}" for values in (first, lost)]
+    assert [text.split(" ")[2] for text in texts[:2]] == ours
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sample_results import small, write_diagnostics, write_results
 
@@ -36,6 +37,22 @@ def test_first_and_last_task_and_what_changed(blocks: dict[str, Block]) -> None:
     )
     # Seeds are paired: all of them moved by 20.
     assert change.score and change.score.estimate.ends() == pytest.approx((20, 20))
+
+
+def test_a_change_may_be_negative_and_ends_are_means_over_the_window(tmp_path: Path) -> None:
+    """50 % of dormant units in the first task, 30 and 28 % in the last, none at its very end."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0, 1])
+    write_diagnostics(
+        tmp_path, lambda _, seed, at: {("dormant", "actor"): 0.5 - 0.1 * at - 0.01 * seed * at}
+    )
+    for file in tmp_path.glob("segments/*/diagnostics.csv"):
+        rows = pd.read_csv(file)
+        rows.loc[rows["step"] == 10_000, "value"] = 0.0
+        rows.to_csv(file, index=False)
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3-plasticity")
+    [(_, (first, last, change))] = table.blocks[0].rows
+    assert [cell.value for cell in (first, last, change)] == pytest.approx([25, 14.5, -10.5])
+    assert change.score and change.score.estimate.t_low < -10.5 < change.score.estimate.t_high < 0
 
 
 def test_diagnostics_may_have_any_size(blocks: dict[str, Block]) -> None:

@@ -8,6 +8,7 @@ from sample_results import small, write_results
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.tables.resources import COLUMNS, count_text, resources
+from cwbench.reports.tables.standings import memory
 from cwbench.store.results import SegmentFolder
 
 
@@ -38,6 +39,22 @@ def test_a_shared_beginning_is_counted_once(tmp_path: Path) -> None:
     amounts = dict(zip(block.columns, (cell.amount for cell in cells), strict=True))
     assert amounts["Training steps"] == 30_000 and amounts["Wall time"] == 30
     assert texts["Parameters"] == "800k" and set(COLUMNS) < set(texts)  # the largest, not the sum
+
+
+def test_the_largest_memory_is_shown_and_weighs_all_its_parts(tmp_path: Path) -> None:
+    """Of three segments; parameters are four bytes each."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    study = build.read(tmp_path)
+    for number, segment in enumerate(study.segments.values(), 1):
+        counted = {"replay_bytes": number, "method_bytes": 10 * number, "parameters": 100 * number}
+        segment["status"]["resources"] |= counted
+    scores = Scores(study, study.protocols[0])
+    [block] = resources(scores, "cw3")
+    [(_, cells)] = block.rows
+    amounts = dict(zip(block.columns, (cell.amount for cell in cells), strict=True))
+    assert amounts["Replay, largest"] == 3 and amounts["Method's own, largest"] == 30
+    [setting] = scores.settings("cw3")
+    assert memory(scores, setting) == 3 + 30 + 4 * 300
 
 
 def test_wall_times_of_a_table_have_one_unit(tmp_path: Path) -> None:

@@ -8,9 +8,17 @@ import pytest
 from sample_results import small, write_results
 
 from cwbench.reports import build
+from cwbench.reports.analysis import stability
 from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Study
-from cwbench.reports.tables.standings import published_points, rank_standings, verdict
+from cwbench.reports.tables.standings import (
+    after_switch,
+    against_transfer,
+    aggregate_standings,
+    published_points,
+    rank_standings,
+    verdict,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +37,30 @@ def test_published_points_are_means_over_the_sequences_at_hand(scores: Scores):
     ]
     assert found["EWC"].y[0] == pytest.approx(np.mean(ewc))
     assert found["EWC"].slot == -1
+
+
+def test_our_points_have_transfer_across_and_performance_up(scores: Scores):
+    points = against_transfer(scores, "cw3")
+    [point] = [one for one in points if one.method == "ClonEx" and one.slot >= 0]
+    groups = [g for g in scores.groups("cw3") if g.method == "clonex"]
+    assert point.x[0] == scores.score(groups, "forward_transfer").value
+    assert point.y[0] == scores.score(groups, "average_performance").value
+    assert point.x[0] != point.y[0]
+
+
+def test_aggregates_are_of_seeds_that_ended_on_all_sequences(tmp_path: Path):
+    """Seed 2 has one of two sequences: it is in neither the aggregates nor in the curve."""
+    ewc = [small("ewc")]
+    write_results(tmp_path, sequence_names=["cw3-1", "cw3-2"], settings=ewc, seeds=[0, 1])
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=ewc, seeds=[2], name="b")
+    study = build.read(tmp_path)
+    scores = Scores(study, study.protocols[0], resamples=50)
+    [found] = aggregate_standings(scores, "cw3", "mean")
+    runs = [scores.per_run(g, "average_performance")[:2] for g in study.groups]
+    assert found.seeds == 2 and found.estimate.value == pytest.approx(np.mean(runs))
+    [setting] = scores.settings("cw3")
+    curves = [stability.after_switch(g.complete[:2], scores.window).mean(0) for g in study.groups]
+    np.testing.assert_allclose(after_switch(scores, setting).mean, np.mean(curves, axis=0))
 
 
 def test_no_published_point_needs_an_impossible_cell(tmp_path: Path):
