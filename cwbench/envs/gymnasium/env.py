@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cwbench.envs.gymnasium import state
 from cwbench.envs.instability import was_reset
-from cwbench.envs.suite import Observation, State
+from cwbench.envs.suite import Frame, Observation, State
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import in_called_code, where_it_failed
 from cwbench.spec.tasks import Task, imported
@@ -150,6 +150,19 @@ class GymnasiumEnv:
                 "scale it in a wrapper",
             )
         return number
+
+    def draw(self) -> Frame:
+        """A picture, of an environment that was made in the mode rgb_array."""
+        try:
+            frame: Frame = np.asarray(self.env.render())
+        except (Exception, SystemExit) as error:
+            raise failed(self.task, error) from error
+        if frame.dtype != np.uint8 or frame.shape[2:] != (3,):
+            raise UserError(
+                f"task {self.task.name}: render returns no picture in the mode rgb_array",
+                "it must be an array [height, width, 3] of uint8",
+            )
+        return frame
 
     @property
     def unstable(self) -> bool:
