@@ -28,7 +28,7 @@ def checklist(study: Study) -> str:
             "Every table names its protocol, seeds, commits and a hash of its numbers; "
             "`cwbench verify TABLE --results RESULTS` computes it again.",
         ],
-        "Missing, or to be looked at": study.problems
+        "Missing, or to be looked at": [*_unfinished(study), *study.problems]
         or ["Nothing: every run has ended and every file was read."],
     }
     only = f" Only {study.options.selection}." if study.options.selection else ""
@@ -64,6 +64,15 @@ def _error_bars(study: Study) -> list[str]:
         f"Runs that failed or diverged and are in no mean: {broken}.",
         "Comparisons of two methods: exact sign-flip test on shared seeds, Holm-adjusted.",
     ]
+
+
+def _unfinished(study: Study) -> list[str]:
+    """How many runs have not ended, if any; a run requested twice counts once."""
+    states = {run.segments: run.state for group in study.groups for run in group.runs}
+    count = sum(state not in ("done", "failed", "diverged") for state in states.values())
+    return (
+        [f"Runs that have not ended and are in no mean: {count} of {len(states)}."] if count else []
+    )
 
 
 def _compute(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -193,16 +193,13 @@ def report(
 
 
 def _check_against(study: Study) -> None:
-    wanted = names.method_key(study.options.against or "")
-    known, others = (
-        {names.method_key(group.method): group.method for group in found}
-        for found in (study.groups, study.others)
-    )
-    if wanted in others and wanted not in known:
-        raise UserError(f"--against {study.options.against} is left out by --method or --seq")
-    if wanted and wanted not in known:
-        have = f"these results have {', '.join(sorted(known.values()))}"
-        raise unknown("method", str(study.options.against), sorted(known.values()), have)
+    wanted = study.options.against
+    known, others = ({group.method for group in found} for found in (study.groups, study.others))
+    if not wanted or any(names.same_method(method, wanted) for method in known):
+        return
+    if any(names.same_method(method, wanted) for method in others):
+        raise UserError(f"--against {wanted} is left out by --method or --seq")
+    raise unknown("method", wanted, sorted(known), f"these results have {', '.join(sorted(known))}")
 
 
 def _named_format(out: str | None) -> str | None:

@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from cwbench.spec.env_source import FromMain, named_source
@@ -224,6 +225,14 @@ def _check_plain(kwargs: Any, wrappers: Any) -> None:
             ) from None
 
 
+def where_to_find(name: str) -> str:
+    """What helps where "module:name" needs a module that is not there."""
+    file, named, inner = name.partition(".py:")
+    if named:
+        return f'write "{Path(file).name}:{inner}", and put the folder of {file}.py on PYTHONPATH'
+    return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
+
+
 def imported(name: str) -> Any:
     """The object that "module:name" names."""
     module, colon, path = name.partition(":")
@@ -233,6 +242,8 @@ def imported(name: str) -> Any:
         return reduce(getattr, path.split("."), importlib.import_module(module))
     except (Exception, SystemExit) as error:  # whatever a user's file raises
         hint = "define it here again, or move it into a module and import it" * (module == MAIN)
+        if isinstance(error, ModuleNotFoundError):
+            hint = where_to_find(name)
         found = in_called_code(error)
         what = where_it_failed(found) if "file" in found else found["message"]
         raise CannotImport(f"cannot import {name!r}: {what}", hint) from None

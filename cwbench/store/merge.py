@@ -71,6 +71,8 @@ def merge(
             if experiments:
                 asked = _named(asked, experiments)
                 found = {source: _part(found[source], asked[source]) for source in folders}
+                ids = set().union(*map(_ids, asked.values()))
+                merged.unfinished = [name for name in merged.unfinished if _id(name) in ids]
             found = {
                 source: [one for one in segments if _intact(one, source, weights, merged)]
                 for source, segments in found.items()
@@ -98,7 +100,13 @@ def merge(
                         merged.replaced += damaged.pop(copy.name, None) is not None
                         merged.added += 1
                     seen.add(segment.name)
-                _add_experiments(source, asked[source], folder, merged)
+                _add_code(source, folder, merged, segments if experiments else None)
+                methods = {run["method"] for one in asked[source] for run in one["runs"]}
+                _add_tuning(source, folder, merged, methods if experiments else None)
+                for experiment in asked[source]:
+                    Store(folder).add_experiment(
+                        {key: value for key, value in experiment.items() if key != "schema"}
+                    )
     return merged
 
 
@@ -361,20 +369,39 @@ def _named(
 
 def _part(segments: Sequence[Path], experiments: Sequence[Experiment]) -> list[Path]:
     """The segments that these experiments have."""
-    ids = {id for experiment in experiments for run in experiment["runs"] for id in run["segments"]}
-    return [segment for segment in segments if segment.name.rsplit("-", 1)[-1] in ids]
+    ids = _ids(experiments)
+    return [segment for segment in segments if _id(segment.name) in ids]
 
 
-def _add_experiments(
-    source: Path, experiments: Sequence[Experiment], target: Path, merged: Merged
-) -> None:
+def _ids(experiments: Sequence[Experiment]) -> set[str]:
+    return {
+        id for experiment in experiments for run in experiment["runs"] for id in run["segments"]
+    }
+
+
+def _id(folder: str) -> str:
+    """Of a segment, from its folder's name."""
+    return folder.rsplit("-", 1)[-1]
+
+
+def _add_code(source: Path, target: Path, merged: Merged, used: Sequence[Path] | None) -> None:
+    """Code of methods from outside the package: all, or what these segments were trained with.
+
+    Who gives some experiments away may not want to publish the methods of others.
+    """
     codes: list[Path] = []
     with listing(source, merged.problems, source / "sources"):
         codes = files.entries(source / "sources", "*.py")
+    if used is not None:
+        named = {segment_record(source, one / "segment.json")["source"] for one in used}
+        codes = [code for code in codes if code.stem in named]
     for code in codes:
         with listing(source, merged.problems, code):
             Store(target).add_source(code.stem, read_bytes(check_inside(source, code)))
+
+
+def _add_tuning(source: Path, target: Path, merged: Merged, methods: set[str] | None) -> None:
+    """Which options were chosen: of all methods, or of these."""
     for record in tuning.read_all(source, merged.problems):
-        tuning.write(target, record)
-    for experiment in experiments:
-        Store(target).add_experiment({k: v for k, v in experiment.items() if k != "schema"})
+        if methods is None or record["method"] in methods:
+            tuning.write(target, record)

@@ -95,7 +95,7 @@ def _selected(study: Study) -> Study:
     ):
         for pattern in patterns:
             if not any(_matches(names, [pattern]) for names in found.values()):
-                known = "; ".join(dict.fromkeys(names[0] for names in found.values()))
+                known = "; ".join(dict.fromkeys(names[:2][-1] for names in found.values()))
                 raise UserError(f"no {what} {pattern!r}", f"these results have {known}")
     shown = [
         group

@@ -61,6 +61,11 @@ def method_key(method: str) -> str:
     return method.replace("-", "_")
 
 
+def same_method(method: str, named: str) -> bool:
+    """Whether a reader who wrote `named` means this method; case does not matter."""
+    return method_key(method).lower() == method_key(named).lower()
+
+
 METHODS = {method_key(name): entry.title for name, entry in BASES.items()}
 
 

@@ -10,7 +10,7 @@ from cwbench.reports.analysis.reference import find as find_reference
 from cwbench.reports.analysis.study import Group, Study
 from cwbench.spec.failure import brief
 from cwbench.spec.text import counted
-from cwbench.store.runs import Runs
+from cwbench.store.runs import Runs, records_of
 
 LOSSES = ("actor_loss", "critic_loss", "q")
 RUNAWAY = 0.99e6  # a scale of values that is at its limit in `methods/_popart.py`
@@ -85,11 +85,14 @@ def missing_seeds(study: Study) -> Iterator[str]:
 
 
 def not_numbers(loaded: Runs) -> Iterator[str]:
-    """NaN where training should have left a number."""
+    """NaN where training should have left a number; it leaves none of what has diverged."""
     folders = _folders(loaded)
+    segments = records_of(loaded.segments)
+    diverged = [one["id"] for one in segments if one["status"].get("state") == "diverged"]
     for table, columns in ((loaded.evals, ("mean_return",)), (loaded.train, LOSSES)):
         for column in columns:
             rows = table[~np.isfinite(table[column].to_numpy(float))] if len(table) else table
+            rows = rows[~rows["segment"].isin(diverged)] if len(rows) else rows
             if column in LOSSES and len(rows):
                 rows = rows[rows["updates"] > 0]
             for segment, count in (

@@ -36,10 +36,18 @@ def all_settings(groups: Sequence[Group]) -> list[Setting]:
 
 
 def main_settings(groups: Sequence[Group]) -> list[Setting]:
-    """Of each version of a method the default options; all settings if those were not run."""
+    """Of each version of a method the default options; all settings if those were not run.
+
+    Settings that `cwbench tune` chose stay: the default is often one of those it tries, on other
+    sequences than those that the choice is tested on.
+    """
     defaults = {(g.method, g.version) for g in groups if g.label == g.method}
     firsts = [setting.groups[0] for setting in all_settings(groups)]
-    others = {g.setup for g in firsts if g.label != g.method and (g.method, g.version) in defaults}
+    others = {
+        g.setup
+        for g in firsts
+        if g.label != g.method and (g.method, g.version) in defaults and not g.tuned_on
+    }
     return all_settings([group for group in groups if group.setup not in others])
 
 

@@ -105,12 +105,16 @@ def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
 
 
 def _row_faults(study: Study) -> Iterator[str]:
-    """The seeds of a row must share all settings, and have ended."""
-    setups: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    """The seeds of a row must share all settings, and have ended.
+
+    Versions of a method have rows of their own, and titles that name the code.
+    """
+    setups: dict[tuple[str, str, str, str], set[str]] = defaultdict(set)
     for group in study.groups:
-        setups[group.protocol.key, group.sequence, group.label].add(group.setup)
+        row = group.protocol.key, group.sequence, group.label, group.version
+        setups[row].add(group.setup)
         if late := [run.seed for run in group.runs if run.state not in ENDED]:
             yield f"{group.label} on {group.sequence}: seeds {late} are not finished"
-    for (_, sequence, label), found in setups.items():
+    for (_, sequence, label, _), found in setups.items():
         if len(found) > 1:
             yield f"{label} on {sequence}: {len(found)} different settings under one label"

@@ -105,8 +105,9 @@ def _names_of_pairs(scores: Scores, named: Mapping[str, list[Group]]) -> list[tu
     against = scores.study.options.against
     if against is None:
         return list(combinations(named, 2))
-    key = names.method_key(against)
-    base = [title for title, groups in named.items() if names.method_key(groups[0].method) == key]
+    base = [
+        title for title, groups in named.items() if names.same_method(groups[0].method, against)
+    ]
     return [
         (first, second)
         for index, first in enumerate(base)

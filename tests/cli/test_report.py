@@ -178,6 +178,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--window", "11"], "a window of 11 evaluations is longer than a task"),
         (["report", "--against", "ewk"], "unknown method 'ewk'; did you mean 'ewc'?"),
         (["report", "--against", "ewc", "--method", "recall"], "--against ewc is left out by"),
+        (["report", "--against", "EWC", "--method", "recall"], "--against EWC is left out by"),
         (["report", "--seq", "cw3-2"], "no run on sequence 'cw3-2'; these results have cw3-1"),
         (["report", "--method", "ewc (a=1, b=2)"], "no run of method 'ewc (a=1, b=2)'; these"),
         (["report", "--method", "ewc,pm"], "no run of method 'pm'; these results have ewc; recall"),

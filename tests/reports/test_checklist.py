@@ -47,6 +47,17 @@ def test_names_are_no_html_and_commands_stay_as_they_are(tmp_path: Path):
     assert "EWC, Ewc&lt;script>" in text and "* `cwbench run --method ewc --seq cw3-1" in text
 
 
+def test_runs_that_have_not_ended_are_counted(tmp_path: Path):
+    """Even where nothing is wrong with them."""
+    write_results(tmp_path / "all", sequence_names=["cw3-1"], settings=[small("ewc")])
+    assert "* Nothing: every run has ended" in checklist(build.read(tmp_path / "all"))
+    some = write_results(
+        tmp_path / "some", sequence_names=["cw3-1"], settings=[small("ewc")], upto=0.5
+    )
+    text = checklist(build.read(some))
+    assert "not ended and are in no mean: 5 of 5." in text and "Nothing:" not in text
+
+
 def test_an_empty_study_has_a_checklist_too(tmp_path: Path):
     assert "holds no runs" in checklist(build.read(tmp_path))
 

@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from countdown import COUNTDOWN, configured
+from countdown import COUNTDOWN, Countdown, configured
 from PIL import Image
 
 from cwbench import envs
@@ -17,6 +17,7 @@ from cwbench.sharing.export import export
 from cwbench.sharing.video import STILLS, Video, find_run, record, strip, tile, write
 from cwbench.spec.config import MetaWorldConfig, PointMassConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.tasks import Task
 
 
 def test_a_segment_is_filmed_on_every_task(
@@ -71,6 +72,34 @@ def test_a_method_of_ones_own_is_named(toy_run: Any, tmp_path: Path) -> None:
 def test_an_environment_that_draws_no_frames_is_refused() -> None:
     with pytest.raises(UserError, match=r"task countdown cannot be rendered; .* rgb_array"):
         envs.drawable("countdown", configured(COUNTDOWN), (110, 110))
+
+
+class Painted(Countdown):
+    """A countdown whose `render` gives whatever it was made with."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, shade: Any = 7, render_mode: str | None = None) -> None:
+        super().__init__()
+        self.shade = shade
+
+    def render(self) -> Any:
+        if self.shade == "broken":
+            raise RuntimeError("install a display")
+        return np.full((4, 6, 3), self.shade, np.uint8) if self.shade else None
+
+
+def test_an_error_in_drawing_is_one_line_that_names_the_task() -> None:
+    """Gymnasium's classic control raises one where pygame is missing."""
+    for shade, words in (
+        ("broken", r"task painted: .*test_video\.py line \d+, in render: .*: install a display$"),
+        (0, r"task painted: render returns no picture .* \[height, width, 3\] of uint8$"),
+    ):
+        config = configured(Task("painted", Painted, {"shade": shade}, horizon=10))
+        with pytest.raises(UserError, match=words):
+            envs.drawable("painted", config, (110, 110)).draw()
+    shown = envs.drawable("painted", configured(Task("painted", Painted, horizon=10)), (110, 110))
+    assert (shown.draw() == 7).all()
 
 
 def test_the_point_is_drawn_where_it_is() -> None:

@@ -287,6 +287,18 @@ def test_a_file_that_cannot_be_imported_is_named_in_one_line(
     assert str(error.value).startswith(words)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("nowhere:Wrap", "or put the folder of your own file on PYTHONPATH"),
+        ("own/nowhere.py:Wrap", 'write "nowhere:Wrap", and put the folder of own/nowhere.py on'),
+    ],
+)
+def test_a_module_that_is_not_found_is_answered_with_where_to_put_it(name: str, hint: str) -> None:
+    with pytest.raises(UserError, match=f"cannot import '{name}': .*No module named .*; .*{hint}"):
+        imported(name)
+
+
 @pytest.mark.parametrize("edit", ["class Own: x = 1\n", "class Own(\n", ""])
 def test_a_record_stays_while_the_file_of_its_environment_is_edited(
     edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from cwbench.store import tuning
 from cwbench.store.claims import Claims
 from cwbench.store.integrity import damages, full_check
 from cwbench.store.merge import _written, merge, opened
-from cwbench.store.results import SegmentFolder, is_results
+from cwbench.store.results import SegmentFolder, Store, is_results
 from cwbench.store.runs import load_runs
 
 
@@ -102,6 +102,27 @@ def test_an_experiment_is_taken_out_of_a_folder_of_several(tmp_path: Path) -> No
     assert evaluations(tmp_path / "taken") == evaluations(alone)
     assert merge([both], tmp_path / "taken", experiments=["b"]).added == 3
     assert evaluations(tmp_path / "taken") == evaluations(both)
+
+
+def test_with_one_experiment_goes_nothing_of_the_others(tmp_path: Path) -> None:
+    """Not their code, which may be unpublished, their tuning, or their unfinished segments."""
+    results = tmp_path / "results"
+    for method, source, upto in (("ewc", None, None), ("mine", "1a2b3c4d5e6f", 0.5)):
+        settings = [small(method, source=source)]
+        write_results(
+            results, sequence_names=["cw3-1"], settings=settings, seeds=[0], name=method, upto=upto
+        )
+        chosen = {"method": method, "options": {"coef": 1.0}, "on": ["cw3-1"], "settings": []}
+        tuning.write(results, chosen)
+    Store(results).add_source("1a2b3c4d5e6f", b"class Mine: ...")
+    done = merge([results], tmp_path / "ewc", experiments=["ewc"])
+    assert (done.added, done.unfinished) == (3, [])
+    assert not list(tmp_path.glob("ewc/sources/*"))
+    assert [file.name[:4] for file in tmp_path.glob("ewc/tuning/*")] == ["ewc-"]
+    done = merge([results], tmp_path / "mine", experiments=["mine"])
+    assert (done.added, len(done.unfinished)) == (1, 1)
+    assert [file.name for file in tmp_path.glob("mine/sources/*")] == ["1a2b3c4d5e6f.py"]
+    assert [file.name[:5] for file in tmp_path.glob("mine/tuning/*")] == ["mine-"]
 
 
 def test_weights_and_unfinished_segments_stay_behind(tmp_path: Path) -> None:

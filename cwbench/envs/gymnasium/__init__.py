@@ -45,7 +45,7 @@ def drawable(task: str, config: GymnasiumConfig, size: tuple[int, int]) -> Drawa
         raise UserError(f"task {task} cannot be rendered", hint)
     drawn = replace(definition, kwargs={**definition.kwargs, "render_mode": "rgb_array"})
     env = GymnasiumEnv(drawn, (config.obs_size, config.action_size))
-    return Drawable(env, env.env.render, env.env.close)
+    return Drawable(env, env.draw, env.env.close)
 
 
 SUITE = Suite(GymnasiumConfig, make, sizes, configure=configure, terminates=True, drawable=drawable)

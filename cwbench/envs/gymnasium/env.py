@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ from numpy.typing import NDArray
 
 from cwbench.envs.gymnasium import state
 from cwbench.envs.instability import was_reset
-from cwbench.envs.suite import Observation, State
+from cwbench.envs.suite import Frame, Observation, State
 from cwbench.spec.errors import UserError
 from cwbench.spec.failure import in_called_code, where_it_failed
-from cwbench.spec.tasks import Task, imported
+from cwbench.spec.tasks import Task, imported, where_to_find
 from cwbench.spec.text import counted
 
 LARGEST = float(np.finfo(np.float32).max)  # transitions are stored with 32 bits
@@ -39,12 +38,7 @@ def failed(task: Task, error: BaseException) -> UserError:
 
 def _hint(task: Task, record: Mapping[str, Any]) -> str:
     if record["type"] == ModuleNotFoundError.__name__:
-        file, named, name = str(task.env).partition(".py:")
-        if named:
-            return (
-                f'write "{Path(file).name}:{name}", and put the folder of {file}.py on PYTHONPATH'
-            )
-        return "install the package that it needs, or put the folder of your own file on PYTHONPATH"
+        return where_to_find(str(task.env))
     if "file" in record or record["type"] == UserError.__name__:  # it says what to correct
         return ""
     return "`id`, `kwargs` and `wrappers` must make an environment"
@@ -150,6 +144,19 @@ class GymnasiumEnv:
                 "scale it in a wrapper",
             )
         return number
+
+    def draw(self) -> Frame:
+        """A picture, of an environment that was made in the mode rgb_array."""
+        try:
+            frame: Frame = np.asarray(self.env.render())
+        except (Exception, SystemExit) as error:
+            raise failed(self.task, error) from error
+        if frame.dtype != np.uint8 or frame.shape[2:] != (3,):
+            raise UserError(
+                f"task {self.task.name}: render returns no picture in the mode rgb_array",
+                "it must be an array [height, width, 3] of uint8",
+            )
+        return frame
 
     @property
     def unstable(self) -> bool:

@@ -234,6 +234,8 @@ def test_two_versions_of_a_method_are_not_two_settings_of_it(tmp_path: Path):
     assert study.notes == [problem]  # which the board shows
     assert "Drift was edited" in problem
     assert f"sources/{old}.py, sources/{new}.py" in problem
+    with pytest.raises(UserError, match=r"results have ewc; Drift \(1a2b\); Drift coef=1 \(9f8e"):
+        build.read(tmp_path, Options(methods=("Drift (0000)",)))
 
 
 def test_methods_of_several_folders_are_not_versions(tmp_path: Path):

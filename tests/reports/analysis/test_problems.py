@@ -123,6 +123,12 @@ def test_a_failed_run_is_named_with_its_message(folder: Path):
         "diverged", message="Q is inf"
     )
     only(build.read(folder).problems, "cw3-1, EWC, seed 1", "diverged (Q is inf)", "in no mean")
+    train = segment(folder, "ewc-2-window-close-s1") / "train.csv"
+    table = pd.read_csv(train).assign(actor_loss=np.nan)
+    table.to_csv(train, index=False, na_rep="nan")
+    study = build.read(folder)  # losses that are not finite are what that means
+    only(study.problems, "diverged (Q is inf)")
+    assert study.notes == study.problems
 
 
 def test_a_segment_whose_values_ran_away_is_named(folder: Path):

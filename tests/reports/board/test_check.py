@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from sample_results import change_experiment
+from sample_results import change_experiment, small, write_results
 
 from cwbench.cli import cli
-from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults
+from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults, _row_faults
 from cwbench.reports.build import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -180,6 +180,18 @@ def test_the_code_of_an_own_method_is_compared_with_its_hash(results: Path) -> N
     assert "is not the code that was trained" in check(results)[1]
     (results / "sources" / f"{name}.py").write_bytes(code)
     assert "is not the code that was trained" not in check(results)[1]
+
+
+def test_versions_of_a_method_may_be_contributed_together(tmp_path: Path) -> None:
+    """Their rows name the code; two other settings of one label look alike there."""
+    settings = [small("mine", source="0123456789ab"), small("mine", source="ba9876543210")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0])
+    study = read(tmp_path)
+    assert len(study.groups) == 2 and not list(_row_faults(study))
+    alike = [replace(group, version="") for group in study.groups]
+    assert list(_row_faults(replace(study, groups=alike))) == [
+        "mine on cw3-1: 2 different settings under one label"
+    ]
 
 
 def test_contributions_are_named_once_and_are_there() -> None:

@@ -28,6 +28,7 @@ def test_comparisons_against_one_method(triplets: Path):
     assert len(rows(Options())) == 15
     against = rows(Options(against="ewc"))
     assert len(against) == 5 and all(name.endswith(" - EWC") for name in against)
+    assert rows(Options(against="EWC")) == against  # as --method
 
 
 def test_two_versions_of_the_one_compared_against_are_one_pair(tmp_path: Path):
