@@ -110,6 +110,14 @@ def _patterns(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ..
     help="Only these methods, named as `cwbench status --runs` shows them: `recall` has its "
     "default options, 'recall*' all.",
 )
+@click.option(
+    "--protocol",
+    "protocols",
+    default="",
+    metavar="NAMES",
+    callback=_patterns,
+    help="Only these protocols, as files of tables name them: compact, or demo-5f7989.",
+)
 @click.option("--against", metavar="METHOD", help="Compare the other methods with this one only.")
 @click.option(
     "--compare", type=click.Choice(SOURCES), help="Put published numbers next to these results."
@@ -134,6 +142,7 @@ def report(
     band: str,
     sequences: tuple[str, ...],
     methods: tuple[str, ...],
+    protocols: tuple[str, ...],
     against: str | None,
     compare: str | None,
     png: bool,
@@ -174,6 +183,7 @@ def report(
             against=against,
             all_cells=all_cells,
             success=success,
+            protocols=protocols,
             sequences=sequences,
             methods=methods,
         ),
@@ -198,7 +208,7 @@ def _check_against(study: Study) -> None:
     if not wanted or any(names.same_method(method, wanted) for method in known):
         return
     if any(names.same_method(method, wanted) for method in others):
-        raise UserError(f"--against {wanted} is left out by --method or --seq")
+        raise UserError(f"--against {wanted} is left out by --method, --seq or --protocol")
     raise unknown("method", wanted, sorted(known), f"these results have {', '.join(sorted(known))}")
 
 

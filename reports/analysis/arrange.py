@@ -80,30 +80,35 @@ def arrange(loaded: Runs, options: Options = DEFAULTS) -> Study:
     study = Study(groups, segments, [*problems, *notes], notes, options)
     if options.success not in (None, SHIPPED):
         study = _chosen(study, options.success)
+    study = _selected(study)
     _check_window(study)
-    return _selected(study)
+    return study
 
 
 def _selected(study: Study) -> Study:
-    """Only the sequences and methods that the reader asked for."""
+    """Only the protocols, sequences and methods that the reader asked for."""
     wanted, groups = study.options, study.groups
+    under = {group.key: [group.protocol.title, study.slug(group.protocol)] for group in groups}
     on = {group.key: [group.sequence] for group in groups}
     of = {group.key: _labels(group) for group in groups}
-    for patterns, found, what in (
-        (wanted.sequences, on, "run on sequence"),
-        (wanted.methods, of, "run of method"),
-    ):
+    asked = (
+        (wanted.methods, of, "of", "of method"),
+        (wanted.sequences, on, "on", "on sequence"),
+        (wanted.protocols, under, "under", "under protocol"),
+    )
+    for patterns, found, _, what in asked:
         for pattern in patterns:
             if not any(_matches(names, [pattern]) for names in found.values()):
                 known = "; ".join(dict.fromkeys(names[:2][-1] for names in found.values()))
-                raise UserError(f"no {what} {pattern!r}", f"these results have {known}")
+                raise UserError(f"no run {what} {pattern!r}", f"these results have {known}")
     shown = [
         group
         for group in groups
-        if _matches(on[group.key], wanted.sequences) and _matches(of[group.key], wanted.methods)
+        if all(_matches(found[group.key], patterns) for patterns, found, _, _ in asked)
     ]
     if groups and not shown:
-        raise UserError(f"no run of {', '.join(wanted.methods)} on {', '.join(wanted.sequences)}")
+        parts = [f"{word} {', '.join(patterns)}" for patterns, _, word, _ in asked if patterns]
+        raise UserError(f"no run {' '.join(parts)}")
     return replace(study, groups=shown, others=[group for group in groups if group not in shown])
 
 

@@ -44,12 +44,14 @@ class Options:
     # the protocol counts.
     success: str | None = None
     protocol: str | None = None  # key of the only protocol to report
-    sequences: tuple[str, ...] = ()  # patterns of the only sequences to report
-    methods: tuple[str, ...] = ()  # patterns of the only labels to report
+    # Patterns of the only ones to report.
+    protocols: tuple[str, ...] = ()
+    sequences: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()  # labels
 
     @property
     def selection(self) -> str:
-        return ", ".join([*self.sequences, *self.methods])
+        return ", ".join([*self.protocols, *self.sequences, *self.methods])
 
 
 DEFAULTS = Options()

@@ -317,13 +317,14 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     ]
     versions = versions_of(segments)
     schedule = protocol.schedule
+    episodes = schedule.get("eval_episodes", "?")
     used = sorted({scores.usable(group, "average_performance") for group in groups})
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
     return {
         "protocol": f"Protocol {protocol.title}: {schedule.get('steps_per_task', '?')} steps a "
         f"task, evaluated every {schedule.get('eval_every', '?')} with "
-        f"{schedule.get('eval_episodes', '?')} episodes",
+        f"{episodes} {'episode' if episodes == 1 else 'episodes'}",
         "environment": _environment(scores, groups, versions)
         + ", TF32" * any((record.get("device") or {}).get("tf32") for record in segments),
         "seeds": f"n = {seeds} {'seed' if seeds == '1' else 'seeds'}",

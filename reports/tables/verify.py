@@ -20,7 +20,7 @@ from cwbench.spec.errors import UserError
 # block, row, how many columns of the same title come before, title of the column
 CellKey = tuple[str, str, int, str]
 # Options that a recipe names only where the reader chose something.
-CHOSEN = ("all_cells", "success", "against", "sequences", "methods")
+CHOSEN = ("all_cells", "success", "against", "protocols", "sequences", "methods")
 _COMMENT = {"latex": "% {}\n", "markdown": "<!-- {} -->\n", "csv": "# {}\n"}
 
 

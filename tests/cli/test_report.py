@@ -182,6 +182,7 @@ def test_verify_names_the_cell_and_fails(folder: Path, capsys: pytest.CaptureFix
         (["report", "--seq", "cw3-2"], "no run on sequence 'cw3-2'; these results have cw3-1"),
         (["report", "--method", "ewc (a=1, b=2)"], "no run of method 'ewc (a=1, b=2)'; these"),
         (["report", "--method", "ewc,pm"], "no run of method 'pm'; these results have ewc; recall"),
+        (["report", "--protocol", "papers"], "no run under protocol 'papers'; these results have"),
         (["report", "--success", "v1-any"], "--success v1-any: evaluations of these runs were not"),
         (["report", "--success", "v2-any"], "'v2-any' is not one of 'v3-any', 'v3-last'"),
         (["report", "--level", "1.5"], "1.5 is too large"),

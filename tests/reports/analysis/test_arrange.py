@@ -265,3 +265,29 @@ def test_what_is_left_out_is_a_reference_still(tmp_path: Path):
     curves = find(some, some.protocols[0], some.groups[0]).curves.values()
     assert {one.source for one in curves} == {"3 runs of this folder"}
     assert not any("of no experiment" in problem for problem in some.problems)
+
+
+def test_one_of_several_protocols_is_reported_alone(tmp_path: Path):
+    """By its name and, where two have one name, with its mark; a window need only fit its tasks."""
+    short = {"steps_per_task": 1000, "eval_every": 1000}
+    smoke = small("recall", protocol="smoke")
+    settings = [small("ewc"), smoke, small("recall", protocol="smoke", schedule=short)]
+    for one, name in zip(settings, "abc", strict=True):
+        write_results(tmp_path, sequence_names=["cw3-1"], settings=[one], seeds=[0], name=name)
+    whole = build.read(tmp_path)
+    first, *same = whole.protocols
+    assert [protocol.title for protocol in whole.protocols] == [first.title, "smoke", "smoke"]
+
+    def shown(*patterns: str, window: int | None = None) -> list[str]:
+        study = build.read(tmp_path, Options(protocols=patterns, window=window))
+        return [protocol.key for protocol in study.protocols]
+
+    assert shown(first.title) == [first.key]
+    assert shown("smoke") == shown("smok*") == [protocol.key for protocol in same]
+    for protocol in same:
+        assert shown(whole.slug(protocol)) == [protocol.key]
+    assert shown(first.title, window=3) == [first.key]
+    with pytest.raises(UserError, match="a window of 3"):
+        shown("smoke", window=3)
+    with pytest.raises(UserError, match=r"no run of ewc under smoke$"):
+        build.read(tmp_path, Options(methods=("ewc",), protocols=("smoke",)))

@@ -83,6 +83,7 @@ def test_options_survive_in_a_table(tmp_path: Path):
         against="ewc",
         all_cells=True,
         success="v3-any",
+        protocols=("paper", "*"),
         sequences=("cw3-1", "cw3-*"),
         methods=("ewc", "recall"),
     )
