@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cwbench.spec.version import __version__
 
 if TYPE_CHECKING:
-    from cwbench.experiment.api import Plan, TrainingError, plan, report, train
+    from cwbench.experiment.api import Plan, TrainingError, plan, train
     from cwbench.experiment.policy import EvaluationResult, Policy, evaluate, load_policy
+    from cwbench.experiment.reporting import report, table
     from cwbench.experiment.runs import Run, Runs, load_runs
     from cwbench.experiment.tuning import Tuned, tune
     from cwbench.learner import Method
@@ -39,7 +40,8 @@ _HOMES = {
     "load_runs": "cwbench.experiment.runs",
     "option": "cwbench.spec.options",
     "plan": "cwbench.experiment.api",
-    "report": "cwbench.experiment.api",
+    "report": "cwbench.experiment.reporting",
+    "table": "cwbench.experiment.reporting",
     "train": "cwbench.experiment.api",
     "tune": "cwbench.experiment.tuning",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "option",
     "plan",
     "report",
+    "table",
     "train",
     "tune",
 ]

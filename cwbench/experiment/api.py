@@ -1,4 +1,4 @@
-"""Plan, train and report from Python, with the command line's planner, claims and results folder.
+"""Plan and train from Python, with the command line's planner, claims and results folder.
 
 plan = cwbench.plan("recall", "cw3-1", seeds=range(5), protocol="compact", lambda_=5.0)
 runs = cwbench.train(plan)
@@ -7,8 +7,6 @@ runs = cwbench.train(plan)
 from __future__ import annotations
 
 import multiprocessing
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -275,19 +273,3 @@ def _raise_failure(todo: planning.Plan, session: Session, runs: Runs) -> None:
         raise Paused
     unfinished = counted(len(failures), "segment is", "segments are")
     raise TrainingError("\n".join([f"{unfinished} not done", *failures]), runs)
-
-
-def report(results: str | Path, out: str | Path | None = None) -> Path:
-    """Write tables, figures and a page to RESULTS/report or `out`; return the path of the page.
-
-    Runs `cwbench report` in a separate process.
-    """
-    folder = folder_named(results)
-    target = folder / "report" if out is None else folder_named(out, "folder")
-    paths = [str(folder), *([] if out is None else [str(target)])]
-    command = [sys.executable, "-m", "cwbench", "report", "--", *paths]
-    made = subprocess.run(command, capture_output=True, text=True)
-    if made.returncode:
-        lines = made.stderr.strip().splitlines() or ["cwbench: the report could not be written"]
-        raise UserError(lines[-1].removeprefix("cwbench: "))
-    return target / "index.html"

@@ -287,13 +287,3 @@ def test_values_natural_in_python_are_those_of_the_command_line(
         for given in (natural, written)
     )
     assert one.segments == other.segments and one.name == other.name
-
-
-def test_a_report_needs_a_results_folder(tmp_path: Path) -> None:
-    """That it writes one, the notebook's test checks."""
-    with pytest.raises(cwbench.UserError, match="no results folder at"):
-        cwbench.report(tmp_path / "nowhere")
-    with pytest.raises(cwbench.UserError, match="no results folder at '--help'"):
-        cwbench.report("--help")
-    with pytest.raises(cwbench.UserError, match="3 is not a folder; give its path"):
-        cwbench.report(tmp_path, 3)  # type: ignore[arg-type]
