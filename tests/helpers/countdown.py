@@ -61,14 +61,14 @@ class Odd(Countdown):
 
     def step(self, action: Any) -> Any:
         obs, reward, terminated, truncated, info = super().step(action)
-        made = {"obs": obs, "reward": reward, "info": info} | self.odd
+        made = {"obs": obs, "reward": reward, "truncated": truncated, "info": info} | self.odd
         if isinstance(made["reward"], list):
             made["reward"] = np.array(made["reward"])
         if "exit" in made:
             sys.exit(3)
         if "old" in made:
             return obs, reward, terminated, info
-        return made["obs"], made["reward"], terminated, truncated, made["info"]
+        return made["obs"], made["reward"], terminated, made["truncated"], made["info"]
 
 
 class Bounds(Countdown):
@@ -106,6 +106,18 @@ class Wandering(Countdown):
         if self.time % 120 == 0:
             self.shown = self.rng.normal()
         return np.array([self.shown]), 0.0, False, False, {"success": False}
+
+
+class Early(Countdown):
+    """Solved at the first step only; shows draws of its seeded generator."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.time = 0
+        return super().reset(seed=seed)
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        return self.np_random.normal(size=1), 1.0, False, False, {"success": self.time == 1}
 
 
 class Bare:
