@@ -138,6 +138,21 @@ class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
         raise RuntimeError("needs a licence")
 
 
+class Moving(gymnasium.Wrapper):  # type: ignore[misc]
+    """Every episode of a MuJoCo environment has its own gravity, and bodies and sites elsewhere."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        made = self.env.reset(**kwargs)
+        bare = self.env.unwrapped
+        draws, model = bare.np_random.uniform(0.1, 0.2, 3), bare.model
+        model.body_pos[1], model.site_pos[:, 0], model.opt.gravity[2] = (
+            draws[0],
+            draws[1],
+            -draws[2],
+        )
+        return made
+
+
 def configured(*tasks: Task) -> EnvConfig:
     return envs.configure(GymnasiumConfig(), tasks)
 

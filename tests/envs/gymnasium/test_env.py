@@ -89,8 +89,17 @@ def test_success_has_one_of_two_names(info: dict[str, float], score: float) -> N
     assert env.step(np.zeros(2, np.float32))[2:] == (score, False, True)
 
 
+MOVING = replace(
+    CHEETAH, env="InvertedDoublePendulum-v5", wrappers=("countdown:Moving",), name="moving"
+)
+
+
 @pytest.mark.parametrize(
-    "task", [PENDULUM, CHEETAH, replace(CHEETAH, env="Ant-v5"), Task("early", Early, horizon=20)]
+    "task",
+    [
+        *(PENDULUM, CHEETAH, MOVING, Task("early", Early, horizon=20)),
+        *(replace(CHEETAH, env=name) for name in ("Ant-v5", "Humanoid-v5")),
+    ],
 )
 def test_a_resumed_lane_equals_an_uninterrupted_one(task: Task) -> None:
     config = configured(task)
