@@ -93,7 +93,14 @@ class Chance(Countdown):
 
 
 class Wandering(Countdown):
-    """Shows a number that it draws again every 120 steps, from a generator that is not saved."""
+    """Draws a number again every 120 steps, from a generator that is not saved.
+
+    It is an observation, or a reward.
+    """
+
+    def __init__(self, *, as_reward: bool = False) -> None:
+        super().__init__()
+        self.as_reward = as_reward
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -105,7 +112,8 @@ class Wandering(Countdown):
         self.time += 1
         if self.time % 120 == 0:
             self.shown = self.rng.normal()
-        return np.array([self.shown]), 0.0, False, False, {"success": False}
+        obs, reward = (0.0, self.shown) if self.as_reward else (self.shown, 0.0)
+        return np.array([obs]), reward, False, False, {"success": False}
 
 
 class Early(Countdown):

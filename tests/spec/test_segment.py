@@ -60,6 +60,8 @@ def test_everything_that_changes_numbers_changes_the_id() -> None:
         replace(base, seed=1),
         replace(base, tasks=("hammer", "push")),
         replace(base, length=2),
+        replace(base, joint=True),
+        replace(base, experts="finetuning"),
         replace(base, setup=replace(SETUP, method="ewc")),
         replace(base, setup=replace(SETUP, sac=SACConfig(lr=2e-3))),
         replace(base, setup=replace(SETUP, network=NetworkConfig(width=64))),
