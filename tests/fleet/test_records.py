@@ -109,6 +109,14 @@ def test_rows_are_of_the_current_task_and_steps_of_all(records: Records) -> None
     assert records.state.runs[0].last_success == 0.5  # on the current task
 
 
+def test_a_record_stays_as_the_first_session_wrote_it(records: Records) -> None:
+    """Another session, maybe with other code, is described in the status."""
+    segment, folder = records.segments[0], records.folders[0]
+    before = read_json(folder.path / "segment.json")
+    folder.create(segment, {"command": "another"})
+    assert read_json(folder.path / "segment.json") == before
+
+
 def test_a_diverged_run_says_at_which_step(records: Records) -> None:
     records.set_status(0, "diverged")
     status = records.folders[0].status()
