@@ -62,6 +62,17 @@ def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
 
 
+def test_an_archive_writes_nothing_outside(tmp_path: Path) -> None:
+    archive, victim = tmp_path / "a.tar.gz", tmp_path / "victim"
+    merge([made(tmp_path / "a", "ewc", [0])], archive)
+    with opened(archive) as folder, tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, "a")
+        packed.add(folder / "experiments", f"a/{'../' * 20}{victim.relative_to('/')}")
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        merge([archive], tmp_path / "b")
+    assert not victim.exists()
+
+
 def test_a_block_without_a_finished_segment_is_empty(tmp_path: Path) -> None:
     """Its archive has experiments and no segments."""
     begun, done = made(tmp_path / "a", "ewc", [0], upto=0.1), made(tmp_path / "b", "ewc", [1])
