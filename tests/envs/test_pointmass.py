@@ -30,6 +30,8 @@ def test_the_reward_is_the_scaled_distance_and_one_at_the_goal() -> None:
     assert reward == pytest.approx(-300) and not success
     _, reward, success, *_ = env_at(0.0, 0.5, "reach-2-1").step(action(0, 1))
     assert reward == pytest.approx(0.9) and success
+    for gap, solved in ((0.149, True), (0.151, False)):
+        assert env_at(0.7 - gap, 0.0).step(action(0, 0))[2] == solved
 
 
 def test_an_episode_is_cut_at_the_horizon() -> None:

@@ -5,9 +5,32 @@ import torch
 from cwbench.fleet import lanes
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
+from cwbench.spec.schedule import Exploration
+from cwbench.spec.segment import Segment, Setup
 from cwbench.spec.transition import Dims
 
 WIDTH = 2 * 3 + 2 + 1  # three observations, two actions
+
+
+def test_only_the_first_lane_of_a_run_explores() -> None:
+    setup = Setup(
+        "pm", MethodConfig(), SACConfig(), NetworkConfig(), PointMassConfig(), ScheduleConfig()
+    )
+    segments = [Segment(setup, seed, ("reach-0-1", "reach-2-1")) for seed in (3, 7)]
+    made = lanes.specs(segments, [(1,), (0, 1)], Exploration(50, (0, 1)))
+    assert [(one.run, one.seed, one.lane) for one in made] == [
+        *((0, 3, 0), (0, 3, 1), (1, 7, 0), (1, 7, 1))
+    ]
+    assert [(one.explore_steps, one.explore_heads) for one in made] == 2 * [(50, (0, 1)), (0, ())]
+    both = ((0, "reach-0-1"), (1, "reach-2-1"))
+    assert [one.cycle for one in made] == 2 * [both[1:], both]
 
 
 def test_transitions_go_to_the_position_of_their_episode() -> None:

@@ -109,6 +109,37 @@ def test_rows_are_of_the_current_task_and_steps_of_all(records: Records) -> None
     assert records.state.runs[0].last_success == 0.5  # on the current task
 
 
+def test_a_record_stays_as_the_first_session_wrote_it(records: Records) -> None:
+    """Another session, maybe with other code, is described in the status."""
+    segment, folder = records.segments[0], records.folders[0]
+    before = read_json(folder.path / "segment.json")
+    folder.create(segment, {"command": "another"})
+    assert read_json(folder.path / "segment.json") == before
+
+
+def test_what_a_run_has_taken_is_its_own_share(records: Records) -> None:
+    """While its method retrains: 30 such updates before, 5 of 40 now."""
+    trainer, counts = records.trainer, records.state.runs[1].counts
+    trainer.updates, trainer.retrain_updates, trainer._retrains = 100, 30, range(95, 135)
+    assert trainer.retraining == (5, 40)
+    counts.train_steps, counts.eval_steps, counts.selection_steps = 1, 2, 3
+    counts.extra_steps, counts.unstable_episodes, counts.method_bytes = 4, 5, 6
+    found = records.numbers(1)["resources"]
+    assert found == {
+        "train_steps": 1, "eval_steps": 2, "selection_steps": 3, "extra_steps": 4,
+        "unstable_episodes": 5, "method_bytes": 6, "updates": 65, "retrain_updates": 35,
+        "replay_bytes": trainer.replay.bytes / 2,
+        "parameters": sum(p.numel() for p in trainer.params.values()) / 2,
+    }  # fmt: skip
+
+
+def test_evaluations_while_a_method_retrains_are_rows_of_updates(records: Records) -> None:
+    records.add_retraining(35, 1, [EvalResult(1, 0.5, 50, 0.1)])
+    header = "updates,eval_position,eval_task,episodes,successes,mean_return"
+    assert lines(records, 1, "retraining.csv") == [header, "35,0,reach-0-1,2,1,0.5"]
+    assert records.state.runs[1].counts.eval_steps == 50
+
+
 def test_a_diverged_run_says_at_which_step(records: Records) -> None:
     records.set_status(0, "diverged")
     status = records.folders[0].status()

@@ -46,6 +46,10 @@ def test_updates_after_it_are_the_same(make_trainer: Make, folders: list[Segment
     first, state = make_trainer([0, 1]), new_state()
     first.train(3)
     state.step, state.runs[1].counts.episodes = 30, 7
+    state.runs[1].diverged, state.runs[1].last_success, first.retrain_updates = True, 0.25, 2
+    state.earlier_seconds = 1000.0
+    older, newest = torch.zeros(2, 3), torch.ones(2, 3)  # with a lag
+    state.acting.extend([older, newest])
     save(state, first, folders)
     other, found = make_trainer([0, 1]), new_state()
     other.train(5)  # whatever it has done is replaced, its transitions too
@@ -53,6 +57,12 @@ def test_updates_after_it_are_the_same(make_trainer: Make, folders: list[Segment
     lanes = snapshot.restore(found, other, method_of(other), folders=folders, lanes=1)
     assert (found.step, found.runs[1].counts.episodes, other.updates) == (30, 7, 3)
     assert [int(lanes[run, 0]["time"]) for run in range(2)] == [0, 1]
+    assert [run.diverged for run in found.runs] == [False, True]
+    assert found.runs[1].last_success == 0.25 and other.retrain_updates == 2
+    assert other.replay.added == first.replay.added
+    assert 1000 <= found.seconds < 2000
+    [waiting] = found.acting  # the newest are the trainer's
+    assert torch.equal(waiting, older)
     for trainer in (first, other):
         trainer.train(2)
     for name, x in first.state().items():
@@ -90,6 +100,22 @@ def test_only_new_transitions_are_written(make_trainer: Make, folders: list[Segm
     trainer.replay.add(0, torch.ones(2, 5, 29))
     save(state, trainer, folders)
     assert set(state.runs[0].snapshot_files) - whole == {"replay-0-50.npy"}
+
+
+def test_a_second_session_s_snapshot_has_the_transitions_of_the_first(
+    make_trainer: Make, folders: list[SegmentFolder]
+) -> None:
+    trainers = [make_trainer([0, 1], rows=50) for _ in range(3)]
+    first, second, third = trainers
+    save(new_state(), first, folders)
+    state = new_state()
+    snapshot.restore(state, second, method_of(second), folders=folders, lanes=1)
+    for trainer in (first, second):
+        trainer.replay.add(0, torch.ones(2, 5, 29))
+    save(state, second, folders)
+    snapshot.restore(new_state(), third, method_of(third), folders=folders, lanes=1)
+    assert set(state.runs[0].snapshot_files) == {"replay-0-0.npy", "replay-0-50.npy"}
+    assert torch.equal(third.replay.stored(0), first.replay.stored(0))
 
 
 def test_rows_written_after_it_are_cut_off(

@@ -61,14 +61,14 @@ class Odd(Countdown):
 
     def step(self, action: Any) -> Any:
         obs, reward, terminated, truncated, info = super().step(action)
-        made = {"obs": obs, "reward": reward, "info": info} | self.odd
+        made = {"obs": obs, "reward": reward, "truncated": truncated, "info": info} | self.odd
         if isinstance(made["reward"], list):
             made["reward"] = np.array(made["reward"])
         if "exit" in made:
             sys.exit(3)
         if "old" in made:
             return obs, reward, terminated, info
-        return made["obs"], made["reward"], terminated, truncated, made["info"]
+        return made["obs"], made["reward"], terminated, made["truncated"], made["info"]
 
 
 class Bounds(Countdown):
@@ -93,7 +93,14 @@ class Chance(Countdown):
 
 
 class Wandering(Countdown):
-    """Shows a number that it draws again every 120 steps, from a generator that is not saved."""
+    """Draws a number again every 120 steps, from a generator that is not saved.
+
+    It is an observation, or a reward.
+    """
+
+    def __init__(self, *, as_reward: bool = False) -> None:
+        super().__init__()
+        self.as_reward = as_reward
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -105,7 +112,20 @@ class Wandering(Countdown):
         self.time += 1
         if self.time % 120 == 0:
             self.shown = self.rng.normal()
-        return np.array([self.shown]), 0.0, False, False, {"success": False}
+        obs, reward = (0.0, self.shown) if self.as_reward else (self.shown, 0.0)
+        return np.array([obs]), reward, False, False, {"success": False}
+
+
+class Early(Countdown):
+    """Solved at the first step only; shows draws of its seeded generator."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.time = 0
+        return super().reset(seed=seed)
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        return self.np_random.normal(size=1), 1.0, False, False, {"success": self.time == 1}
 
 
 class Bare:
@@ -124,6 +144,21 @@ class Bare:
 class Refusing(gymnasium.Wrapper):  # type: ignore[misc]
     def __init__(self, env: Any) -> None:
         raise RuntimeError("needs a licence")
+
+
+class Moving(gymnasium.Wrapper):  # type: ignore[misc]
+    """Every episode of a MuJoCo environment has its own gravity, and bodies and sites elsewhere."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        made = self.env.reset(**kwargs)
+        bare = self.env.unwrapped
+        draws, model = bare.np_random.uniform(0.1, 0.2, 3), bare.model
+        model.body_pos[1], model.site_pos[:, 0], model.opt.gravity[2] = (
+            draws[0],
+            draws[1],
+            -draws[2],
+        )
+        return made
 
 
 def configured(*tasks: Task) -> EnvConfig:

@@ -34,6 +34,7 @@ def test_the_ten_tasks_have_the_papers_ids() -> None:
         ({"threshold": 5}, 4.9, True, 0.0),
         ({"return_from": -10, "return_to": 10}, 5.0, False, 0.75),
         ({"return_from": -10, "return_to": 10}, 99.0, False, 1.0),
+        ({"return_from": -10, "return_to": 10}, -99.0, True, 0.0),
     ],
 )
 def test_scores(rule: object, total: float, success: bool, score: float) -> None:

@@ -2,12 +2,15 @@
 
 import re
 from argparse import Namespace
+from functools import lru_cache, partial
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
+import torch
+from gymnasium.spaces import Box
 
 from cwbench.spec.value_text import imported, value_text
 
@@ -48,3 +51,23 @@ def test_the_layout_in_memory_is_no_part_of_a_text() -> None:
 @pytest.mark.parametrize("value", [object(), iter([]), re.finditer("", ""), np.array([None])])
 def test_other_kinds_have_none(value: Any) -> None:
     assert value_text(value, text) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (np.zeros(2, np.float32), np.zeros(2, np.int32), np.zeros(1, np.float64)),
+        (np.zeros((2, 3)), np.zeros((3, 2)), np.ones((2, 3))),
+        (torch.zeros(2), torch.zeros(2, dtype=torch.int32), torch.zeros(2, requires_grad=True)),
+        (torch.zeros(2, 3), torch.zeros(3, 2), torch.ones(2, 3)),
+        (partial(int, "7"), partial(int, "7", base=8), partial(int, "7", base=9)),
+        (slice(1, 9), slice(1, 9, 2), slice(2, 9)),
+        (re.compile("a"), re.compile("a", re.IGNORECASE), re.compile("b")),
+        (property(len), property(len, max), property(len, None, max)),
+        (lru_cache(8)(len), lru_cache(9)(len), lru_cache(8)(max)),
+        (Box(0, 1, (2,)), Box(0, 2, (2,)), Box(-1, 1, (2,)), Box(0, 1, (2,), np.float64)),
+    ],
+    ids=lambda values: type(values[0]).__name__,
+)
+def test_values_that_differ_in_one_part_have_other_texts(values: tuple[Any, ...]) -> None:
+    assert len({text(value) for value in values}) == len(values)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from cwbench.spec import failure
@@ -54,6 +54,17 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
         assert record["step"] == 7
         assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
     assert noticed > 7 * len(good)
+
+
+def test_the_same_bytes_in_another_shape_or_type_are_damage(tmp_path: Path) -> None:
+    file, weights = tmp_path / "end.safetensors", TENSORS["w"]
+    checkpoint.save(file, TENSORS, {"step": 7})
+    with safe_open(file, "pt") as opened:
+        told = opened.metadata()
+    for other in (weights.view(3, 2), weights.view(torch.int32)):
+        save_file(TENSORS | {"w": other}, file, metadata=told)
+        with pytest.raises(Damaged, match="checksum"):
+            checkpoint.load(file)
 
 
 def test_files_of_earlier_versions_have_no_checksum(tmp_path: Path) -> None:

@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 from faults import flip
+from sample_results import small, write_results
 
 from cwbench.spec.errors import UserError
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
-from cwbench.store.integrity import check_end, check_snapshot, damages, full_check, quick_check
+from cwbench.store.integrity import (
+    check_end,
+    check_snapshot,
+    damages,
+    full_check,
+    needed_segments,
+    quick_check,
+    table_lengths,
+)
 from cwbench.store.merge import merge
 from cwbench.store.results import SegmentFolder
 from cwbench.store.runs import load_runs
@@ -119,6 +128,46 @@ def test_a_snapshot_names_only_files_of_its_own(folders: list[SegmentFolder]) ->
         with pytest.raises(Damaged, match=r"state\.safetensors"):  # for `doctor`
             quick_check(paused)
     assert victim.read_text() == "precious"
+
+
+def test_a_table_that_a_snapshot_does_not_name_was_empty(tmp_path: Path) -> None:
+    """In snapshots of versions without it; what it has now came later and is cut off."""
+    lengths = table_lengths({"files": {"evals.csv": 30, "train.csv": 20}}, tmp_path)
+    assert lengths == {"evals.csv": 30, "train.csv": 20, "diagnostics.csv": 0}
+
+
+def test_what_a_run_still_starts_from() -> None:
+    """Two runs of which each was set aside in part; the third is done."""
+    runs = [["a", "b", "c", "d"], ["x", "y", "z"], ["k", "l"]]
+    done = {"b", "d", "x", "k", "l"}
+    assert list(needed_segments(runs, done)) == ["a", "b", "x", "y"]
+
+
+def test_weights_are_missed_only_where_a_run_continues(tmp_path: Path) -> None:
+    """The first run is done, the second in the second of its three tasks; neither has weights."""
+    for seed, part in ((0, None), (1, 0.5)):
+        write_results(
+            tmp_path,
+            sequence_names=["cw3-1"],
+            settings=[small("ewc")],
+            seeds=[seed],
+            name=str(seed),
+            upto=part,
+        )
+    [missed] = damages(tmp_path, quick_check)
+    assert missed.segment.startswith("ewc-1-") and "-s1-" in missed.segment
+    assert missed.reason == "missing"
+
+
+def test_weights_without_a_recorded_checksum_have_one_of_their_own(
+    folders: list[SegmentFolder],
+) -> None:
+    """As in version 0.2, whose status named none."""
+    folders[0].set_status("done", checksums={})
+    full_check(folders[0])
+    flip(folders[0].end, 8 * folders[0].end.stat().st_size - 77)
+    with pytest.raises(Damaged, match=r"end\.safetensors: its checksum"):
+        full_check(folders[0])
 
 
 def test_a_changed_success_rate_is_left_out_and_named(folders: list[SegmentFolder]) -> None:

@@ -62,6 +62,17 @@ def test_an_archive_grows_block_by_block(tmp_path: Path, name: str) -> None:
         assert {entry.name.split("/")[0] for entry in packed} == {"study"}
 
 
+def test_an_archive_writes_nothing_outside(tmp_path: Path) -> None:
+    archive, victim = tmp_path / "a.tar.gz", tmp_path / "victim"
+    merge([made(tmp_path / "a", "ewc", [0])], archive)
+    with opened(archive) as folder, tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, "a")
+        packed.add(folder / "experiments", f"a/{'../' * 20}{victim.relative_to('/')}")
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        merge([archive], tmp_path / "b")
+    assert not victim.exists()
+
+
 def test_a_block_without_a_finished_segment_is_empty(tmp_path: Path) -> None:
     """Its archive has experiments and no segments."""
     begun, done = made(tmp_path / "a", "ewc", [0], upto=0.1), made(tmp_path / "b", "ewc", [1])
@@ -206,6 +217,27 @@ def test_weights_can_be_added_later(tmp_path: Path) -> None:
     assert merge([source], records, weights=True).present == 3
 
 
+def test_weights_that_no_source_has_are_not_looked_for_again(tmp_path: Path) -> None:
+    records, target = tmp_path / "records", tmp_path / "target"
+    merge([made(tmp_path / "a", "ewc", [0])], records)
+    assert merge([records], target, weights=True).added == 3
+    assert merge([records], target, weights=True).present == 3
+
+
+def test_transitions_that_were_cleaned_can_be_added_again(tmp_path: Path) -> None:
+    source, target = made(tmp_path / "a", "ewc", [0]), tmp_path / "b"
+    [path] = source.glob("segments/ewc-1-*")
+    first = SegmentFolder(path)
+    first.replay.mkdir()
+    (first.replay / "transitions.npy").write_bytes(b"transitions")
+    first.set_status("done", checksums=first.seal())
+    merge([source], target, weights=True)
+    copy = SegmentFolder(target / "segments" / path.name)
+    shutil.rmtree(copy.replay)
+    assert copy.cleaned and merge([source], target).added == 0
+    assert merge([source], target, weights=True).added == 1 and not copy.cleaned
+
+
 def test_what_options_were_chosen_on_is_known_after_a_merge(tmp_path: Path) -> None:
     source = made(tmp_path / "a", "ewc", [0])
     setting = {"options": {"coef": 1.0}, "score": 0.5, "low": 0.4, "high": 0.6, "runs": 2}
@@ -241,6 +273,32 @@ def test_different_numbers_under_one_id_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has different evaluations"):
         merge([a, b], tmp_path / "c")
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "segment.json"])
+def test_numbers_other_than_the_targets_are_refused(name: str, tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", "ewc", [0]), made(tmp_path / "b", "ewc", [0])
+    target = tmp_path / "c"
+    merge([a], target)
+    before = evaluations(target)
+    [file] = b.glob(f"segments/ewc-3-*/{name}")
+    if name == "evals.csv":
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    else:
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"id": "0" * 12}))
+    with pytest.raises(UserError, match="has different evaluations"):
+        merge([b], target)
+    assert evaluations(target) == before
+
+
+def test_a_diverged_segment_is_merged_and_stays(tmp_path: Path) -> None:
+    """Its run is in no mean, and reports say so."""
+    source, target = made(tmp_path / "a", "ewc", [0]), tmp_path / "b"
+    [last] = source.glob("segments/ewc-3-*")
+    SegmentFolder(last).set_status("diverged")
+    assert merge([source], target).added == 3
+    assert SegmentFolder(target / "segments" / last.name).state == "diverged"
+    assert merge([source], target).present == 3
 
 
 @pytest.mark.parametrize("what", ["missing", "a file", "a folder", "newer", "an archive"])

@@ -21,6 +21,18 @@ def test_rows_fit_the_file_that_they_are_added_to(tmp_path: Path) -> None:
     assert (tmp_path / "train.csv").read_text() == f"step,alpha\n1,0.5\n0,{alpha}\n"
 
 
+def test_a_table_shorter_than_its_snapshot_says_is_damage(tmp_path: Path) -> None:
+    file = tmp_path / "train.csv"
+    file.write_text("step\n1\n2\n")
+    folder = SegmentFolder(tmp_path)
+    with pytest.raises(Damaged, match=r"train\.csv: 9 bytes, expected at least 10"):
+        folder.truncate("train.csv", 10)
+    folder.truncate("train.csv", 7)
+    assert file.read_text() == "step\n1\n"
+    folder.truncate("train.csv", 0)
+    assert not file.exists()
+
+
 def test_a_status_that_was_edited_is_damaged(tmp_path: Path) -> None:
     folder = SegmentFolder(tmp_path)
     folder.set_status("running", step=100)
@@ -30,6 +42,15 @@ def test_a_status_that_was_edited_is_damaged(tmp_path: Path) -> None:
     assert folder.state == "damaged"
     with pytest.raises(Damaged, match="checksum"):
         folder.set_status("done")
+
+
+def test_a_new_state_keeps_numbers_and_forgets_an_error(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    folder.set_status("failed", step=100, message="odd", error={"type": "ValueError"})
+    folder.set_status("pending")
+    status = folder.status()
+    assert (status["state"], status["step"], status["message"]) == ("pending", 100, "")
+    assert "error" not in status
 
 
 CHANGED = '{"schema": 1, "name": "b", "runs": []}'  # another name than it was written with

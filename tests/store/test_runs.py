@@ -1,12 +1,13 @@
 """Tables on disk, some of another version of the program, and several folders as one study."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sample_results import Setting, write_results
+from sample_results import Setting, change_experiment, write_results
 
 from cwbench.store.runs import load_runs, records_of, together
 
@@ -67,6 +68,63 @@ def test_a_file_of_many_bad_lines_does_not_fill_the_list_of_problems(results: Pa
     assert len(lines) > 6 and len(problems) == 6
     where = f"{file.parent.name}/evals.csv"
     assert problems[-1] == f"{where}: {len(lines) - 5} more lines that cannot be read"
+
+
+def test_a_lost_row_shifts_no_others(results: Path) -> None:
+    """The last one of the first of three tasks: later ones begin where they did."""
+    before = load_runs(results).evals
+    [file] = results.glob("segments/finetuning-1-*/evals.csv")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    first = before["position"] == 0
+    lost = first & (before["segment_step"] == before["segment_step"][first].max())
+    assert lost.sum() == 1
+    assert load_runs(results).evals.equals(before[~lost].reset_index(drop=True))
+
+
+def test_a_line_that_was_cut_is_no_row(results: Path) -> None:
+    """Without its last digits a number is another one."""
+    before = load_runs(results).evals
+    [file] = results.glob("segments/finetuning-3-*/evals.csv")
+    file.write_text(file.read_text()[:-3])
+    loaded = load_runs(results)
+    [problem] = loaded.problems
+    assert "truncated line" in problem and loaded.evals.equals(before[:-1])
+
+
+def test_of_repeated_rows_the_first_is_used_where_it_is(results: Path) -> None:
+    before = load_runs(results).evals
+    [file] = results.glob("segments/finetuning-2-*/evals.csv")
+    _, row, *_ = file.read_text().splitlines()
+    with file.open("a") as stream:
+        stream.write(row.rpartition(",")[0] + ",-5.0\n")
+    loaded = load_runs(results)
+    [problem] = loaded.problems
+    assert "1 repeated row; the first of each is used" in problem and loaded.evals.equals(before)
+
+
+def test_what_comes_after_a_missing_segment_is_left_out(results: Path) -> None:
+    """At which steps of the run it was is not known."""
+    before = load_runs(results).evals
+    [second] = results.glob("segments/finetuning-2-*")
+    shutil.rmtree(second)
+    assert load_runs(results).evals.equals(before[before["position"] == 0])
+
+
+@pytest.mark.parametrize("created", [{"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 1.0}])
+def test_a_run_is_of_the_experiment_that_asked_first(
+    created: dict[str, float], tmp_path: Path
+) -> None:
+    for name in created:
+        write_results(
+            tmp_path,
+            sequence_names=["cw3-1"],
+            settings=[Setting("finetuning")],
+            seeds=[0],
+            name=name,
+        )
+    for file in tmp_path.glob("experiments/*.json"):
+        change_experiment(file, lambda one: one.update(created=created[one["name"]]))
+    assert list(load_runs(tmp_path).runs["experiment"]) == [min(created, key=created.__getitem__)]
 
 
 def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from countdown import COUNTDOWN, PENDULUM, Bounds, Odd, configured, lane, rows
+from countdown import COUNTDOWN, PENDULUM, Bounds, Early, Odd, configured, lane, rows
 from numpy.testing import assert_array_equal
 
 from cwbench import envs
@@ -49,6 +49,31 @@ def test_terminal_states_scores_and_limits() -> None:
     assert cut.step(np.zeros(2, np.float32))[2:] == (0.5, False, True)
 
 
+def test_a_terminal_state_at_the_limit_is_terminal() -> None:
+    """Targets must not bootstrap through it."""
+    env = envs.make("countdown", configured(replace(COUNTDOWN, horizon=4)))
+    env.reset(np.random.default_rng(0))
+    steps = [env.step(np.zeros(2, np.float32)) for _ in range(4)]
+    assert steps[-1][2:] == (1, True, False)
+
+
+def test_the_environment_itself_may_end_an_episode_before_the_limit() -> None:
+    env = envs.make("x", configured(Task("x", Odd, {"truncated": True}, horizon=9)))
+    env.reset(np.random.default_rng(0))
+    assert env.step(np.zeros(2, np.float32))[2:] == (0, False, True)
+    with pytest.raises(RuntimeError, match="reset it first"):
+        env.step(np.zeros(2, np.float32))
+
+
+def test_an_episode_does_not_inherit_the_success_of_the_one_before() -> None:
+    env: Any = envs.make("countdown", configured(COUNTDOWN))
+    env.reset(np.random.default_rng(0))
+    assert [env.step(np.zeros(2, np.float32))[2] for _ in range(4)][-1] == 1
+    env.reset(np.random.default_rng(0))
+    env.env.left = iter((0,))  # ends at once, without success
+    assert env.step(np.zeros(2, np.float32))[2:] == (0, True, False)
+
+
 @pytest.mark.parametrize(
     ("info", "score"),
     [
@@ -64,7 +89,18 @@ def test_success_has_one_of_two_names(info: dict[str, float], score: float) -> N
     assert env.step(np.zeros(2, np.float32))[2:] == (score, False, True)
 
 
-@pytest.mark.parametrize("task", [PENDULUM, CHEETAH, replace(CHEETAH, env="Ant-v5")])
+MOVING = replace(
+    CHEETAH, env="InvertedDoublePendulum-v5", wrappers=("countdown:Moving",), name="moving"
+)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        *(PENDULUM, CHEETAH, MOVING, Task("early", Early, horizon=20)),
+        *(replace(CHEETAH, env=name) for name in ("Ant-v5", "Humanoid-v5")),
+    ],
+)
 def test_a_resumed_lane_equals_an_uninterrupted_one(task: Task) -> None:
     config = configured(task)
     assert config.record()["tasks"][0]["resume"] == "exact"

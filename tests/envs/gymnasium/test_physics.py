@@ -21,9 +21,11 @@ def test_factors_of_the_scenarios_reach_the_model(robot: str) -> None:
     gravity, friction = (0.15, 0.4) if robot == "cheetah" else (0.7, 0.375)
     assert moon.opt.gravity[2] / plain.opt.gravity[2] == pytest.approx(gravity)
     assert rain.geom_friction[:, 0] == pytest.approx(friction * plain.geom_friction[:, 0])
+    assert_array_equal(rain.geom_friction[:, 1:], plain.geom_friction[:, 1:])  # of spin and roll
     changed = np.flatnonzero(huge.body_mass != plain.body_mass)
     assert len(changed) == (2 if robot == "cheetah" else 4)
     assert huge.body_mass[changed] == pytest.approx(1.5 * plain.body_mass[changed])
+    assert huge.body_subtreemass[0] == pytest.approx(huge.body_mass.sum())
     geoms = np.flatnonzero(huge.geom_size[:, 0] != plain.geom_size[:, 0])
     assert_array_equal(huge.geom_bodyid[geoms], changed)
     assert huge.geom_rbound[geoms] == pytest.approx(huge.geom_size[geoms, :2].sum(1))
@@ -37,6 +39,8 @@ def test_a_larger_torso_touches_the_floor_wherever_it_reaches_it() -> None:
     [torso] = [geom for geom in spec.worldbody.find_all("geom") if geom.name == "torso"]
     torso.size = [4 * torso.size[0], *torso.size[1:]]
     models = scaled.model, spec.compile()
+    for field in ("geom_size", "geom_rbound", "geom_aabb"):
+        assert getattr(models[0], field) == pytest.approx(getattr(models[1], field)), field
     low, high = scaled.model.jnt_range[3:].T
     rng, touching = np.random.default_rng(0), 0
     for _ in range(300):
@@ -59,5 +63,6 @@ def test_masks_of_actions_and_observations() -> None:
     env.step(np.full(8, 0.5, np.float32))
     assert env.unwrapped.data.ctrl.tolist() == [0, 0, 0.5, 0.5, 0, 0, 0, 0]
     defective = {t.name: t for t in sequences.get("cheetah-transfer").definitions}
-    obs, _ = build(defective["cheetah-defective_module"]).reset(seed=0)
-    assert np.flatnonzero(obs == 0).tolist() == [2, 6, 7, 9, 11, 13, 14]
+    env = build(defective["cheetah-defective_module"])
+    for obs, *_ in (env.reset(seed=0), env.step(np.full(6, 0.5, np.float32))):
+        assert np.flatnonzero(obs == 0).tolist() == [2, 6, 7, 9, 11, 13, 14]

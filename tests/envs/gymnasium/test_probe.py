@@ -84,8 +84,11 @@ def test_chance_is_no_memory() -> None:
         configured(Task("x", Chance, {"seeded": False}, horizon=9))
 
 
-def test_what_is_drawn_late_from_an_unknown_generator_is_not_resumed_exactly() -> None:
-    config = configured(Task("x", Wandering, horizon=1000))
+@pytest.mark.parametrize("as_reward", [False, True])
+def test_what_is_drawn_late_from_an_unknown_generator_is_not_resumed_exactly(
+    as_reward: bool,
+) -> None:
+    config = configured(Task("x", Wandering, {"as_reward": as_reward}, horizon=1000))
     assert config.record()["tasks"][0]["resume"] == "episode"
 
 

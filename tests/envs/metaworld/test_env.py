@@ -127,6 +127,17 @@ def test_action_shape_is_checked():
         env.step(np.zeros(3, np.float32))
 
 
+def test_an_action_in_double_precision_is_rounded():
+    """Meta-World's arithmetic depends on it."""
+    first, second, rng = make("push", CW12), make("push", CW12), np.random.default_rng(0)
+    first.reset(np.random.default_rng(0))
+    second.reset(np.random.default_rng(0))
+    for action in rng.uniform(-1, 1, (5, ACTION_DIM)):
+        one, other = first.step(action), second.step(action.astype(np.float32))
+        assert (one[0] == other[0]).all() and one[1:] == other[1:]
+    assert (first.sim.data.qpos == second.sim.data.qpos).all()
+
+
 def test_nail_can_be_hidden():
     shown, hidden = make("hammer", CW12), make("hammer", MetaWorldConfig(hammer_nail=False))
     for first, second in [

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,62 @@ def test_only_the_repairs_differ_from_meta_world():
     plain, shaped = MetaWorldConfig(), MetaWorldConfig(push_back_shaping=True)
     different = {t for t in CW_TASKS if rewards.choose(t, plain) is not rewards.choose(t, shaped)}
     assert different == {"push-back"}
+
+
+STILL = np.zeros(4, np.float32)
+GOAL = np.array([0.1, 0.7, 0.2])
+X, Z = np.eye(3)[[0, 2]]
+
+
+def paid(task, thing, fingers, **episode):
+    """The stock reward, and success, of an object and of fingers at these places."""
+    obs = np.zeros(39)
+    obs[4:7] = thing
+    sim = SimpleNamespace(_target_pos=GOAL, tcp_center=np.asarray(fingers), **episode)
+    return rewards.STOCK_V1[task](sim, obs, STILL)
+
+
+def test_a_window_opened_further_costs():
+    """The only reward whose second part may be negative: 0.3 m to go of 0.2 m at the start."""
+    reward, _ = paid("window-close", GOAL + 0.3 * X, GOAL + 0.3 * X, maxPullDist=0.2)
+    assert reward == pytest.approx(1000 * (0.2 - 0.3) + bump(0.3))
+    reward, _ = paid("faucet-close", GOAL + 0.3 * X, GOAL + 0.3 * X, maxPullDist=0.2)
+    assert reward == 0
+
+
+def on_shelf(thing, fingers):
+    return paid(
+        "shelf-place",
+        thing,
+        fingers,
+        heightTarget=0.1,
+        objHeight=0.02,
+        maxPlacingDist=0.5,
+        init_tcp=np.array([0, 0.6, 0.2]),
+    )
+
+
+def test_a_block_is_on_its_shelf_within_seven_centimetres():
+    assert on_shelf(GOAL + 0.0699 * X, GOAL)[1] and not on_shelf(GOAL + 0.0701 * X, GOAL)[1]
+
+
+def test_a_lifted_block_is_paid_for_in_the_fingers_only():
+    """0.1 m to go of 0.5 m: 400, the lift's 100 * 0.1 m, and less the distance of the hand."""
+    block = GOAL - 0.1 * X
+    reward, _ = on_shelf(block, block)
+    assert reward == pytest.approx(1000 * (0.5 - 0.1) + bump(0.1) + 10)
+    away = block + 0.11 * Z  # above it, which costs the distance
+    assert on_shelf(block, away)[0] == pytest.approx(10 - 0.11)
+
+
+@pytest.mark.parametrize(
+    ("height", "distance", "reach", "dropped"),
+    [
+        (0.024, 0.021, 0.021, True),
+        (0.026, 0.021, 0.021, False),  # in the air
+        (0.024, 0.019, 0.021, False),  # at the goal
+        (0.024, 0.021, 0.019, False),  # in the fingers
+    ],
+)
+def test_what_counts_as_dropped(height, distance, reach, dropped):
+    assert rewards._dropped(height, 0.02, distance, reach) == dropped

@@ -81,6 +81,24 @@ def test_held_it_shows_the_last_observation_and_pays_nothing(rate: float) -> Non
     assert env.success_tests() == {"v3": False, "v1": False}
 
 
+def test_a_speed_that_is_no_number_is_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo would reset the simulation in the next step. No test of success passes meanwhile."""
+    env = thrown(0, unstable="hold")
+    before, *_ = env.step(STILL)
+    advance = env.sim.advance
+
+    def spoiled(action: Any) -> Any:
+        made = advance(action)
+        env.sim.data.qvel[0] = math.nan
+        return made
+
+    monkeypatch.setattr(env.sim, "advance", spoiled)
+    monkeypatch.setattr(env, "_v1_test", lambda sim, obs: True)
+    after, reward, *_ = env.step(STILL)
+    assert env.unstable and reward == 0.0 and (after == before).all()
+    assert env.success_tests() == {"v3": False, "v1": False}
+
+
 def test_until_then_it_steps_like_stock() -> None:
     (seen, paid), (held, earned) = rest(thrown(150)), rest(thrown(150, unstable="hold"))
     began = earned.index(0.0)
