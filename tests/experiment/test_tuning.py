@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 import cwbench
 from cwbench import sequences
 from cwbench.cli import cli
+from cwbench.experiment import tuning as module
 from cwbench.experiment.tuning import (
     Setting,
     make_tuning,
@@ -150,6 +152,41 @@ def test_a_protocol_that_counts_the_last_step_is_tuned_by_it() -> None:
     evals = evaluations(run, {50_000: [10], 100_000: [10, 10]}, v3_last=4)
     assert list(run_areas(evals, [run]).values()) == [pytest.approx(np.mean([0.2, 0.4]))]
     assert not run_areas(evals.assign(v3_last=math.nan), [run])
+
+
+def test_the_setting_of_the_best_runs_is_chosen_and_all_that_was_seen_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With k of 10 successes at every evaluation the areas are (k/20 + 2k/20) / 2.
+
+    Both pairs begin with one task, which each setting and seed trains once.
+    """
+    pairs, sweep = ("pair-5-0", "pair-5-3"), {"coef": [1.0, 10.0, 100.0]}
+    given: dict[str, Any] = {"fixed": {"eval_every": 1500}, "protocol": "demo", "seeds": (3, 4)}
+    tuning = make_tuning("ewc", [sequences.get(one) for one in pairs], sweep, **given)
+    runs, _ = tuning.experiment.runs()
+    count = {1.0: 2, 10.0: 8, 100.0: 4}
+    evals = pd.concat(
+        evaluations(run, {1500: [n], 3000: [n, n]})
+        for run in runs
+        for n in [count[run.segments[0].setup.options.coef]]  # type: ignore[attr-defined]
+    )
+    shown = SimpleNamespace(evals=evals.sample(frac=1, random_state=0))
+    monkeypatch.setattr(module, "load_runs", lambda *_: shown)
+    tuned = tuning.finish(tmp_path, runs, "command")
+    found = [(one.options["coef"], one.score, one.runs) for one in tuned.settings]
+    assert found == [(coef, pytest.approx(0.075 * count[coef]), 4) for coef in (10.0, 100.0, 1.0)]
+    assert tuned.options == {"coef": 10.0} and tuned.record["on"] == list(pairs)
+    assert tuned.record["runs"] == 12 and tuned.record["steps"] == 3 * 2 * (1 + 2) * 1500
+    assert tuned.record["seeds"] == [3, 4] and tuned.record["protocol"] == "demo"
+
+
+def test_what_a_part_of_a_sequence_is_called_and_what_it_is_part_of_are_recorded() -> None:
+    """Neither may be a test of the choice."""
+    tuning = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]}, first=25)
+    runs, _ = tuning.experiment.runs()
+    record = tuning.record([setting_of({"coef": 1.0}, np.array([0.5]))], runs)
+    assert record["on"] == ["cw10", "cw10-first-3"]
 
 
 def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:
