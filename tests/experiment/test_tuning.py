@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -187,6 +187,15 @@ def test_what_a_part_of_a_sequence_is_called_and_what_it_is_part_of_are_recorded
     runs, _ = tuning.experiment.runs()
     record = tuning.record([setting_of({"coef": 1.0}, np.array([0.5]))], runs)
     assert record["on"] == ["cw10", "cw10-first-3"]
+
+
+@pytest.mark.parametrize(("percent", "count"), [(14, 7), (14.1, 8), (28, 14), (0.1, 1), (99, 50)])
+def test_a_share_of_tasks_is_not_exceeded_by_rounding(percent: float, count: int) -> None:
+    """In floating point 14 / 100 * 50 is more than 7."""
+    tasks = sequences.get("cw10").tasks * 5
+    whole = replace(sequences.get("cw10"), name="long", tasks=tasks)
+    tuning = make_tuning("ewc", [whole], {"coef": [1.0]}, first=percent)
+    assert [len(one.tasks) for one in tuning.experiment.sequences] == [count]
 
 
 def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:
