@@ -17,6 +17,7 @@ from sample_results import change_experiment, small, write_results
 from cwbench.cli import cli
 from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults, _row_faults
 from cwbench.reports.build import read
+from cwbench.store.files import checksum
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "docs" / "results" / "cw3-1.tar.gz"
@@ -206,3 +207,14 @@ def test_contributions_are_named_once_and_are_there() -> None:
 def test_contributions_of_this_repository_are_accepted(line: str) -> None:
     contributor, _, file = line.partition("=")
     assert check(f"{contributor}={ROOT / file}")[0] == 0
+
+
+def test_a_table_that_no_number_is_made_from_must_be_what_was_written(results: Path) -> None:
+    [file, *_] = sorted(results.glob("segments/*/train.csv"))
+    sums = {"checksums": {file.name: checksum(file), "end.safetensors": "not needed here"}}
+    rewrite(file.with_name("status.json"), lambda status: status.update(sums))
+    assert check(results)[0] == 0
+    text = file.read_text()
+    file.write_text(text[:-3] + ("1" if text[-3] != "1" else "2") + text[-2:])
+    code, output = check(results)
+    assert code and f"{file.parent.name}/{file.name}: " in output and "checksum" in output
