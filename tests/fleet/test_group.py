@@ -79,6 +79,7 @@ def test_lag_resumes_exactly(how: dict[str, Any], toy_run: Any, tmp_path: Path) 
     toy_run(tmp_path / "paused", **LAG, **how)
     paused, _, outcome = toy_run(tmp_path / "paused", **LAG)
     assert outcome.good
+    assert not list(tmp_path.rglob("state.safetensors"))  # of no use any more
     ends = [checkpoint.load(s.folder(plan.segments[0]).end)[0] for s in (store, paused)]
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
     first, second = (load_runs(tmp_path / name).evals for name in ("whole", "paused"))

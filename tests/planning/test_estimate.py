@@ -9,10 +9,12 @@ from planned_fleet import ROWS, fleet_of
 from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
 from cwbench.planning.plan import Plan, groups_on_cuda
+from cwbench.planning.sizes import bare_method
 from cwbench.spec.config import GymnasiumConfig, PointMassConfig, ScheduleConfig
 from cwbench.spec.schedule import milestones
 from cwbench.spec.segment import Segment
 from cwbench.spec.tasks import Task
+from cwbench.spec.transition import Dims
 
 
 def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
@@ -157,6 +159,10 @@ def test_what_all_runs_of_a_fleet_take_is_counted() -> None:
         counted.append((found.steps, found.eval_steps, found.disk_bytes))
     assert counted[0][:2] == (2000, 20 * 10 * 2 * 200)
     assert counted[1] == tuple(3 * number for number in counted[0])
+    trainer = bare_method(fleet[0], kind, Dims(12, 4)).trainer
+    trainer.start()
+    kept = sum(tensor.nbytes for tensor in trainer.state().values())
+    assert counted[0][2] == pytest.approx(kept, abs=100)  # but for temperatures and scales
 
 
 def test_workers_keep_the_environments_of_the_longest_evaluation() -> None:
