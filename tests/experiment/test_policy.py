@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,15 @@ def test_a_policy_can_be_taken_from_the_middle_of_a_run(trained: cwbench.Runs) -
     assert cwbench.evaluate(policy, episodes=2, seed=7).returns.tolist() == others.returns.tolist()
     own = cwbench.evaluate(policy, episodes=2, seed=policy.segment.seed)
     assert own.mean_return != row["mean_return"]
+
+
+def test_a_run_under_way_gives_the_policy_of_its_last_finished_task(trained: cwbench.Runs) -> None:
+    run = trained[0]
+    begun = replace(run, done=2, folders=(*run.folders[:2], ""))
+    policy = cwbench.load_policy(begun)
+    assert (policy.task, policy.segment.position) == (SECOND, 1)
+    with pytest.raises(cwbench.UserError, match="unknown task"):
+        cwbench.load_policy(begun, after=THIRD)
 
 
 def test_actions_are_drawn_unless_asked_for_the_mean(trained: cwbench.Runs) -> None:

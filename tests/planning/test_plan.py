@@ -24,6 +24,7 @@ from cwbench.spec.config import (
     SACConfig,
     ScheduleConfig,
 )
+from cwbench.spec.errors import UserError
 from cwbench.spec.segment import Segment, Setup, segments_of_run
 from cwbench.store.results import Store
 
@@ -130,3 +131,16 @@ def test_shapes_differ_in_what_kernels_depend_on(change: dict[str, Any]) -> None
     assert shape_key([replace(one, **change) for one in group]) == shape_key(group)
     longer = [replace(one, tasks=("push", "hammer")) for one in group]
     assert len({shape_key(one) for one in (group, group[:1], longer)}) == 3
+
+
+def test_nothing_is_planned_to_start_from_weights_that_are_gone(tmp_path: Path) -> None:
+    """As after `cwbench merge` without `--weights`; a run that is done needs none."""
+    store, run = Store(tmp_path), run_of(SETUP, 0, ("push", "hammer"))
+    first = store.folder(run.segments[0])
+    first.create(run.segments[0], {})
+    first.set_status("done")
+    with pytest.raises(UserError, match="weights"):
+        make_plan([run], store, 100)
+    assert make_plan([run_of(SETUP, 0, ("push",))], store, 100).missing == 0
+    first.end.touch()
+    assert make_plan([run], store, 100).missing == 1
