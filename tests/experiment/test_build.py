@@ -57,6 +57,14 @@ def test_a_protocol_beats_a_methods_preset_and_the_user_beats_both() -> None:
     assert sizes == [512, PROTOCOLS["demo"]["batch_size"], 32] == [512, 64, 32]
 
 
+def test_every_sequence_has_the_environments_of_its_suite() -> None:
+    name, entry = load_method("ewc")
+    wanted = [sequences.get("cw3-1"), sequences.get("point3")]
+    runs = runs_of(name, name, entry, "demo", {}, wanted=wanted, seeds=[0, 1])
+    found = [(run.sequence, run.segments[0].setup.env.suite) for run in runs]
+    assert found == [("cw3-1", "metaworld")] * 2 + [("point3", "pointmass")] * 2
+
+
 def test_a_range_of_seeds_has_both_its_ends() -> None:
     assert parse_seeds("7,0-2,5-5") == [7, 0, 1, 2, 5]
 

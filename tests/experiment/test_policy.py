@@ -87,6 +87,8 @@ def test_a_policy_can_be_taken_from_the_middle_of_a_run(trained: cwbench.Runs) -
     others = cwbench.evaluate(policy, episodes=2, seed=7)
     assert others.mean_return != row["mean_return"]
     assert cwbench.evaluate(policy, episodes=2, seed=7).returns.tolist() == others.returns.tolist()
+    elsewhere = cwbench.evaluate(policy, THIRD, episodes=2, seed=7)
+    assert elsewhere.task == THIRD and elsewhere.mean_return != others.mean_return
     own = cwbench.evaluate(policy, episodes=2, seed=policy.segment.seed)
     assert own.mean_return != row["mean_return"]
 

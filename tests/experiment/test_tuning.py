@@ -166,16 +166,18 @@ def test_the_setting_of_the_best_runs_is_chosen_and_all_that_was_seen_is_named(
     tuning = make_tuning("ewc", [sequences.get(one) for one in pairs], sweep, **given)
     runs, _ = tuning.experiment.runs()
     count = {1.0: 2, 10.0: 8, 100.0: 4}
-    evals = pd.concat(
-        evaluations(run, {1500: [n], 3000: [n, n]})
-        for run in runs
-        for n in [count[run.segments[0].setup.options.coef]]  # type: ignore[attr-defined]
-    )
+    frames: list[pd.DataFrame] = []
+    for run in runs:
+        n = count[run.segments[0].setup.options.record()["coef"]]
+        frames.append(evaluations(run, {1500: [n], 3000: [n, n]}))
+    evals = pd.concat(frames)
     shown = SimpleNamespace(evals=evals.sample(frac=1, random_state=0))
     monkeypatch.setattr(module, "load_runs", lambda *_: shown)
     tuned = tuning.finish(tmp_path, runs, "command")
-    found = [(one.options["coef"], one.score, one.runs) for one in tuned.settings]
-    assert found == [(coef, pytest.approx(0.075 * count[coef]), 4) for coef in (10.0, 100.0, 1.0)]
+    order = [10.0, 100.0, 1.0]
+    assert [(one.options["coef"], one.runs) for one in tuned.settings] == [(c, 4) for c in order]
+    areas = [0.075 * count[coef] for coef in order]
+    assert [one.score for one in tuned.settings] == pytest.approx(areas)
     assert tuned.options == {"coef": 10.0} and tuned.record["on"] == list(pairs)
     assert tuned.record["runs"] == 12 and tuned.record["steps"] == 3 * 2 * (1 + 2) * 1500
     assert tuned.record["seeds"] == [3, 4] and tuned.record["protocol"] == "demo"

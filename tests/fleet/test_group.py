@@ -141,12 +141,13 @@ def test_what_was_not_finite_once_is_not_continued_from(
 
 def test_rows_of_an_attempt_without_a_snapshot_are_cut_off(toy_run: Any, tmp_path: Path) -> None:
     """It was killed when all but the last status was written."""
-    how = {"tasks": ("reach-0-1", "reach-2-1"), "options": {"retrain_updates": 6}}
-    how["options"]["retrain_log_every"] = 3
+    options = {"retrain_updates": 6, "retrain_log_every": 3}
     tables = ("evals.csv", "train.csv", "retraining.csv")
     found = []
     for _ in range(2):
-        store, plan, outcome = toy_run(tmp_path, "packnet", **how)
+        store, plan, outcome = toy_run(
+            tmp_path, "packnet", tasks=("reach-0-1", "reach-2-1"), options=options
+        )
         folder = store.folder(plan.segments[0])
         found.append([(folder.path / name).read_text().count("\n") for name in tables])
         folder.end.unlink()

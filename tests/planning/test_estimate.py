@@ -8,6 +8,7 @@ from planned_fleet import ROWS, fleet_of
 
 from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
+from cwbench.planning.fleet_time import FleetNeeds
 from cwbench.planning.plan import Plan, groups_on_cuda
 from cwbench.planning.sizes import bare_method
 from cwbench.spec.config import GymnasiumConfig, PointMassConfig, ScheduleConfig
@@ -140,7 +141,7 @@ def test_memory_is_that_of_the_largest_fleets_at_one_position() -> None:
     """Fleets of other positions come before or after these."""
     second = fleet_of("finetuning")[0][:1]
     first = [segment.parent for segment in second if segment.parent]
-    needs = [estimate.FleetNeeds(1, bytes=size) for size in (5, 2, 4, 3, 6)]
+    needs = [FleetNeeds(1, bytes=size) for size in (5, 2, 4, 3, 6)]
     fleets = [first, first, first, second, second]
     found = [estimate._bytes_together(fleets, needs, count) for count in (1, 2, 3, 5)]
     assert found == [6, 9, 11, 11]
