@@ -30,7 +30,9 @@ def exported(study: Study, format: str, interval: str = "bootstrap") -> str:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_untouched_table_is_equal(triplets: Path, study: Study, format: str):
-    verdict = verify(exported(study, format), build.read(triplets))
+    text = exported(study, format)
+    assert recipe_of(text)["window"] == study.window(study.protocols[0])  # though none was chosen
+    verdict = verify(text, build.read(triplets))
     assert verdict.cells == 3 * 3 * 6  # metrics, two sequences and their mean, methods
     assert verdict.differences == []
 
