@@ -159,7 +159,7 @@ def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
             f"--first {shown(percent)}: not a share of a sequence",
             "give more than 0 and at most 100",
         )
-    count = math.ceil(percent / 100 * len(sequence.tasks))
+    count = math.ceil(percent * len(sequence.tasks) / 100)
     if count == len(sequence.tasks):
         return sequence
     name = f"{sequence.name}-first-{count}"

@@ -14,6 +14,7 @@ from cwbench.experiment.build import (
     load_method,
     make_label,
     make_setup,
+    parse_seeds,
     parse_unshared,
     runs_of,
     with_unshared,
@@ -45,6 +46,27 @@ def test_unshared_puts_all_layers_into_heads(unshared: str | None, actor: int, c
 def test_unshared_follows_the_number_of_layers_and_beats_presets() -> None:
     network = setup_of("recall", {"layers": 5}, "critic").network
     assert (network.actor_head_layers, network.critic_head_layers) == (0, 5)
+
+
+def test_a_protocol_beats_a_methods_preset_and_the_user_beats_both() -> None:
+    name, entry = load_method("perfect-memory")
+    sizes = [
+        make_setup(name, entry, protocol, given).sac.batch_size
+        for protocol, given in (("paper", {}), ("demo", {}), ("demo", {"batch_size": 32}))
+    ]
+    assert sizes == [512, PROTOCOLS["demo"]["batch_size"], 32] == [512, 64, 32]
+
+
+def test_every_sequence_has_the_environments_of_its_suite() -> None:
+    name, entry = load_method("ewc")
+    wanted = [sequences.get("cw3-1"), sequences.get("point3")]
+    runs = runs_of(name, name, entry, "demo", {}, wanted=wanted, seeds=[0, 1])
+    found = [(run.sequence, run.segments[0].setup.env.suite) for run in runs]
+    assert found == [("cw3-1", "metaworld")] * 2 + [("point3", "pointmass")] * 2
+
+
+def test_a_range_of_seeds_has_both_its_ends() -> None:
+    assert parse_seeds("7,0-2,5-5") == [7, 0, 1, 2, 5]
 
 
 def test_unshared_is_said_in_the_label() -> None:

@@ -125,6 +125,37 @@ def test_sweeps_multiply_and_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_methods_own_options_win_over_those_of_all(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(
+        'sequences = ["cw3-1"]\noptions = {width = 64, lr = [0.01, 0.1]}\n'
+        'methods = ["ewc", {name = "l2", options = {lr = 0.05}}]\n'
+    )
+    chosen = [
+        (run.segments[0].setup.method, run.segments[0].setup.sac.lr)
+        for run in read(str(file)).runs()[0]
+    ]
+    assert chosen == [("ewc", 0.01), ("ewc", 0.1), ("l2", 0.05)]
+
+
+def test_values_of_an_environments_option_are_told_apart(tmp_path: Path) -> None:
+    """A label names such an option only where there are several values."""
+    file = tmp_path / "my.toml"
+    for value, labels in (
+        ('["cw_v1", "v2"]', ["ewc", "ewc (reward=v2)"]),
+        ('"v2"', ["ewc"]),
+    ):
+        file.write_text(f'sequences = ["cw3-1"]\nmethods = ["ewc"]\noptions.reward = {value}\n')
+        assert list(setups(read(str(file)))) == labels
+
+
+def test_a_sequence_that_is_named_twice_is_trained_once(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('sequences = ["cw3-2", "cw3-1", "cw3-2"]\nmethods = ["ewc"]\n')
+    found = [run.sequence for run in read(str(file)).runs()[0]]
+    assert found == ["cw3-2", "cw3-1"]
+
+
 def test_the_page_on_reproducing_counts_the_segments() -> None:
     page = Path(__file__).parents[2] / "docs" / "reproducing.md"
     rows = re.findall(r"`cwbench experiment ([\w -]+)` \| (\d+) \|", page.read_text("utf-8"))

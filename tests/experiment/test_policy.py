@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import cwbench
 from cwbench import methods
 from cwbench.envs.pointmass import PointMass
 from cwbench.experiment import build
-from cwbench.experiment.policy import _segment
+from cwbench.experiment.policy import _position, _segment
 from cwbench.rollout import episodes
 from cwbench.spec import notebook_source
 from cwbench.spec.source import short_hash
@@ -86,6 +87,19 @@ def test_a_policy_can_be_taken_from_the_middle_of_a_run(trained: cwbench.Runs) -
     others = cwbench.evaluate(policy, episodes=2, seed=7)
     assert others.mean_return != row["mean_return"]
     assert cwbench.evaluate(policy, episodes=2, seed=7).returns.tolist() == others.returns.tolist()
+    elsewhere = cwbench.evaluate(policy, THIRD, episodes=2, seed=7)
+    assert elsewhere.task == THIRD and elsewhere.mean_return != others.mean_return
+    own = cwbench.evaluate(policy, episodes=2, seed=policy.segment.seed)
+    assert own.mean_return != row["mean_return"]
+
+
+def test_a_run_under_way_gives_the_policy_of_its_last_finished_task(trained: cwbench.Runs) -> None:
+    run = trained[0]
+    begun = replace(run, done=2, folders=(*run.folders[:2], ""))
+    policy = cwbench.load_policy(begun)
+    assert (policy.task, policy.segment.position) == (SECOND, 1)
+    with pytest.raises(cwbench.UserError, match="unknown task"):
+        cwbench.load_policy(begun, after=THIRD)
 
 
 def test_actions_are_drawn_unless_asked_for_the_mean(trained: cwbench.Runs) -> None:
@@ -108,6 +122,10 @@ def test_a_task_may_be_given_as_tables_and_sequences_have_it(trained: cwbench.Ru
         assert cwbench.load_policy(trained[0], 0, after=task).segment.position == 2
     with pytest.raises(cwbench.UserError, match=r"1\.0 is not a task"):
         cwbench.load_policy(trained[0], 1.0)  # type: ignore[arg-type]
+
+
+def test_a_name_that_occurs_several_times_is_the_last_of_them() -> None:
+    assert [_position((FIRST, SECOND, FIRST), task) for task in (FIRST, SECOND, 0)] == [2, 1, 0]
 
 
 def test_results_of_evaluations_can_be_compared(trained: cwbench.Runs) -> None:

@@ -2,8 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 import cwbench
 from cwbench import sequences
 from cwbench.cli import cli
+from cwbench.experiment import tuning as module
 from cwbench.experiment.tuning import (
     Setting,
     make_tuning,
@@ -150,6 +152,52 @@ def test_a_protocol_that_counts_the_last_step_is_tuned_by_it() -> None:
     evals = evaluations(run, {50_000: [10], 100_000: [10, 10]}, v3_last=4)
     assert list(run_areas(evals, [run]).values()) == [pytest.approx(np.mean([0.2, 0.4]))]
     assert not run_areas(evals.assign(v3_last=math.nan), [run])
+
+
+def test_the_setting_of_the_best_runs_is_chosen_and_all_that_was_seen_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With k of 10 successes at every evaluation the areas are (k/20 + 2k/20) / 2.
+
+    Both pairs begin with one task, which each setting and seed trains once.
+    """
+    pairs, sweep = ("pair-5-0", "pair-5-3"), {"coef": [1.0, 10.0, 100.0]}
+    given: dict[str, Any] = {"fixed": {"eval_every": 1500}, "protocol": "demo", "seeds": (3, 4)}
+    tuning = make_tuning("ewc", [sequences.get(one) for one in pairs], sweep, **given)
+    runs, _ = tuning.experiment.runs()
+    count = {1.0: 2, 10.0: 8, 100.0: 4}
+    frames: list[pd.DataFrame] = []
+    for run in runs:
+        n = count[run.segments[0].setup.options.record()["coef"]]
+        frames.append(evaluations(run, {1500: [n], 3000: [n, n]}))
+    evals = pd.concat(frames)
+    shown = SimpleNamespace(evals=evals.sample(frac=1, random_state=0))
+    monkeypatch.setattr(module, "load_runs", lambda *_: shown)
+    tuned = tuning.finish(tmp_path, runs, "command")
+    order = [10.0, 100.0, 1.0]
+    assert [(one.options["coef"], one.runs) for one in tuned.settings] == [(c, 4) for c in order]
+    areas = [0.075 * count[coef] for coef in order]
+    assert [one.score for one in tuned.settings] == pytest.approx(areas)
+    assert tuned.options == {"coef": 10.0} and tuned.record["on"] == list(pairs)
+    assert tuned.record["runs"] == 12 and tuned.record["steps"] == 3 * 2 * (1 + 2) * 1500
+    assert tuned.record["seeds"] == [3, 4] and tuned.record["protocol"] == "demo"
+
+
+def test_what_a_part_of_a_sequence_is_called_and_what_it_is_part_of_are_recorded() -> None:
+    """Neither may be a test of the choice."""
+    tuning = make_tuning("ewc", [sequences.get("cw10")], {"coef": [1.0]}, first=25)
+    runs, _ = tuning.experiment.runs()
+    record = tuning.record([setting_of({"coef": 1.0}, np.array([0.5]))], runs)
+    assert record["on"] == ["cw10", "cw10-first-3"]
+
+
+@pytest.mark.parametrize(("percent", "count"), [(14, 7), (14.1, 8), (28, 14), (0.1, 1), (99, 50)])
+def test_a_share_of_tasks_is_not_exceeded_by_rounding(percent: float, count: int) -> None:
+    """In floating point 14 / 100 * 50 is more than 7."""
+    tasks = sequences.get("cw10").tasks * 5
+    whole = replace(sequences.get("cw10"), name="long", tasks=tasks)
+    tuning = make_tuning("ewc", [whole], {"coef": [1.0]}, first=percent)
+    assert [len(one.tasks) for one in tuning.experiment.sequences] == [count]
 
 
 def test_nothing_is_chosen_from_damaged_tables(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_lag_resumes_exactly(how: dict[str, Any], toy_run: Any, tmp_path: Path) 
     toy_run(tmp_path / "paused", **LAG, **how)
     paused, _, outcome = toy_run(tmp_path / "paused", **LAG)
     assert outcome.good
+    assert not list(tmp_path.rglob("state.safetensors"))  # of no use any more
     ends = [checkpoint.load(s.folder(plan.segments[0]).end)[0] for s in (store, paused)]
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
     first, second = (load_runs(tmp_path / name).evals for name in ("whole", "paused"))
@@ -98,3 +99,57 @@ def test_a_hook_that_draws_global_random_numbers_fails(
     monkeypatch.setattr(FineTuning, hook, drawing)
     [message] = toy_run(tmp_path, tasks=("reach-0-1",)).outcome.failed.values()
     assert f"FineTuning.{hook} draws from the global generator of torch" in message
+
+
+def test_a_task_begins_without_the_optimisers_memory_of_what_came_before(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method may have used it at the task's start."""
+
+    def use(self: FineTuning, position: int) -> None:
+        for moments in self.trainer.optimizer.mean.values():
+            moments += 1
+
+    ends = []
+    for name in ("plain", "used"):
+        store, plan, _ = toy_run(tmp_path / name, tasks=("reach-0-1",))
+        ends.append(checkpoint.load(store.folder(plan.segments[0]).end)[0])
+        monkeypatch.setattr(FineTuning, "on_task_start", use)
+    assert all(torch.equal(x, ends[1][name]) for name, x in ends[0].items())
+
+
+def test_what_was_not_finite_once_is_not_continued_from(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evaluations of seed 0 looked at such an actor, though all that is kept is finite."""
+
+    def evaluated(self: FineTuning, position: int) -> dict[str, Tensor]:
+        weights = dict(self.policy_weights(position))
+        if self.trainer.updates < 30:
+            name = next(iter(weights))
+            weights[name] = weights[name].clone()
+            weights[name][0] = torch.nan
+        return weights
+
+    monkeypatch.setattr(FineTuning, "evaluated_weights", evaluated)
+    store, plan, outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1",))
+    states = {segment.seed: store.folder(segment).state for segment in plan.segments}
+    assert states == {0: "diverged", 1: "done"} and len(outcome.diverged) == 1
+    ended = {segment.seed: store.folder(segment).end.exists() for segment in plan.segments}
+    assert ended == {0: False, 1: True}
+
+
+def test_rows_of_an_attempt_without_a_snapshot_are_cut_off(toy_run: Any, tmp_path: Path) -> None:
+    """It was killed when all but the last status was written."""
+    options = {"retrain_updates": 6, "retrain_log_every": 3}
+    tables = ("evals.csv", "train.csv", "retraining.csv")
+    found = []
+    for _ in range(2):
+        store, plan, outcome = toy_run(
+            tmp_path, "packnet", tasks=("reach-0-1", "reach-2-1"), options=options
+        )
+        folder = store.folder(plan.segments[0])
+        found.append([(folder.path / name).read_text().count("\n") for name in tables])
+        folder.end.unlink()
+        folder.set_status("pending")
+    assert found[0] == found[1] == [1 + 3, 1 + 3, 1 + 2] and outcome.good

@@ -1,12 +1,14 @@
 """A group continued from a snapshot equals one that was never interrupted."""
 
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from other_machine import claim_elsewhere
 
 from cwbench.fleet import snapshot
 from cwbench.fleet.state import GroupState, RunState
@@ -15,7 +17,7 @@ from cwbench.spec.statistics import STATISTICS
 from cwbench.store import checkpoint
 from cwbench.store.files import Damaged
 from cwbench.store.integrity import saved_step, snapshot_step
-from cwbench.store.results import SegmentFolder
+from cwbench.store.results import ClaimLost, SegmentFolder
 
 Make = Callable[..., Trainer]
 
@@ -145,3 +147,17 @@ def test_runs_continue_together_from_the_same_step(
     assert saved_step(folders[0]) == 0
     snapshot.discard(file)
     assert snapshot_step(folders[0]) == 0 and not file.parent.exists()
+
+
+def test_who_lost_a_claim_saves_nothing(
+    make_trainer: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heir's snapshot must stay as it is."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    mine = [SegmentFolder(tmp_path / str(run), "mine") for run in range(2)]
+    for folder in mine:
+        folder.path.mkdir()
+        claim_elsewhere(folder)
+    with pytest.raises(ClaimLost, match="another process has taken it"):
+        save(new_state(), make_trainer([0, 1]), mine)
+    assert [file.name for file in tmp_path.glob("*/*")] == ["claim.json"] * 2

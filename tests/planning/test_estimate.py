@@ -8,11 +8,14 @@ from planned_fleet import ROWS, fleet_of
 
 from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
+from cwbench.planning.fleet_time import FleetNeeds
 from cwbench.planning.plan import Plan, groups_on_cuda
+from cwbench.planning.sizes import bare_method
 from cwbench.spec.config import GymnasiumConfig, PointMassConfig, ScheduleConfig
 from cwbench.spec.schedule import milestones
 from cwbench.spec.segment import Segment
 from cwbench.spec.tasks import Task
+from cwbench.spec.transition import Dims
 
 
 def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
@@ -121,3 +124,52 @@ def test_a_resumed_fleet_makes_what_is_left(step: int) -> None:
     to_come = [one for one in milestones(schedule, 3000) if one.step > step]
     assert found.updates == sum(one.updates for one in to_come)
     assert found.eval_steps == sum(one.evaluate for one in to_come) * 10 * 200
+
+
+def test_fleets_share_nine_tenths_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU without what libraries take, on the host without the processes."""
+    _, kind = fleet_of("finetuning")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100 << 30, 140 << 30))
+    monkeypatch.setattr(estimate, "available_bytes", lambda: 10 << 30)
+    for device, free in (("cuda", (90 << 30) - (1 << 30)), ("cpu", (9 << 30) - (2 << 30))):
+        costs = Costs({"finetuning": kind}, torch.device(device))
+        memory = estimate.Memory(costs, groups_on_cuda, processes=2 << 30, fleets=3)
+        assert memory.free == free // 3
+
+
+def test_memory_is_that_of_the_largest_fleets_at_one_position() -> None:
+    """Fleets of other positions come before or after these."""
+    second = fleet_of("finetuning")[0][:1]
+    first = [segment.parent for segment in second if segment.parent]
+    needs = [FleetNeeds(1, bytes=size) for size in (5, 2, 4, 3, 6)]
+    fleets = [first, first, first, second, second]
+    found = [estimate._bytes_together(fleets, needs, count) for count in (1, 2, 3, 5)]
+    assert found == [6, 9, 11, 11]
+
+
+def test_what_all_runs_of_a_fleet_take_is_counted() -> None:
+    """Twenty evaluations of 10 episodes of 200 steps, of each task seen."""
+    fleet, kind = fleet_of("finetuning")
+    schedule = ScheduleConfig(steps_per_task=2000, eval_every=100)
+    runs = [replace(one, setup=replace(one.setup, schedule=schedule)) for one in fleet[:3]]
+    costs = Costs({"finetuning": kind}, torch.device("cpu"))
+    counted = []
+    for some in (runs[:1], runs):
+        plan = Plan((), tuple(some), frozenset(), (tuple(some),))
+        found = estimate.estimate(plan, costs, 1, measure=False)
+        counted.append((found.steps, found.eval_steps, found.disk_bytes))
+    assert counted[0][:2] == (2000, 20 * 10 * 2 * 200)
+    assert counted[1] == tuple(3 * number for number in counted[0])
+    trainer = bare_method(fleet[0], kind, Dims(12, 4)).trainer
+    trainer.start()
+    kept = sum(tensor.nbytes for tensor in trainer.state().values())
+    assert counted[0][2] == pytest.approx(kept, abs=100)  # but for temperatures and scales
+
+
+def test_workers_keep_the_environments_of_the_longest_evaluation() -> None:
+    fleet, _ = fleet_of("finetuning")
+    setups = [
+        replace(fleet[0].setup, schedule=ScheduleConfig(eval_episodes=count)) for count in (10, 2)
+    ]
+    both = [Segment(setup, 0, ("push",)) for setup in setups]
+    assert estimate.process_bytes(both, 2, runs=8) == estimate.process_bytes(both[:1], 2, runs=8)

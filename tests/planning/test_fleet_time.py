@@ -121,3 +121,14 @@ def test_a_fleet_under_way_has_started() -> None:
     assert planned_seconds(fleets, found, one, left) == 260
     begun = left | {segment.id: 500 for segment in fleets[0]}
     assert planned_seconds(fleets, found, one, begun) == 50 + 130
+
+
+def test_of_a_tasks_end_what_is_not_over_is_left() -> None:
+    """100 s of updates and 10 s of the end, for two runs of 1,000 steps."""
+    [fleet, *_] = chain_and_another()
+    found = [FleetNeeds(2000, 0, 0, 0, 0, 100.0, 0.0, 0.0, end_seconds=10.0)]
+    one, other = (segment.id for segment in fleet)
+    alone = Parallelism()
+    assert planned_seconds([fleet], found, alone, {one: 1000, other: 1000}) == 110
+    assert planned_seconds([fleet], found, alone, {one: 0, other: 0}, {one: 0.5}) == 7.5
+    assert planned_seconds([fleet], found, alone, {one: 0}, {one: 0.5}) == 2.5

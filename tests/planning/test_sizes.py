@@ -1,15 +1,23 @@
 """What a fleet keeps, against what was counted."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from planned_fleet import ROWS, fleet_of
 
 from cwbench import methods
 from cwbench.learner.trainer import Trainer
-from cwbench.planning.sizes import kept_bytes, replay_bytes
+from cwbench.planning.sizes import (
+    ReplayShape,
+    bare_method,
+    kept_bytes,
+    replay_bytes,
+    replay_shape,
+)
 from cwbench.spec.schedule import longest_share
 from cwbench.spec.transition import Dims
 
@@ -55,3 +63,23 @@ def test_tasks_that_take_turns_share_the_steps() -> None:
     assert longest_share(1800, 3, 200) == 600
     assert longest_share(1000, 3, 200) == 400  # episodes 0 1 2 0 1: two of the first task
     assert longest_share(100, 3, 200) == 100
+
+
+@pytest.mark.parametrize(("buffer", "rows"), [(700, 700), (2 * ROWS, ROWS)])
+def test_a_buffer_smaller_than_a_task_limits_what_is_stored_and_kept(
+    buffer: int, rows: int
+) -> None:
+    """The second task: own transitions and, for both runs of one seed, those of its first task."""
+    fleet, kind = fleet_of("pm")
+    sac = replace(fleet[0].setup.sac, buffer_size=buffer)
+    first = replace(fleet[0], setup=replace(fleet[0].setup, sac=sac))
+    method, dims = bare_method(first, kind, Dims(39, 4)), Dims(39, 4)
+    assert replay_shape(method, first) == ReplayShape(rows, [1], [0])
+    kept = kept_bytes(first, method, dims, 1)
+    assert kept == rows * 4 * (dims.width + method.annotation_width)
+    other = replace(first, tasks=(*first.tasks[:1], "hammer"))  # begins as the first one
+    own = rows * 4 * dims.width
+    assert replay_bytes([first], method, dims) == own + kept
+    assert replay_bytes([first, other], method, dims) == 2 * own + kept
+    third = replace(first, seed=first.seed + 1)
+    assert replay_bytes([first, third], method, dims) == 2 * own + 2 * kept

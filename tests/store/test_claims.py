@@ -27,6 +27,15 @@ def test_a_claim_is_held_by_one(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_was_finished_meanwhile_is_not_taken(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    with Claims() as claims_of_this:
+        folder.set_status("done")
+        before = sorted(tmp_path.iterdir())
+        assert not claims_of_this.take(folder)
+        assert not claims_of_this.held and sorted(tmp_path.iterdir()) == before
+
+
 class Clock:
     """Time that passes when a test says so."""
 

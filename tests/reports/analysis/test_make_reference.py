@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sample_results import Setting, singles, small, write_results
+from sample_results import Setting, add_counts, singles, small, write_results
 
 from cwbench import sequences
 from cwbench.reports import build
@@ -16,6 +16,7 @@ from cwbench.reports.analysis import reference
 from cwbench.reports.analysis.make_reference import main, write_reference
 from cwbench.spec.config import MetaWorldConfig
 from cwbench.spec.errors import UserError
+from cwbench.spec.statistics import MORE_SUCCESSES
 
 TASKS = sequences.get("cw3-1").tasks
 
@@ -121,6 +122,7 @@ def test_a_set_takes_further_seeds_and_tasks_and_nothing_else(tmp_path: Path):
     for name, seeds, setting, message in (
         ("again", [1, 2], plain, f"the set has {min(TASKS[:2])}, seed 1, already"),
         ("other", [2], small("finetuning", env=MetaWorldConfig(reward="v2")), "differ"),
+        ("often", [2], small("finetuning", schedule={"eval_every": 500}), "differ"),
     ):
         with pytest.raises(ValueError, match=message):
             write_reference(results(name, TASKS, seeds, setting), "set", tmp_path / "grown")
@@ -133,3 +135,15 @@ def test_a_set_takes_further_seeds_and_tasks_and_nothing_else(tmp_path: Path):
     assert record["tasks"] == sorted(TASKS)
     parts = [(part["tasks"], part["seeds"]) for part in record["history"]]
     assert parts == [(sorted(TASKS[:2]), [0, 1]), (sorted(TASKS), [2]), ([TASKS[2]], [0, 1])]
+
+
+def test_a_way_of_counting_that_some_runs_lack_is_left_out(tmp_path: Path):
+    """As those of early versions do."""
+    results, one = tmp_path / "results", ["single-push"]
+    write_results(results, sequence_names=one, settings=[small("finetuning")], seeds=[0])
+    add_counts(results)
+    rows = pd.read_csv(write_reference(results, "all", tmp_path))
+    assert {*MORE_SUCCESSES} < {*rows.columns} and (rows["v3_last"] < rows["successes"]).any()
+    write_results(results, sequence_names=one, settings=[small("finetuning")], seeds=[1], name="b")
+    rows = pd.read_csv(write_reference(results, "some", tmp_path))
+    assert set(rows["seed"]) == {0, 1} and not {*MORE_SUCCESSES} & {*rows.columns}

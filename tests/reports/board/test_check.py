@@ -17,6 +17,7 @@ from sample_results import change_experiment, small, write_results
 from cwbench.cli import cli
 from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults, _row_faults
 from cwbench.reports.build import read
+from cwbench.store.files import checksum
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "docs" / "results" / "cw3-1.tar.gz"
@@ -206,3 +207,15 @@ def test_contributions_are_named_once_and_are_there() -> None:
 def test_contributions_of_this_repository_are_accepted(line: str) -> None:
     contributor, _, file = line.partition("=")
     assert check(f"{contributor}={ROOT / file}")[0] == 0
+
+
+def test_a_table_that_no_report_reads_must_be_what_was_written(results: Path) -> None:
+    [folder, *_] = sorted(results.glob("segments/*"))
+    file = folder / "retraining.csv"
+    file.write_text("updates,position\n5,0\n")
+    sums = {"checksums": {file.name: checksum(file), "end.safetensors": "not needed here"}}
+    rewrite(folder / "status.json", lambda status: status.update(sums))
+    assert check(results)[0] == 0
+    file.write_text("updates,position\n6,0\n")
+    code, output = check(results)
+    assert code and f"{folder.name}/{file.name}: " in output and "checksum" in output

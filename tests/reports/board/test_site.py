@@ -4,6 +4,7 @@ import re
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,23 @@ def test_the_pairs_of_a_contribution_are_one_row(tmp_path: Path) -> None:
     assert "<h2>2 pairs of tasks" in page and "first hammer; second push-wall, faucet-close" in page
 
 
+def test_a_row_of_pairs_has_as_many_seeds_as_its_pair_with_the_fewest(tmp_path: Path) -> None:
+    for sequence, seeds in (("pair-0-1", [0, 1, 2]), ("pair-0-2", [0, 1])):
+        named: dict[str, Any] = {"seeds": seeds, "name": sequence}
+        write_results(tmp_path, sequence_names=[sequence], settings=[small("ewc")], **named)
+    page = render([Entry("a", "A", build.read(tmp_path))])
+    [row] = re.findall("<tbody><tr>(.*?)</tr></tbody>", page)
+    assert re.findall("<td>([^<]*)</td>", row)[-4] == "2"  # seeds, steps, hours, version
+
+
+def test_versions_of_a_method_have_rows_of_their_own(tmp_path: Path) -> None:
+    settings = [small("mine", source="0123456789ab"), small("mine", source="ba9876543210")]
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=settings, seeds=[0, 1])
+    page = render([Entry("a", "A", build.read(tmp_path))])
+    rows = re.findall("<tr><td>(.*?)</td>", page)
+    assert sorted(rows) == ["Mine (0123)", "Mine (ba98)"]
+
+
 def test_sequences_of_one_name_with_different_tasks_are_separate_tables(tmp_path: Path) -> None:
     entries = []
     for name, sequence in (("a", "cw3-1"), ("b", "cw3-2"), ("c", "cw3-1")):
@@ -64,6 +82,19 @@ def test_sequences_of_one_name_with_different_tasks_are_separate_tables(tmp_path
     tables = re.findall("<tbody>.*?</tbody>", page)
     assert sorted(table.count("<tr>") for table in tables) == [1, 2]
     assert len(set(re.findall('<section id="(.*?)"', page))) == 2
+
+
+def test_tasks_of_one_name_with_different_definitions_are_separate_tables(tmp_path: Path) -> None:
+    """Neither the key of a protocol nor the names of tasks tell these apart."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0])
+    study, entries = build.read(tmp_path), []
+    for name, gravity in (("a", 1.0), ("b", 2.0), ("c", 1.0)):
+        defined = {task: {"gravity": gravity} for task in study.groups[0].tasks}
+        protocol = replace(study.protocols[0], definitions=defined)
+        groups = [replace(group, protocol=protocol) for group in study.groups]
+        entries.append(Entry(name, name, replace(study, groups=groups)))
+    tables = re.findall("<tbody>.*?</tbody>", render(entries))
+    assert sorted(table.count("<tr>") for table in tables) == [1, 2]
 
 
 def test_rows_link_to_the_notes_of_their_contribution(tmp_path: Path) -> None:

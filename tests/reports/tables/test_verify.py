@@ -30,7 +30,9 @@ def exported(study: Study, format: str, interval: str = "bootstrap") -> str:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_untouched_table_is_equal(triplets: Path, study: Study, format: str):
-    verdict = verify(exported(study, format), build.read(triplets))
+    text = exported(study, format)
+    assert recipe_of(text)["window"] == study.window(study.protocols[0])  # though none was chosen
+    verdict = verify(text, build.read(triplets))
     assert verdict.cells == 3 * 3 * 6  # metrics, two sequences and their mean, methods
     assert verdict.differences == []
 
@@ -44,6 +46,17 @@ def test_an_edited_cell_is_named(study: Study, format: str):
     [difference] = verify("".join(lines), study).differences
     assert difference.startswith("Average Performance, row ")
     assert "the file has" in difference and "the results give" in difference
+
+
+def test_a_cell_that_only_the_file_or_only_the_results_have_is_named(study: Study):
+    header, first, *others = exported(study, "csv").splitlines(keepends=True)
+    [lacking] = verify("".join([header, *others]), study).differences
+    assert "the file has 'no such cell', the results give '" in lacking
+    block, row, _, *cells = first.split(",")
+    more = ",".join([block, row, "Mine", *cells])
+    [added] = verify("".join([header, first, more, *others]), study).differences
+    assert "column Mine: the file has '" in added
+    assert added.endswith("the results give 'no such cell'")
 
 
 def test_changed_results_are_noticed(triplets: Path, study: Study, tmp_path: Path):
@@ -145,3 +158,14 @@ def test_blocks_are_told_apart_whatever_their_titles_hold():
         )
     ]
     assert len(READERS["latex"]("\n".join(lines))) == 2
+
+
+def test_columns_of_one_title_are_all_compared():
+    """Two settings may have one title; a wide table has its columns on several pages."""
+    csv = "block,row,column,value\nA,1,EWC,0.1\nA,1,EWC,0.2\nA,1,L2,0.3\n"
+    page = "*A*\n\n| S | EWC | EWC | L2 |\n| - | - | - | - |\n| 1 | 0.1 | 0.2 | 0.3 |\n"
+    pages = "*A*\n\n| S | EWC |\n| - | - |\n| 1 | 0.1 |\n\n*A*\n\n| S | EWC | L2 |\n| - | - | - |\n"
+    pages += "| 1 | 0.2 | 0.3 |\n"
+    cells = {("A", "1", 0, "EWC"): "0.1", ("A", "1", 1, "EWC"): "0.2", ("A", "1", 0, "L2"): "0.3"}
+    assert READERS["csv"](csv) == cells
+    assert READERS["markdown"](page) == READERS["markdown"](pages) == cells
