@@ -70,9 +70,7 @@ def merge(
             found = {source: _finished(source, merged) for source in folders}
             if experiments:
                 asked = _named(asked, experiments)
-                found = {source: _part(found[source], asked[source]) for source in folders}
-                ids = set().union(*map(_ids, asked.values()))
-                merged.unfinished = [name for name in merged.unfinished if _id(name) in ids]
+                found = _part(found, chain.from_iterable(asked.values()), merged)
             found = {
                 source: [one for one in segments if _intact(one, source, weights, merged)]
                 for source, segments in found.items()
@@ -367,21 +365,16 @@ def _named(
     }
 
 
-def _part(segments: Sequence[Path], experiments: Sequence[Experiment]) -> list[Path]:
-    """The segments that these experiments have."""
-    ids = _ids(experiments)
-    return [segment for segment in segments if _id(segment.name) in ids]
-
-
-def _ids(experiments: Sequence[Experiment]) -> set[str]:
+def _part(
+    found: Mapping[Path, Sequence[Path]], experiments: Iterable[Experiment], merged: Merged
+) -> dict[Path, list[Path]]:
+    """The segments that these experiments have. Names of folders end with the segment's id."""
+    ends = tuple(f"-{id}" for one in experiments for run in one["runs"] for id in run["segments"])
+    merged.unfinished = [name for name in merged.unfinished if name.endswith(ends)]
     return {
-        id for experiment in experiments for run in experiment["runs"] for id in run["segments"]
+        source: [one for one in segments if one.name.endswith(ends)]
+        for source, segments in found.items()
     }
-
-
-def _id(folder: str) -> str:
-    """Of a segment, from its folder's name."""
-    return folder.rsplit("-", 1)[-1]
 
 
 def _add_code(source: Path, target: Path, merged: Merged, used: Sequence[Path] | None) -> None:

@@ -98,7 +98,7 @@ def test_units_replaced_together_are_different(make_trainer: MakeTrainer) -> Non
 
 
 def test_new_weights_are_drawn_as_initial_ones(make_trainer: MakeTrainer) -> None:
-    """From the same range, and anew for each run, layer and call."""
+    """From the same range, and different ones for each run, layer and call."""
     trainer = make_trainer([0, 1])
     method = cbp(trainer, at_once=16)
     drawn: list[torch.Tensor] = []
