@@ -47,6 +47,11 @@ def leave_closed_terminal(streams: Sequence[int] = (1, 2)) -> None:
                 os.close(nowhere)
 
 
+def in_main_thread() -> bool:
+    """The only one in which Python lets handlers of signals be set."""
+    return threading.current_thread() is threading.main_thread()
+
+
 class Interrupted(BaseException):
     """The user, or the machine's scheduler, asked to stop.
 
@@ -92,8 +97,11 @@ class StopRequest:
         self._compiling = True
 
     def end_compilation(self) -> None:
+        """Maybe in a thread of autograd, in which a CUDA device's backward pass is compiled."""
         self._compiling = False
-        self._handle()
+        self._handle_again = 0.0
+        if in_main_thread():
+            self._handle()
 
     def check_urgent(self) -> None:
         """While waiting for workers: a snapshot may need longer than the time of grace."""
@@ -112,7 +120,7 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Inside the block signals are requests. Outside the main thread nothing changes."""
-        if threading.current_thread() is not threading.main_thread():
+        if not in_main_thread():
             yield
             return
         numbers = set(GRACE_SECONDS)

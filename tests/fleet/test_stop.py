@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +329,19 @@ def test_signals_that_a_library_took_for_itself_ask_to_stop(
         os.kill(os.getpid(), signal.SIGUSR1)
         assert not request
         again(request)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert request
+
+
+def test_a_compilation_may_end_in_another_thread() -> None:
+    """On CUDA, where autograd runs a backward pass in a thread per device."""
+    request = stop.StopRequest()
+    with request.listening():
+        request.begin_compilation()
+        ctypes.CDLL(None).signal(int(signal.SIGUSR1), ctypes.c_void_p(int(signal.SIG_IGN)))
+        with ThreadPoolExecutor(1) as other:
+            other.submit(request.end_compilation).result()
+        request.check(retraining=False)
         os.kill(os.getpid(), signal.SIGUSR1)
         assert request
 
