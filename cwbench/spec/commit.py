@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +17,9 @@ def commit() -> str:
     A wheel has it in `spec/COMMIT`. CWBENCH_COMMIT names it for a copy of a checkout, which has no
     history or another one.
     """
-    named = os.environ.get("CWBENCH_COMMIT")
+    named = os.environ.get("CWBENCH_COMMIT", "")
+    if re.fullmatch("[0-9a-f]{40}", named):
+        named = named[:12]  # as git names that of a checkout below
     return named or _checked_out() or _built() or f"source:{source_hash()}"
 
 

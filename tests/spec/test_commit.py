@@ -40,10 +40,12 @@ def test_a_copy_without_history_is_known_by_its_code(
     assert trained_and_reported(other, monkeypatch)[0] != trained
 
 
+@pytest.mark.parametrize("named", ["0123456789ab", "0123456789abcdef0123456789abcdef01234567"])
 def test_a_named_commit_is_recorded_and_reported(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
+    named: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CWBENCH_COMMIT", "0123456789ab")
+    """Its whole name as git shortens it, so that no report shows two names of one commit."""
+    monkeypatch.setenv("CWBENCH_COMMIT", named)
     assert trained_and_reported(copy, monkeypatch) == ["0123456789ab"] * 2
 
 
