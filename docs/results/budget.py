@@ -33,7 +33,7 @@ def _ends(own: pd.DataFrame, budget: int) -> pd.Series:
     return own["success_rate"].where(inside)
 
 
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
@@ -44,7 +44,7 @@ def main() -> None:
             order = stats.kendalltau(table[budget], table[BUDGETS[-1]])
             print(
                 f"| {title} | {len(table)} | {budget:,} | {table[budget].mean():.2f} | "
-                f"{order.statistic:.2f} | {_p_text(order.pvalue)} |"
+                f"{order.statistic:.2f} | {p_text(order.pvalue)} |"
             )
         print(f"| {title} | {len(table)} | {BUDGETS[-1]:,} | {table[BUDGETS[-1]].mean():.2f} | | |")
 

@@ -60,7 +60,7 @@ def in_training() -> pd.DataFrame:
     """Evaluations of the task in training."""
     with opened(FOLDER / "cw3.tar.gz") as results:
         found = cwbench.load_runs(results).evaluations
-    found["label"] = found["label"].str.replace("-", "_")
+    found = found.assign(label=found["label"].str.replace("-", "_"))
     return found[found["training_position"] == found["position"]]
 
 

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from functools import cache
@@ -78,6 +79,7 @@ def test_the_page_shows_the_tables() -> None:
         ("cw3.py", "cw3.md", 83),
         ("ablation.py", "ablation.md", 100),
         ("single_tasks.py", "single-tasks.md", 14),
+        ("both_protocols.py", "both-protocols.md", 23),
         ("lag.py", "lag.md", 13),
         ("packnet_first_task.py", "packnet-first-task.md", 10),
         ("budget.py", "README.md", 16),
@@ -124,9 +126,14 @@ def test_forward_transfer_is_measured_against_the_shipped_reference() -> None:
     assert transfer["Fine-tuning"] == pytest.approx(-0.353, abs=5e-4)
 
 
-def test_the_reference_of_a_million_steps_follows_from_the_runs(tmp_path: Path) -> None:
-    with merge.opened(RESULTS / "single-tasks.tar.gz") as results:
-        made = write_reference(results, "paper", tmp_path)
+def test_the_reference_of_a_million_steps_follows_from_the_runs(
+    unpack: Unpack, tmp_path: Path
+) -> None:
+    """Of the first three seeds, which every task has; hammer has seven more."""
+    results = shutil.copytree(unpack(RESULTS / "single-tasks.tar.gz"), tmp_path / "results")
+    for more in results.glob("segments/*-hammer-s[3-9]-*"):
+        shutil.rmtree(more)
+    made = write_reference(results, "paper", tmp_path)
     shipped = reference.shipped_folder()
     assert made.read_bytes() == (shipped / "paper.csv.gz").read_bytes()
     assert (tmp_path / "paper.json").read_text() == (shipped / "paper.json").read_text()
