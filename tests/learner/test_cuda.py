@@ -259,13 +259,20 @@ def known(base: str, kind: type[Method[Any]]) -> dict[str, type[Method[Any]]]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
 @pytest.mark.parametrize("compiled", [False, True])
-def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
-    """Each fleet with a stream and graphs of its own; compiled ahead in other processes."""
+def test_methods_train_side_by_side(
+    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fleet with a stream and graphs of its own; compiled ahead in other processes.
+
+    The compiler's cache is empty: EWC's backward pass is compiled in a thread of autograd.
+    """
     from cwbench import envs
 
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiler"))
+    torch.compiler.reset()
     found = [toy_runs(name) for name in ("finetuning", "ewc", "recall")]
     runs = [run for *_, own in found for run in own]
-    store = Store(tmp_path)
+    store = Store(tmp_path / "results")
     store.add_experiment({"name": "all", "command": "", "runs": [run.record() for run in runs]})
     runner = Runner(
         store, {base: kind for base, kind, _ in found}, CUDA, envs.dims, grouping=one_group,
@@ -274,7 +281,7 @@ def test_methods_train_side_by_side(compiled: bool, tmp_path: Path) -> None:
     with Pool(2) as pool:
         outcome = runner.run(make_plan(runs, store, 8), pool, Display())
     assert not outcome.failed and not outcome.diverged
-    assert (load_runs(tmp_path).runs["state"] == "done").all()
+    assert (load_runs(tmp_path / "results").runs["state"] == "done").all()
 
 
 @pytest.mark.parametrize("name", OWN)
