@@ -76,7 +76,7 @@ def get(text: str) -> Sequence:
         return pair(*numbers, of)
     if match := re.fullmatch(r"orders-cw10-(\d+)", text):
         return cw.random_order(int(match[1]))
-    if text.startswith("single-"):
+    if text.startswith("single-") and "," not in text:
         return of_tasks(text, (text.removeprefix("single-"),))
     if text.endswith(".toml"):
         return _from_file(Path(text))

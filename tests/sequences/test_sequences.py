@@ -48,6 +48,7 @@ def test_pairs_of_any_sequence() -> None:
         ("push,hamer", "did you mean 'hammer'"),
         ("cw3-1,cw3-7", "'cw3-1' is a sequence, not a task; give `--seq` once for each"),
         ("push,pair-0-1", "'pair-0-1' is a sequence, not a task"),
+        ("single-push,hammer", "'single-push' is a sequence, not a task"),
         ("missing.toml", "no such file"),
     ],
 )
