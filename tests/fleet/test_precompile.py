@@ -13,6 +13,7 @@ from cwbench.fleet.precompile import Precompiler, Shape, compile_shape
 from cwbench.learner.method import Method
 from cwbench.methods import METHODS
 from cwbench.planning.plan import one_group, shape_key
+from cwbench.planning.rehearsal import Rehearsal
 from cwbench.sequences import Sequence as TaskIndex
 from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
@@ -96,3 +97,17 @@ def test_a_shape_is_compiled_by_an_update_of_its_method(monkeypatch: pytest.Monk
     shape = Shape("", fleet("recall", 2, 2), METHODS["recall"].method, Dims(12, 4))
     compile_shape(shape, CPU, "manual")
     assert "sac_gradients" in seen
+
+
+def test_a_delayed_actors_updates_are_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The optimiser's step is compiled for each set of weights that moves together."""
+    moved: list[set[str]] = []
+
+    def apply(self: Any, grads: Any) -> None:
+        moved.append({name.split(".")[0] for name in grads})
+
+    monkeypatch.setattr("cwbench.learner.trainer.compiled", lambda function, device: function)
+    monkeypatch.setattr(Rehearsal, "apply", apply)
+    segments = fleet("finetuning", 2, 1, actor_every=2)
+    compile_shape(Shape("", segments, METHODS["finetuning"].method, Dims(12, 4)), CPU, "manual")
+    assert moved == [{"critic"}, {"actor", "critic", "log_alpha"}, {"actor", "log_alpha"}]

@@ -53,12 +53,14 @@ def full_precision() -> Iterator[None]:
     torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def make(seeds: list[int], device: torch.device, *, compiled: bool = False) -> Trainer:
+def make(
+    seeds: list[int], device: torch.device, *, compiled: bool = False, actor_every: int = 1
+) -> Trainer:
     trainer = Trainer(
         seeds,
         0,
         dims=Dims(12, 4),
-        sac=SACConfig(batch_size=64, clip_norm=0.5),
+        sac=SACConfig(batch_size=64, clip_norm=0.5, actor_every=actor_every),
         network=NetworkConfig(width=64),
         schedule=ScheduleConfig(),
         device=device,
@@ -148,12 +150,16 @@ def test_norms_are_the_same_on_both_devices() -> None:
         assert_close(global_norm([y]).cpu(), global_norm([x]))
 
 
-def test_captured_updates_equal_plain_ones() -> None:
-    captured, plain = make([0, 1], CUDA), make([0, 1], CUDA)
-    plain.captured = None
+@pytest.mark.parametrize("actor_every", [1, 2])
+def test_captured_updates_equal_plain_ones(actor_every: int) -> None:
+    """With a delayed actor two graphs take turns; each has random numbers that the other lacks."""
+    captured, plain = (make([0, 1], CUDA, actor_every=actor_every) for _ in range(2))
+    plain.captured = plain.captured_critic = None
     for trainer in (captured, plain):
         trainer.train(130)  # across three blocks of random numbers
     assert captured.captured is not None and captured.captured.graph is not None
+    assert captured.captured_critic is not None
+    assert (captured.captured_critic.graph is not None) == (actor_every > 1)
     for name, x in plain.state().items():
         assert_close(captured.state()[name], x, atol=1e-5, rtol=1e-4)
     assert captured.updates == plain.updates == 130
@@ -179,8 +185,11 @@ def test_garbage_is_gone_before_an_update_is_captured() -> None:
     assert gc.isenabled()
 
 
-def test_twenty_updates_equal_the_cpu() -> None:
-    here, there = make([0, 1], torch.device("cpu")), make([0, 1], CUDA)
+@pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
+@pytest.mark.parametrize(("actor_every", "compiled"), [(1, False), (2, False), (2, True)])
+def test_twenty_updates_equal_the_cpu(actor_every: int, compiled: bool) -> None:
+    here = make([0, 1], torch.device("cpu"), actor_every=actor_every)
+    there = make([0, 1], CUDA, compiled=compiled, actor_every=actor_every)
     for trainer in (here, there):
         trainer.train(20)
     for name, x in here.state().items():
