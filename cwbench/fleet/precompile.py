@@ -111,7 +111,7 @@ def compile_shapes(
     gradients: Gradients,
     settings: tuple[bool, bool],
 ) -> None:
-    """The body of a process: one update of every shape, on random transitions."""
+    """The body of a process: updates of every shape, on random transitions."""
     ignore_signals()
     os.nice(NICENESS)
     torch.backends.cuda.matmul.allow_tf32, torch.backends.mkldnn.enabled = settings  # type: ignore[assignment]
@@ -125,7 +125,7 @@ def compile_shape(shape: Shape, device: torch.device, gradients: Gradients) -> N
     trainer = Rehearsal(
         shape.group, shape.method_class, shape.dims, device, compiled=True, gradients=gradients
     )
-    trainer.train(1)
+    trainer.train(trainer.sac.actor_every)  # the last of them moves the actor
     del trainer
     gc.collect()
     if device.type == "cuda":

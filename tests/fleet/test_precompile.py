@@ -1,16 +1,18 @@
 """Fleets wait for what is being compiled for them, and for nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from cwbench.experiment import build
 from cwbench.fleet.precompile import Precompiler, Shape, compile_shape
 from cwbench.learner.method import Method
+from cwbench.learner.trainer import GROUPS, Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.plan import one_group, shape_key
 from cwbench.sequences import Sequence as TaskIndex
@@ -96,3 +98,22 @@ def test_a_shape_is_compiled_by_an_update_of_its_method(monkeypatch: pytest.Monk
     shape = Shape("", fleet("recall", 2, 2), METHODS["recall"].method, Dims(12, 4))
     compile_shape(shape, CPU, "manual")
     assert "sac_gradients" in seen
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_what_moves_is_compiled_in_all_its_parts(
+    every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `actor_every`, the optimiser's step of the actor is compiled apart from the critics'."""
+    moved: set[str] = set()
+    apply = Trainer.apply
+
+    def seen(trainer: Trainer, grads: Mapping[str, Tensor]) -> None:
+        moved.update(name.split(".")[0] for name in grads)
+        apply(trainer, grads)
+
+    monkeypatch.setattr(Trainer, "apply", seen)
+    monkeypatch.setattr("cwbench.learner.trainer.compiled", lambda function, device: function)
+    shape = Shape("", fleet("ewc", 2, 2, actor_every=every), METHODS["ewc"].method, Dims(12, 4))
+    compile_shape(shape, CPU, "manual")
+    assert moved == set(GROUPS)
