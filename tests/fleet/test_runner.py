@@ -20,6 +20,7 @@ from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Records
+from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
@@ -201,17 +202,23 @@ def shared_arrays() -> int:
     return found
 
 
+@pytest.mark.parametrize("fails", [(Records, "begin_session"), (WeightPublisher, "__init__")])
 def test_a_fleet_that_cannot_begin_occupies_no_worker(
-    toy_run: Any, toy_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    fails: tuple[type, str],
+    toy_run: Any,
+    toy_pool: Pool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
 ) -> None:
-    def full(self: Records) -> None:
+    def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "segment.json")
 
     def try_head(self: FineTuning, position: int) -> None:
         self.trainer.try_heads(position, [position], 1)
 
     monkeypatch.setattr(FineTuning, "on_task_start", try_head)  # with weights in shared memory
-    monkeypatch.setattr(Records, "begin_session", full)
+    monkeypatch.setattr(*fails, full)
     monkeypatch.setattr(Pool, "reset", lambda pool: None)
     before = shared_arrays()
     _, _, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
