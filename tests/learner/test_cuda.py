@@ -375,3 +375,25 @@ def test_publishing_does_not_wait_for_the_device() -> None:
     publisher.close()
     for shared in (weights, version):
         shared.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
+def test_a_penalty_is_checked_after_a_distillation_has_compiled_its_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EWC's after that of Progress & Compress, of as many runs; on CUDA in a thread of autograd."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch.compiler.reset()
+    made = {}
+    for name in ("progress-compress", "ewc"):
+        setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
+        kind = METHODS[name].method
+        fleet = [kind.segments_of_run(setup, seed, ("push", "hammer"))[-1] for seed in (0, 1)]
+        made[name] = Rehearsal(fleet, kind, Dims(12, 4), CUDA, compiled=True)
+    distilling = made["progress-compress"]
+    monkeypatch.setattr(
+        distilling, "retrain", lambda updates, update: Trainer.retrain(distilling, 2, update)
+    )
+    distilling.method.end_task(1)
+    made["ewc"].train(1)
