@@ -289,7 +289,9 @@ class Session:
         """Whether fleets fit into memory together; measured before the first one takes some."""
         if self.resources.side_by_side == 1 or self.fits is not None:
             return lambda fleets: True
-        return self.resources.memory(plan.fleets).hold
+        memory = self.resources.memory(plan.fleets)
+        free = memory.free  # later, what fleets have taken would count twice
+        return lambda fleets: sum(map(memory.needed, fleets)) <= free
 
     def launch(self, plan: Plan, launcher: Launcher, *, estimate: Estimate | None = None) -> bool:
         """Train through separate commands, here or elsewhere."""

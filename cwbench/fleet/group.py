@@ -147,7 +147,7 @@ class Group:
         exploration = ask(self.method, "exploration", self.position)
         self.records.begin_session()
         self._recorded()
-        self.collector = Collector(  # last: what fails before it occupies no worker
+        self.collector = Collector(  # late: what fails before it occupies no worker
             self.pool,
             lanes.specs(self.segments, self.lane_positions, exploration),
             self.layout,
@@ -157,9 +157,13 @@ class Group:
             width=self.trainer.replay.width,
             states=lane_states,
         )
-        self.publisher = WeightPublisher(
-            self.collector.weights.array, self.collector.version.array, self.trainer.device
-        )
+        try:
+            self.publisher = WeightPublisher(
+                self.collector.weights.array, self.collector.version.array, self.trainer.device
+            )
+        except BaseException:  # there may be no memory for it on the device
+            self.collector.close()
+            raise
 
     def _inherit(self) -> None:
         """Take over what the segments before this one ended with."""

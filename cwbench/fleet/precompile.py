@@ -5,7 +5,6 @@ from there. Compiling in a thread would not do: CUDA graphs cannot be captured m
 """
 
 import contextlib
-import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from cwbench.learner.cuda_graph import collect_garbage
 from cwbench.learner.method import Method
 from cwbench.planning.plan import Grouping, shape_key
 from cwbench.planning.rehearsal import Rehearsal
@@ -118,6 +118,7 @@ def compile_shapes(
     for shape in shapes:
         with contextlib.suppress(Exception):  # training meets it too, and reports it
             compile_shape(shape, device, gradients)
+        collect_garbage(device)
         connection.send(shape.key)
 
 
@@ -125,8 +126,4 @@ def compile_shape(shape: Shape, device: torch.device, gradients: Gradients) -> N
     trainer = Rehearsal(
         shape.group, shape.method_class, shape.dims, device, compiled=True, gradients=gradients
     )
-    trainer.train(trainer.sac.actor_every)  # one of each kind
-    del trainer
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+    trainer.train(trainer.sac.actor_every)  # the last of them moves the actor

@@ -230,8 +230,9 @@ class SideBySide:
                 self.runner.snapshot_seconds,
             )
             self.trainings.append(training)
-            with self._ending(training):
+            with self._stopping(training):
                 training.start(self.runner.groups(training, self.pool))
+            self._end_stopped()
 
     def _at_one_step(self, segments: Segments) -> tuple[list[Segment], list[Segment]]:
         """Segments at the same step, which can train together, and the others.
@@ -253,21 +254,23 @@ class SideBySide:
         """Give a turn to the first fleet whose workers are done, or wait for a worker's message."""
         for training in list(self.trainings):
             turned = False
-            with self._ending(training):
+            with self._stopping(training):
                 turned = training.take_turn()
+            self._end_stopped()
             if turned and training in self.trainings:
                 self.trainings.remove(training)
                 self.trainings.append(training)
             if turned or training not in self.trainings:
                 return
-        with self._ending(*self.trainings):
+        with self._stopping(*self.trainings):
             self.pool.receive()
+        self._end_stopped()
 
     # Ending
 
     @contextlib.contextmanager
-    def _ending(self, *trainings: Training) -> Iterator[None]:
-        """After the block, end the trainings that are over. An error ends no others."""
+    def _stopping(self, *trainings: Training) -> Iterator[None]:
+        """An error inside the block stops these trainings and no others."""
         try:
             yield
         except Interrupted:
@@ -289,9 +292,11 @@ class SideBySide:
                 self._halve(trainings[0])
             else:
                 self._fail(trainings, error)
-        for training in trainings:
-            if not training.active:
-                self._end(training)
+
+    def _end_stopped(self) -> None:
+        """End trainings that are over; outside of `_stopping`: a traceback refers to tensors."""
+        for training in [one for one in self.trainings if not one.active]:
+            self._end(training)
 
     def _fail(self, trainings: Sequence[Training], error: Exception) -> None:
         record = failure.describe(error, self.runner.methods.values())

@@ -1,6 +1,5 @@
 """One fleet of a plan on its way through a task. Its groups take turns as their chunks arrive."""
 
-import gc
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ import torch
 from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Display
 from cwbench.fleet.stop import StopRequest
+from cwbench.learner.cuda_graph import collect_garbage
 from cwbench.spec.segment import Segment
 
 
@@ -85,16 +85,10 @@ class Training:
             group.abandon()
 
     def free(self, device: torch.device) -> None:
-        """Release its memory before the next fleet allocates as much.
-
-        A trainer and its method refer to each other, so only the garbage collector frees them;
-        and torch caches freed device memory, in pools that captured updates do not share.
-        """
+        """Release its memory before the next fleet allocates as much."""
         for group in self.groups:
             group.free()
-        gc.collect()
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+        collect_garbage(device)
 
 
 def lowest_free(taken: Sequence[int], count: int) -> list[int]:

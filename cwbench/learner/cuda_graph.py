@@ -76,6 +76,17 @@ class CapturedUpdate:
         self.graph = graph
 
 
+def collect_garbage(device: torch.device) -> None:
+    """Give back the memory of trainers that nobody uses any more.
+
+    A trainer and its method refer to each other, so only the garbage collector frees them; and
+    torch caches freed device memory, in pools that captured updates do not share.
+    """
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
 @contextlib.contextmanager
 def _no_garbage() -> Iterator[None]:
     """Garbage collection is off inside: destroying another graph would invalidate the capture."""

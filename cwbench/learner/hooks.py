@@ -124,9 +124,13 @@ class CheckedHooks:
         with self._draws("after_update"):
             self.method.after_update(batch, targets)
 
-    def _penalty(self, hook: str, batch: Batch) -> Tensor:
+    def _ask(self, hook: str, batch: Batch) -> Tensor:
         with self._draws(hook):
             penalty: Tensor = getattr(self.method, hook)(batch)
+        return penalty
+
+    def _penalty(self, hook: str, batch: Batch) -> Tensor:
+        penalty = self._ask(hook, batch)
         if not isinstance(penalty, Tensor):
             raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
         if penalty.shape != (self.runs,):
@@ -136,7 +140,7 @@ class CheckedHooks:
             found = str(penalty.detach()[healthy][0].item())
             raise self._wrong(hook, found, "a finite number for each run", "is it 0 / 0?")
         if self.runs > 1 and penalty.requires_grad:
-            self._check_neighbours(hook, penalty)
+            self._check_neighbours(hook, penalty, batch)
         return penalty
 
     def _healthy(self) -> Tensor:
@@ -144,10 +148,16 @@ class CheckedHooks:
         sums = [x.detach().flatten(1).sum(1) for x in self.trained.values()]
         return torch.stack(sums).isfinite().all(0)
 
-    def _check_neighbours(self, hook: str, penalty: Tensor) -> None:
+    def _check_neighbours(self, hook: str, penalty: Tensor, batch: Batch) -> None:
         """UserError if the first run's penalty has a gradient in another run's weights."""
         weights = list(self.trained.values())
-        found = torch.autograd.grad(penalty[0], weights, retain_graph=True, allow_unused=True)
+        try:  # the update needs the graph once more
+            found = torch.autograd.grad(penalty[0], weights, retain_graph=True, allow_unused=True)
+        except RuntimeError:
+            # What was first compiled, by an earlier command perhaps, where one gradient was asked
+            # for gives one only: a distillation may share a function with a penalty.
+            again = self._ask(hook, batch)[0]
+            found = torch.autograd.grad(again, weights, allow_unused=True)
         for name, grad in zip(self.trained, found, strict=True):
             # Of a run that has diverged, zero times its weights is NaN.
             if grad is not None and grad[1:].nan_to_num().any():

@@ -1,5 +1,6 @@
 """Page-locked host memory, which an accelerator can read and write directly."""
 
+import contextlib
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -18,10 +19,17 @@ def lock(x: Tensor) -> Callable[[], Any] | None:
     """
     runtime, size = torch.cuda.cudart(), x.numel() * x.element_size()  # type: ignore[no-untyped-call]
     if int(runtime.cudaHostRegister(x.data_ptr(), size, 0)) != 0:
+        _take_error()
         return None
     unlock = weakref.finalize(x, runtime.cudaHostUnregister, x.data_ptr())
     unlock.atexit = False  # the driver may be gone by then
     return unlock
+
+
+def _take_error() -> None:
+    """CUDA keeps a refusal as the thread's last error; the next kernel would fail with it."""
+    with contextlib.suppress(RuntimeError):
+        torch.ones(1, device="cuda")  # a kernel, with which torch raises the error and clears it
 
 
 class _Mapped:

@@ -8,6 +8,7 @@ from statistics import fmean
 import torch
 
 from cwbench import envs
+from cwbench.learner.cuda_graph import collect_garbage
 from cwbench.planning.costs import Costs, Times
 from cwbench.planning.crowding import slowdown
 from cwbench.planning.fleet_time import (
@@ -200,6 +201,7 @@ def free_bytes(device: torch.device, processes: int) -> int:
     On the host, minus what the processes take.
     """
     if device.type == "cuda":
+        collect_garbage(device)  # of rehearsals
         free, _ = torch.cuda.mem_get_info(device)
         return round(0.9 * free) - CUDA_BYTES
     return round(0.9 * available_bytes()) - processes
@@ -224,10 +226,6 @@ class Memory:
 
     def fits(self, fleet: Sequence[Segment]) -> bool:
         return self.needed(fleet) <= self.free or (len(fleet) == 1 and self._spills(fleet))
-
-    def hold(self, fleets: Sequence[Sequence[Segment]]) -> bool:
-        """Whether these fit at the same time."""
-        return sum(map(self.needed, fleets)) <= self.free
 
     def _spills(self, fleet: Sequence[Segment]) -> bool:
         """Whether one run fits a device with its replay in host memory (`host_memory.py`)."""

@@ -302,3 +302,19 @@ def test_a_damaged_snapshot_does_not_stop_a_plan(tmp_path: Path) -> None:
     needs = Estimate(1, 1, 1, 1, 0, 1, None)
     assert plan.missing == 6
     assert one.describe(plan, needs)[0].startswith("2 runs = 6 segments, 0 done, 6 to train")
+
+
+def test_fleets_side_by_side_share_what_was_free_before_the_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three fleets of which two fit. The first one takes its share before others are looked at."""
+    options = Execution(threads=1, fleet_size=1, side_by_side=3)
+    one = make_session(tmp_path, fits=None, execution=options)
+    plan = one.plan(make_runs(3))
+    first, second, third = plan.fleets[:3]
+    need = one.resources.memory(plan.fleets).needed(first)
+    free = [2 * need]
+    monkeypatch.setattr("cwbench.planning.estimate.free_bytes", lambda device, processes: free[0])
+    room = one._room(plan)
+    free[0] -= need
+    assert room([first, second]) and not room([first, second, third])

@@ -20,6 +20,7 @@ from cwbench.envs.metaworld import step_cost
 from cwbench.fleet.group import Group
 from cwbench.fleet.progress import Display
 from cwbench.fleet.records import Records
+from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner.trainer import Trainer
 from cwbench.methods.finetuning import FineTuning
 from cwbench.rollout.collector import Collector
@@ -201,17 +202,23 @@ def shared_arrays() -> int:
     return found
 
 
+@pytest.mark.parametrize("fails", [(Records, "begin_session"), (WeightPublisher, "__init__")])
 def test_a_fleet_that_cannot_begin_occupies_no_worker(
-    toy_run: Any, toy_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    fails: tuple[type, str],
+    toy_run: Any,
+    toy_pool: Pool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
 ) -> None:
-    def full(self: Records) -> None:
+    def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "segment.json")
 
     def try_head(self: FineTuning, position: int) -> None:
         self.trainer.try_heads(position, [position], 1)
 
     monkeypatch.setattr(FineTuning, "on_task_start", try_head)  # with weights in shared memory
-    monkeypatch.setattr(Records, "begin_session", full)
+    monkeypatch.setattr(*fails, full)
     monkeypatch.setattr(Pool, "reset", lambda pool: None)
     before = shared_arrays()
     _, _, outcome = toy_run(tmp_path, tasks=("reach-0-1",))
@@ -331,3 +338,34 @@ def test_a_run_that_found_no_memory_next_to_others_trains_alone(
         )[2]
     assert outcome.trained == (1 if always else 2)
     assert list(outcome.failed.values()) == ["CUDA out of memory"] * always
+
+
+@pytest.mark.parametrize("where", ["train", "begin"])
+def test_a_fleet_without_memory_leaves_all_it_had_before_its_halves_begin(
+    where: str, toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the error's traceback refers to the trainer, and Python looks for no circles."""
+    trainers: list[weakref.ref[Trainer]] = []
+    alive = []
+
+    class Watched(Trainer):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            alive.append(sum(trainer() is not None for trainer in trainers))
+            super().__init__(*args, **options)
+            trainers.append(weakref.ref(self))
+
+    def full(trainer: Trainer, *args: Any, **options: Any) -> None:
+        if trainer.runs > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        work(trainer, *args, **options)
+
+    work = getattr(Trainer, where)
+    monkeypatch.setattr(Watched, where, full, raising=False)
+    monkeypatch.setattr("cwbench.fleet.group.Trainer", Watched)
+    gc.disable()
+    try:
+        with pytest.warns(UserWarning, match="out of memory: a fleet of 2 runs is split"):
+            outcome = toy_run(tmp_path, seeds=(0, 1), tasks=("reach-0-1",))[2]
+    finally:
+        gc.enable()
+    assert outcome.trained == 2 and alive == [0, 0, 0]

@@ -327,6 +327,16 @@ def test_replay_in_host_memory_gives_the_same_updates(monkeypatch: pytest.Monkey
         assert torch.equal(mapped.state()[name], x), name
 
 
+def test_memory_that_cannot_be_locked_leaves_no_error_for_the_next_kernel() -> None:
+    x = torch.zeros(1 << 16)
+    unlock = host_memory.lock(x)
+    if unlock is None:
+        pytest.skip("this machine does not lock pages")
+    assert host_memory.lock(x) is None  # it is locked already
+    assert torch.ones(3, device=CUDA).sum() == 3
+    unlock()
+
+
 def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
     fleets = [list(range(30)), list(range(100, 130))]
     alone = [make(seeds, CUDA) for seeds in fleets]
@@ -374,3 +384,50 @@ def test_publishing_does_not_wait_for_the_device() -> None:
     publisher.close()
     for shared in (weights, version):
         shared.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
+def test_a_penalty_is_checked_after_a_distillation_has_compiled_its_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EWC's after that of Progress & Compress, of as many runs; on CUDA in a thread of autograd."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch.compiler.reset()
+    made = {}
+    for name in ("progress-compress", "ewc"):
+        setup = make_setup(name, METHODS[name], "paper", {"width": 64, "batch_size": 64})
+        kind = METHODS[name].method
+        fleet = [kind.segments_of_run(setup, seed, ("push", "hammer"))[-1] for seed in (0, 1)]
+        made[name] = Rehearsal(fleet, kind, Dims(12, 4), CUDA, compiled=True)
+    distilling = made["progress-compress"]
+    monkeypatch.setattr(
+        distilling, "retrain", lambda updates, update: Trainer.retrain(distilling, 2, update)
+    )
+    distilling.method.end_task(1)
+    made["ewc"].train(1)
+
+
+def test_memory_may_be_unlocked_while_the_device_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a fleet with its replay in host memory is given up in the middle of its updates."""
+    monkeypatch.setattr(host_memory, "ROOM", 0.0)
+    x = host_memory.zeros(1 << 24, device=CUDA)
+    torch.cuda._sleep(2 * 10**9)  # cycles: about a second
+    total = x.sum()
+    del x
+    gc.collect()
+    assert total.item() == 0
+
+
+@pytest.mark.filterwarnings("ignore:updates run uncaptured")
+def test_memory_of_one_stream_serves_another_after_a_capture_that_failed() -> None:
+    """torch gives cached memory back to the device when an allocation fails otherwise."""
+    trainer = make([0], CUDA)
+    assert trainer.captured is not None
+    trainer.captured.update = lambda: print(trainer.params["log_alpha"].sum().item())
+    trainer.train(5)
+    assert trainer.captured.failed
+    size = int(0.6 * torch.cuda.mem_get_info()[0])
+    torch.empty(size, dtype=torch.uint8, device=CUDA)
+    with cuda_stream(CUDA, 5):
+        torch.empty(size, dtype=torch.uint8, device=CUDA)

@@ -62,6 +62,34 @@ class PythonNoise(Base):
         random.random()
 
 
+class OneGradient(torch.autograd.Function):
+    """As a function whose backward pass torch compiled where the graph was not retained."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        if torch._C._autograd._get_current_graph_task_keep_graph():
+            raise RuntimeError("compiled with non-empty donated buffers")
+        return grad
+
+
+class Compiled(Base):
+    """Its weights are pulled to zero."""
+
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        weight: Tensor = OneGradient.apply(self.trainer.params["actor.0.weight"])
+        return per_run_sum(weight**2)
+
+
+class CompiledAndMixed(Base):
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        weight: Tensor = OneGradient.apply(self.trainer.params["actor.0.weight"])
+        return (weight**2).sum() + super().actor_penalty(batch)
+
+
 class FlatBatch(Base):
     def sample_batch(self, size: int) -> Batch:
         from dataclasses import replace
@@ -98,6 +126,23 @@ class Mixed(Base):
         weights = self.trainer.params["critic.0.weight"]
         self.old = getattr(self, "old", weights.detach().clone())  # no gradient in the first update
         return super().critic_penalty(batch) + ((weights - self.old) ** 2).sum()
+
+
+def test_a_penalty_whose_graph_gives_one_gradient_is_checked_like_others(
+    make_trainer: Callable[..., Trainer],
+) -> None:
+    """The update uses that one."""
+    checked, plain = (
+        make_trainer([0, 1], method=lambda trainer: Compiled(MethodConfig(), trainer))
+        for _ in range(2)
+    )
+    checked.checked(checked.update)
+    plain.update()
+    for name, x in plain.state().items():
+        assert torch.equal(checked.state()[name], x), name
+    mixed = make_trainer([0, 1], method=lambda trainer: CompiledAndMixed(MethodConfig(), trainer))
+    with pytest.raises(UserError, match=r"of a run depends on actor\.0\.weight of other runs"):
+        mixed.checked(mixed.update)
 
 
 def test_the_second_update_finds_a_penalty_that_mixes_runs(

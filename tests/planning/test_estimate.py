@@ -1,5 +1,7 @@
 """Which fleets fit into memory; what compilation adds to the time of a plan."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ from cwbench.planning import estimate
 from cwbench.planning.costs import SCRATCH_BYTES, Costs, Times
 from cwbench.planning.fleet_time import FleetNeeds
 from cwbench.planning.plan import Plan, groups_on_cuda
+from cwbench.planning.rehearsal import Rehearsal
 from cwbench.planning.sizes import bare_method
 from cwbench.spec.config import GymnasiumConfig, PointMassConfig, ScheduleConfig
 from cwbench.spec.schedule import milestones
@@ -173,3 +176,27 @@ def test_workers_keep_the_environments_of_the_longest_evaluation() -> None:
     ]
     both = [Segment(setup, 0, ("push",)) for setup in setups]
     assert estimate.process_bytes(both, 2, runs=8) == estimate.process_bytes(both[:1], 2, runs=8)
+
+
+def test_memory_is_free_once_rehearsals_have_given_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A trainer and its method refer to each other; torch keeps what is freed."""
+    fleet, kind = fleet_of("finetuning")
+    steps: list[str] = []
+
+    def look(device: torch.device) -> tuple[int, int]:
+        assert rehearsal() is None
+        steps.append("look")
+        return 10 << 30, 20 << 30
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: steps.append("empty"))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", look)
+    gc.disable()
+    try:
+        rehearsal = weakref.ref(Rehearsal(fleet[:1], kind, Dims(12, 4), torch.device("cpu")))
+        assert rehearsal() is not None
+        estimate.free_bytes(torch.device("cuda"), 0)
+    finally:
+        gc.enable()
+    assert steps == ["empty", "look"]
