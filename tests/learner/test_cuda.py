@@ -406,28 +406,3 @@ def test_a_penalty_is_checked_after_a_distillation_has_compiled_its_function(
     )
     distilling.method.end_task(1)
     made["ewc"].train(1)
-
-
-def test_memory_may_be_unlocked_while_the_device_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a fleet with its replay in host memory is given up in the middle of its updates."""
-    monkeypatch.setattr(host_memory, "ROOM", 0.0)
-    x = host_memory.zeros(1 << 24, device=CUDA)
-    torch.cuda._sleep(2 * 10**9)  # cycles: about a second
-    total = x.sum()
-    del x
-    gc.collect()
-    assert total.item() == 0
-
-
-@pytest.mark.filterwarnings("ignore:updates run uncaptured")
-def test_memory_of_one_stream_serves_another_after_a_capture_that_failed() -> None:
-    """torch gives cached memory back to the device when an allocation fails otherwise."""
-    trainer = make([0], CUDA)
-    assert trainer.captured is not None
-    trainer.captured.update = lambda: print(trainer.params["log_alpha"].sum().item())
-    trainer.train(5)
-    assert trainer.captured.failed
-    size = int(0.6 * torch.cuda.mem_get_info()[0])
-    torch.empty(size, dtype=torch.uint8, device=CUDA)
-    with cuda_stream(CUDA, 5):
-        torch.empty(size, dtype=torch.uint8, device=CUDA)
