@@ -1,5 +1,6 @@
 """One fleet of a plan on its way through a task. Its groups take turns as their chunks arrive."""
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -86,6 +87,9 @@ class Training:
 
     def free(self, device: torch.device) -> None:
         """Release its memory before the next fleet allocates as much."""
+        if device.type == "cuda":  # one given up in the middle of a chunk still reads its replay
+            with contextlib.suppress(RuntimeError):  # it has been reported
+                torch.cuda.synchronize(device)
         for group in self.groups:
             group.free()
         collect_garbage(device)
