@@ -71,7 +71,8 @@ class CapturedUpdate:
                 self.streams.advance()
         except RuntimeError as error:
             self.failed = True
-            warnings.warn(f"updates run uncaptured, and slowly: {error}", stacklevel=2)
+            cause = error.__context__ or error  # ending a capture that has failed fails, too
+            warnings.warn(f"updates run uncaptured, and slowly: {cause}", stacklevel=2)
             return
         self.graph = graph
 

@@ -406,3 +406,14 @@ def test_a_penalty_is_checked_after_a_distillation_has_compiled_its_function(
     )
     distilling.method.end_task(1)
     made["ewc"].train(1)
+
+
+def test_an_update_that_cannot_be_captured_runs_all_the_same() -> None:
+    """As a method that reads a number from the device; the warning says what is not permitted."""
+    trainer = make([0], CUDA)
+    assert trainer.captured is not None
+    trainer.captured.update = lambda: print(trainer.params["log_alpha"].sum().item())
+    with pytest.warns(UserWarning, match="uncaptured, and slowly: .*not permitted"):
+        trainer.train(5)
+    assert trainer.captured.failed and trainer.updates == 5
+    assert all(x.isfinite().all() for x in trainer.params.values())
