@@ -315,11 +315,12 @@ class Session:
     @contextmanager
     def _watching(self, plan: Plan, estimate: Estimate | None) -> Iterator[None]:
         """Inside the block, show how far other processes are."""
-        from cwbench.fleet.watch import look_at, now_and_then
+        from cwbench.fleet.watch import failures, look_at, now_and_then
 
         forecast = self._forecast(plan, estimate)
         with self.listener.progress(forecast) as progress:
-            progress.watch(now_and_then(partial(look_at, self.store, forecast)))
+            earlier = failures(self.store, forecast)
+            progress.watch(now_and_then(partial(look_at, self.store, forecast, earlier)))
             yield
 
     def _trust(self, plan: Plan) -> list[str]:

@@ -138,6 +138,8 @@ class Progress(Display):
         for group in groups:
             if group in self.groups:
                 self.groups.remove(group)
+                self._steps.pop(id(group))
+                self._speeds.pop(id(group))
                 for segment in group.segments:
                     if segment.id not in again:
                         self._left.pop(segment.id, None)
@@ -177,6 +179,7 @@ class Progress(Display):
         return left
 
     def _row(self, group: Group) -> Row:
+        speed = self._speeds.get(id(group))  # none if it has just ended, in another thread
         names = sorted({segment.tasks[-1] for segment in group.segments})
         successes = [run.success for run in group.state.runs]
         return Row(
@@ -186,7 +189,7 @@ class Progress(Display):
             group.step,
             group.steps,
             [success for success in successes if success is not None],
-            self._speeds[id(group)].value,
+            speed.value if speed else None,
             group.retraining,
         )
 

@@ -127,6 +127,16 @@ class Runner:
             unmarked |= self.mark([segment], "pending", f"{reason}; {then}", step=step)
         return unmarked
 
+    def not_over(self, segments: Segments) -> list[Segment]:
+        """Segments that this process has neither finished nor seen diverge."""
+        left = []
+        for segment in segments:
+            status = self.store.folder(segment).status()
+            over = status["state"] in ("done", "diverged")
+            if not over or status.get("writer") != self.store.token:
+                left.append(segment)
+        return left
+
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> dict[str, str]:
         """Set the state of segments that have not ended; folder -> why, where it was impossible."""
         unmarked: dict[str, str] = {}
@@ -284,7 +294,7 @@ class SideBySide:
         except ClaimLost as error:
             self._put_back(trainings, "stopped")
             for training in trainings:
-                self.outcome.failed |= {segment.folder: str(error) for segment in training.segments}
+                self._count_failed(training, str(error))
         except Exception as error:
             one_of_many = len(trainings) == 1 and len(trainings[0].segments) > 1
             if isinstance(error, WorkerError | MissingReplay) and one_of_many:
@@ -308,11 +318,15 @@ class SideBySide:
                 for run, segment in enumerate(group.segments):
                     self.runner.mark([segment], **how, **group.records.numbers(run))
             self.runner.mark(training.segments, **how)  # those of groups that were not built
-            self.outcome.failed |= {segment.folder: message for segment in training.segments}
+            self._count_failed(training, message)
         # For users' mistakes `cwbench status --errors` shows the traceback.
         by_user = record["theirs"] or record["type"] == UserError.__name__
         if not (failure.of_the_disk(error) or by_user):
             traceback.print_exception(error)
+
+    def _count_failed(self, training: Training, message: str) -> None:
+        left = self.runner.not_over(training.segments)
+        self.outcome.failed |= {segment.folder: message for segment in left}
 
     def _split(self, trainings: Sequence[Training], reason: str) -> None:
         """Halves of fleets that ran out of memory wait for their turn.
@@ -335,9 +349,13 @@ class SideBySide:
                 warnings.warn(f"{reason}: a run waits until it can train alone", stacklevel=2)
 
     def _halve(self, training: Training) -> None:
-        """Train its halves instead, so that an environment or a file fails one run only."""
-        self.untried.update(segment.id for segment in training.segments)
-        self.waiting[:0] = split_evenly(training.segments, 2)
+        """Train its halves instead, so that an environment or a file fails one run only.
+
+        Those that are over stay so, as in a group that has ended before another one failed.
+        """
+        left = self.runner.not_over(training.segments)
+        self.untried.update(segment.id for segment in left)
+        self.waiting[:0] = [half for half in split_evenly(left, 2) if half]
 
     def _put_back(self, trainings: Sequence[Training], reason: str) -> None:
         """Give up trainings whose segments will be trained again."""

@@ -193,6 +193,8 @@ class Lane:
         )
 
     def save(self) -> dict[str, NDArray[Any]]:
+        if self.env is None:  # taken over from a lost worker where an episode begins
+            self.begin_episode()
         state = {f"env.{key}": value for key, value in self.env.save().items()}
         numbers = [self.step, self.episode, self.time, self.total, self.score, self.choice]
         return state | {"numbers": np.array(numbers, float), "obs": self.obs, "tried": self.tried}

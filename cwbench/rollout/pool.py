@@ -153,7 +153,12 @@ class Pool:
                 self._fail(key, text)
             case Emptied():
                 return
-        self._repeated[worker].discard(answer.key)
+        self._forgive(worker)
+
+    def _forgive(self, worker: int) -> None:
+        """Count failures anew once all repeated work is done, or nobody waits for it any more."""
+        if self._repeated[worker]:
+            self._repeated[worker] &= self._owed(worker)
         if not self._repeated[worker]:
             self._failures[worker] = 0
 
@@ -171,8 +176,8 @@ class Pool:
     def _owed(self, worker: int) -> set[int]:
         """Keys of the groups and evaluations for which an answer is awaited."""
         evaluations = {key for key, known in self._evaluations.items() if known.worker == worker}
-        groups = {key for key, lanes in self.collectors.items() if lanes.waits_for(worker)}
-        return evaluations | groups
+        well = [(key, lanes) for key, lanes in self.collectors.items() if not lanes.failure]
+        return evaluations | {key for key, lanes in well if lanes.waits_for(worker)}
 
     def _replace(self, worker: int) -> None:
         """Start a new process in place of a dead one, and give it the same work."""

@@ -1,11 +1,13 @@
 """How far a plan has come, and how long the rest will take."""
 
 import io
+import weakref
 
 from rich.console import Console
 from shown_groups import clock, make_group, steps_of
 
 from cwbench.fleet.displays import Lines
+from cwbench.fleet.progress import Progress, Speed
 from cwbench.planning.fleet_time import Parallelism
 from cwbench.planning.forecast import Forecast, steps_alone
 
@@ -117,3 +119,15 @@ def test_steps_that_an_expert_made_are_not_counted(clock: list[float]) -> None:
     group.step = 950
     lines.advance(group)
     assert lines.steps() == (100, 200)
+
+
+def test_nothing_is_kept_of_groups_that_have_ended(clock: list[float]) -> None:
+    """A plan may have thousands, and a speed remembers every chunk of a minute."""
+    group = make_group(1000)
+    progress = Progress(steps_of(group), Console(file=io.StringIO()))
+    measured: list[weakref.ref[Speed]] = []
+    progress.begin([group])
+    measured += map(weakref.ref, progress._speeds.values())
+    progress.advance(group)
+    progress.end([group])
+    assert [speed() for speed in measured] == [None]

@@ -164,6 +164,54 @@ def test_an_environment_that_fails_for_one_run_ends_that_run_only(
     assert others[0].reset_index(drop=True).equals(others[1].reset_index(drop=True))
 
 
+@pytest.mark.parametrize(
+    ("error", "trained", "failed"),
+    [(OSError(errno.EIO, "Input/output error"), 2, [2, 3]), (WorkerError("it broke"), 3, [3])],
+)
+def test_runs_of_a_group_that_has_ended_stay_done(
+    error: Exception,
+    trained: int,
+    failed: list[int],
+    toy_run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    """When another group fails, as a whole or with one of its runs; each is counted once."""
+    finish = Group.finish
+
+    def fail(group: Group) -> None:
+        if any(segment.seed == 3 for segment in group.segments):
+            raise error
+        finish(group)
+
+    monkeypatch.setattr(Group, "finish", fail)
+    store, plan, outcome = toy_run(tmp_path, seeds=(0, 1, 2, 3), tasks=TASKS[:1], groups=2)
+    assert (outcome.trained, outcome.elsewhere) == (trained, 0)
+    assert [s.seed for s in plan.segments if s.folder in outcome.failed] == failed
+    assert [s.seed for s in plan.segments if store.folder(s).state == "failed"] == failed
+
+
+def test_a_diverged_run_is_told_once_when_its_fleet_is_halved(
+    toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = Group.learn
+
+    def fail(group: Group, **how: Any) -> None:
+        if group.step > 40 and any(segment.seed == 3 for segment in group.segments):
+            raise WorkerError("it broke")
+        learn(group, **how)
+        for run, segment in enumerate(group.segments):
+            if segment.seed == 1:
+                group.trainer.params["actor.0.weight"].data[run] = torch.inf
+
+    monkeypatch.setattr(Group, "learn", fail)
+    _, plan, outcome = toy_run(tmp_path, seeds=(0, 1, 2, 3), tasks=TASKS[:1])
+    seeds = {segment.folder: segment.seed for segment in plan.segments}
+    assert [seeds[folder] for folder in outcome.diverged] == [1]
+    assert [seeds[folder] for folder in outcome.failed] == [3] and outcome.trained == 2
+
+
 def test_segments_at_another_step_come_before_their_children(
     toy_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

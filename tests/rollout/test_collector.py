@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from point_lanes import open_lanes
+from lost_workers import kill
+from point_lanes import ENV, open_lanes
 from torch import Tensor
 
 from cwbench.fleet.weight_sync import WeightPublisher
@@ -84,3 +85,19 @@ def test_lanes_are_balanced_and_given_back(pool: Pool) -> None:
     assert pool.load[0] > before[0] and collector.workers == 1
     collector.close()
     assert pool.load == before and collector.key not in pool.collectors
+
+
+@pytest.mark.filterwarnings("ignore:worker .* it is replaced:RuntimeWarning")
+def test_a_lane_lost_at_an_episodes_end_can_be_saved(pool: Pool) -> None:
+    """The next episode has begun, but no action of it has to be repeated."""
+    collector, saved = open_lanes(pool), []
+    for _ in range(ENV.horizon // 5):
+        collector.request(5, 0)
+        collector.receive()
+    for lost in (False, True):
+        if lost:
+            kill(pool, 0)
+        [state] = collector.save().values()
+        saved.append({name: x.tolist() for name, x in state.items()})
+    assert saved[0] == saved[1] and saved[0]["numbers"][:3] == [ENV.horizon, 1, 0]
+    collector.close()

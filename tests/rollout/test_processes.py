@@ -3,7 +3,9 @@
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,6 +119,27 @@ def test_failures_count_until_the_work_is_done() -> None:
             finish_evaluations(pool)
             assert len(found) == count + 1
     assert len({(result.successes, result.mean_return) for result in found}) == 1
+    weights.close()
+
+
+def test_work_that_is_cancelled_is_no_failure_of_other_work() -> None:
+    """A worker lost four times, each time with work that nobody needs any more."""
+    weights, found = SharedArray((1, LAYOUT.size)), list[EvalResult]()
+    with Pool(1) as pool:
+        for count in range(4):
+            given_up = SimpleNamespace(failure="")
+            pool.evaluate(replace(job(weights), episodes=100), found.append, given_up)
+            worker = pool.workers[0]
+            while worker.key not in pool._evaluations:
+                time.sleep(0.001)
+            kill(pool, 0)
+            while pool.workers[0] is worker:
+                pool.receive()
+            assert not given_up.failure
+            pool.cancel(given_up)
+            pool.evaluate(job(weights), found.append)
+            finish_evaluations(pool)
+            assert len(found) == count + 1
     weights.close()
 
 
