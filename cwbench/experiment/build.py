@@ -360,7 +360,7 @@ def _changes(
     found = [key for key in names if getattr(now, key) != getattr(before, key)]
     if "hidden" in found:
         found = [key for key in found if key not in ("width", "layers")]
-    return {key: asked.get(key, getattr(now, key)) for key in found}
+    return {key: getattr(now, key) for key in found}
 
 
 def label_name(name: str) -> str:

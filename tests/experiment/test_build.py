@@ -103,6 +103,9 @@ def test_equal_options_have_one_label_however_they_are_given() -> None:
         return make_label("recall", load_method("recall")[1], "paper", given)
 
     assert label(lambda_=1) == label(lambda_=1.0) == "recall (lambda=1.0)"
+    assert label(log_std_range="-20.0, 2") == "recall"
+    assert label(log_std_range="-5.0, 2") == label(log_std_range=(-5, 2))
+    assert label(hidden="400, 300") == label(hidden=(400, 300))
     assert (
         label(reset="heads,actor")
         == label(reset=["actor", "heads"])
