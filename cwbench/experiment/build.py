@@ -173,7 +173,9 @@ def make_setup(
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
     usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
-    groups["network"] = fit_heads(groups["network"], given, usual)
+    asked = {key: value for key, value in given.items() if value is not None}
+    stated = {**parse_protocol(protocol).options, **asked}
+    groups["network"] = fit_heads(groups["network"], stated, usual)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden already sets --width and --layers", "leave those out")
     check_together(**groups)
