@@ -30,6 +30,7 @@ from cwbench.experiment.build import (
     label_name,
     layers,
     load_method,
+    one_by_one,
     parse_seeds,
     parse_unshared,
     runs_of,
@@ -162,7 +163,7 @@ def _check_early(
         given = [name for name in USED_BY if seen.params[name]]
         check_used(seen.params["launcher"] or "local", given)
         if built_in:
-            values = (seen.params, protocol.options)
+            values = one_by_one((seen.params, protocol.options))
             check_together(**{key: options.resolve(one, *values) for key, one in GROUPS.items()})
     return protocol
 
