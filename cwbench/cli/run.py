@@ -27,8 +27,10 @@ from cwbench.cli.training_options import TrainingOptions, check_results, execute
 from cwbench.experiment.build import (
     check_count,
     check_together,
+    label_name,
     layers,
     load_method,
+    one_by_one,
     parse_seeds,
     parse_unshared,
     runs_of,
@@ -109,7 +111,8 @@ def _tuned_args(args: list[str]) -> list[str]:
     for text in _peek(args, "--tuned"):
         with located(text):
             record = tuning.read(Path(text))
-        found += ["--method", _tuned_method(text, record["method"], given)]
+        tuned = record.get("variant", record["method"])
+        found += ["--method", _tuned_method(text, tuned, given)]
         for name, value in record["options"].items():
             flag = options.flag_name(name)
             switch = [f"--{flag}"] if value else [f"--no-{flag}"]
@@ -119,7 +122,7 @@ def _tuned_args(args: list[str]) -> list[str]:
 
 def _tuned_method(file: str, name: str, given: Sequence[str]) -> str:
     """The method of a --tuned file as --method names it: a class in a file has to be given."""
-    if others := [text for text in given if text.rpartition(":")[2] != name]:
+    if others := [text for text in given if label_name(text) != name]:
         raise UserError(f"--tuned {file} was tuned for {name}, not for {others[0]}")
     if given:
         return given[0]
@@ -160,7 +163,7 @@ def _check_early(
         given = [name for name in USED_BY if seen.params[name]]
         check_used(seen.params["launcher"] or "local", given)
         if built_in:
-            values = (seen.params, protocol.options)
+            values = one_by_one((seen.params, protocol.options))
             check_together(**{key: options.resolve(one, *values) for key, one in GROUPS.items()})
     return protocol
 

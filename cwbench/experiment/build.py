@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Methods: TypeAlias = Mapping[str, type[Method[Any]]]  # by the name they are recorded under
 
 HEAD_LAYERS = ("actor_head_layers", "critic_head_layers")
+SIZES = ("width", "layers")  # which `hidden` sets, too
 LARGEST_SEED = 2**31 - 1
 MOST_NUMBERS = 10_000  # seeds in one command
 MOST_RUNS = 100_000  # in one command
@@ -113,7 +114,20 @@ def layers(
     entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], ...]:
     """Where values come from, first wins: the user, protocol, variant, method's preset."""
-    return (given, parse_protocol(protocol).options, entry.options, entry.method.preset)
+    every = given, parse_protocol(protocol).options, entry.options, entry.method.preset
+    return one_by_one(every)
+
+
+def one_by_one(order: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The same where `hidden` of a source does not beat width and layers of those before it."""
+    found: list[Mapping[str, Any]] = []
+    for source in order:
+        sized = any(one.get(name) is not None for one in found for name in SIZES)
+        if sized and source.get("hidden") is not None:
+            network = NetworkConfig(hidden=source["hidden"])
+            source = {**source, "hidden": None, "width": network.width, "layers": network.layers}
+        found.append(source)
+    return tuple(found)
 
 
 def option_homes(entry: Entry) -> dict[str, tuple[type, str]]:
@@ -173,7 +187,9 @@ def make_setup(
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
     usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
-    groups["network"] = fit_heads(groups["network"], given, usual)
+    asked = {key: value for key, value in given.items() if value is not None}
+    stated = {**parse_protocol(protocol).options, **asked}
+    groups["network"] = fit_heads(groups["network"], stated, usual)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden already sets --width and --layers", "leave those out")
     check_together(**groups)
@@ -334,9 +350,9 @@ def make_label(
     apart as protocols.
     """
     changed = []
-    own, usual = entry.method.config_class, layers(entry, protocol, {})
+    own = entry.method.config_class
     for group in (own, *option_groups().values()):
-        for key, value in _changes(group, given, usual).items():
+        for key, value in _changes(group, given, entry, protocol).items():
             if group in (own, SACConfig, NetworkConfig) or key in swept:
                 changed.append(f"{options.flag_name(key)}={value}")
     changed += [f"unshared {' and '.join(sorted(unshared))}"] if unshared else []
@@ -345,7 +361,7 @@ def make_label(
 
 
 def _changes(
-    group: type, given: Mapping[str, Any], usual: Sequence[Mapping[str, Any]]
+    group: type, given: Mapping[str, Any], entry: Entry, protocol: ProtocolLike
 ) -> dict[str, Any]:
     """What makes a difference, in the form that records have: 1 and 1.0 are one label.
 
@@ -355,12 +371,14 @@ def _changes(
     asked = {
         key: options.checked(group, key, given[key]) for key in names if given.get(key) is not None
     }
-    now: Any = options.resolve(group, asked, *usual)
-    before: Any = options.resolve(group, *usual)
+    now: Any = options.resolve(group, *layers(entry, protocol, asked))
+    before: Any = options.resolve(group, *layers(entry, protocol, {}))
     found = [key for key in names if getattr(now, key) != getattr(before, key)]
     if "hidden" in found:
-        found = [key for key in found if key not in ("width", "layers")]
-    return {key: asked.get(key, getattr(now, key)) for key in found}
+        shown = ("hidden",) if now.hidden else SIZES
+        others = {*found} - {"hidden", *SIZES}
+        found = [key for key in names if key in others or key in shown]
+    return {key: getattr(now, key) for key in found}
 
 
 def label_name(name: str) -> str:

@@ -98,13 +98,25 @@ class Tuning:
         apart = {*self.swept} | field_names(MetaWorldConfig, ScheduleConfig)
         return {name: value for name, value in shared.items() if name not in apart}
 
+    @property
+    def _variant(self) -> dict[str, Any]:
+        """The variant that was tuned: runs are recorded under its base, which has other options."""
+        from cwbench.methods import VARIANTS
+
+        method = self.experiment.members[0].method
+        return {"variant": method} if method in VARIANTS else {}
+
     def record(self, settings: Sequence[Setting], runs: Sequence[Run]) -> dict[str, Any]:
         """What is written down: the choice, what it was made from, and what that cost."""
         segments = {segment.id: segment for run in runs for segment in run.segments}
         sequences = dict.fromkeys(run.sequence for run in runs)
+        setup = runs[0].segments[0].setup
+        unnamed = options.completed(type(setup.options), {})  # what records without them mean
         return {
-            "method": runs[0].segments[0].setup.method,
+            "method": setup.method,
+            **self._variant,
             "options": {**self._shared, **settings[0].options},
+            "left_out": {name: unnamed[name] for name in self.swept if name in unnamed},
             "on": list(dict.fromkeys((*self.on, *sequences))),
             "rule": self.rule,
             "protocol": self.experiment.protocol.name,

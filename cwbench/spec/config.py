@@ -113,12 +113,15 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         """Equal networks get equal records: `hidden` stays only where the layers differ."""
-        low, high = self.log_std_bounds
+        low, high = bounds = self.log_std_bounds
         if not -1e3 <= low < high <= 1e3:
             raise UserError(
                 f"--log-std-range {self.log_std_range}: not a lower and an upper bound",
                 "write -20,2",
             )
+        # As Python's (-20, 2) is written: -20.0, 2.0 and -20, 2 are the default.
+        text = ",".join(str(int(end) if end.is_integer() else end) for end in bounds)
+        object.__setattr__(self, "log_std_range", text)
         if self.hidden is None:
             return
         units = _numbers("hidden", self.hidden, int, "256,256")
@@ -126,8 +129,8 @@ class NetworkConfig:
             raise UserError(
                 f"--hidden {self.hidden}: layers have 1 to 65,536 units", "write 256,256"
             )
-        text = ",".join(map(str, units)) if len(set(units)) > 1 else None
-        for name, value in (("hidden", text), ("width", max(units)), ("layers", len(units))):
+        differing = ",".join(map(str, units)) if len(set(units)) > 1 else None
+        for name, value in (("hidden", differing), ("width", max(units)), ("layers", len(units))):
             object.__setattr__(self, name, value)
 
     @property

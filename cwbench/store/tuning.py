@@ -15,6 +15,8 @@ from cwbench.store.files import check_inside
 from cwbench.store.records import NUMBER, Kinds, fault, listing, read_record
 
 KEYS: Kinds = {"schema": int, "method": str, "options": dict, "on": list, "settings": list}
+# Of records that need them; those of older versions have none.
+OPTIONAL: Kinds = {"variant": str, "left_out": dict}
 # One run has no interval: null, and NaN in memory.
 END = (*NUMBER, NoneType)
 SETTING_KEYS: Kinds = {"options": dict, "score": NUMBER, "low": END, "high": END, "runs": int}
@@ -24,7 +26,8 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
     """Keep a record in a results folder; its name says the method."""
     folder = check_inside(root, root / "tuning")
     folder.mkdir(parents=True, exist_ok=True)
-    key = digest({name: record[name] for name in ("method", "options", "on", "settings")})
+    named = ("method", "variant", "options", "on", "settings")
+    key = digest({name: record[name] for name in named if name in record})
     file = folder / f"{record['method'].replace('/', '_')}-{key}.json"
     settings = [
         {key: None if value != value else value for key, value in one.items()}
@@ -38,6 +41,8 @@ def write(root: Path, record: Mapping[str, Any]) -> Path:
 def read(file: Path) -> dict[str, Any]:
     """A record, checked; UserError if the file is something else."""
     record = read_record(file, KEYS, what := "a file of `cwbench tune`")
+    if fault(record, {}, OPTIONAL):
+        raise UserError(f"not {what}")
     for one in record["settings"]:
         if fault(one, SETTING_KEYS):
             raise UserError(f"not {what}")
@@ -64,7 +69,7 @@ def matches(record: Mapping[str, Any], segment: Mapping[str, Any]) -> bool:
     """
     tried = {name for setting in record["settings"] for name in setting["options"]}
     chosen = {name: value for name, value in record["options"].items() if name in tried}
-    values: dict[str, Any] = {}
+    values = dict(record.get("left_out", {}))  # what a segment means that does not name them
     if "hidden" in chosen:  # records have layers of equal size as width and layers
         network = NetworkConfig(hidden=chosen["hidden"])
         chosen |= {name: getattr(network, name) for name in ("hidden", "width", "layers")}

@@ -108,4 +108,5 @@ def sequence_title(sequence: str) -> str:
 
 def natural(text: str) -> list[tuple[int, str]]:
     """Sort key with numbers in order: cw3-2 before cw3-10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import pandas as pd
 
 from cwbench.reports.analysis.provenance import counters
 from cwbench.reports.analysis.reference import find as find_reference
@@ -94,7 +95,7 @@ def not_numbers(loaded: Runs) -> Iterator[str]:
             rows = table[~np.isfinite(table[column].to_numpy(float))] if len(table) else table
             rows = rows[~rows["segment"].isin(diverged)] if len(rows) else rows
             if column in LOSSES and len(rows):
-                rows = rows[rows["updates"] > 0]
+                rows = rows[_updates_made(table)[rows.index] > 0]
             for segment, count in (
                 rows.drop_duplicates(["segment", "segment_step"])["segment"]
                 .value_counts(sort=False)
@@ -103,6 +104,12 @@ def not_numbers(loaded: Runs) -> Iterator[str]:
                 file = "train.csv" if column in LOSSES else "evals.csv"
                 where = f"{folders[str(segment)]}/{file}"
                 yield f"{where}: {column} is not a number in {counted(int(count), 'row')}"
+
+
+def _updates_made(train: pd.DataFrame) -> pd.Series:
+    """Updates since the row before: evaluations may be more frequent than updates."""
+    total = train["updates"]
+    return total - total.groupby([train["run"], train["segment"]]).shift(fill_value=0)
 
 
 def wrong_tasks(loaded: Runs) -> Iterator[str]:

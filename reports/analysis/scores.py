@@ -137,20 +137,20 @@ class Scores:
             return np.where(_ended(group), metrics.training_performance(group.training), np.nan)
         if metric in PER_RUN:
             return PER_RUN[metric](group.complete, self.window)
-        reference = self.reference_of(group)
-        positions = [(group, index) for index in range(len(group.tasks))]
-        if group.joint or reference.missing(group.tasks) or lacks_tasks(group, metric):
+        reference, kind = self.reference_of(group), TRANSFER[metric]
+        last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
+        tasks = group.tasks[start:]  # as in the score: the first may have another reference
+        positions = [(group, index) for index in range(start, len(group.tasks))]
+        if group.joint or reference.missing(tasks) or lacks_tasks(group, metric):
             return np.full(len(group.runs), np.nan)
         if any(is_reference(position, reference) for position in positions):
             return np.full(len(group.runs), np.nan)
-        kind = TRANSFER[metric]
-        last, start = (self.window if kind.end_values else None), 0 if kind.first else 1
-        base = reference.means(group.tasks, last)
-        own = group.own_windows[:, :, 0 if last is None else -last :].mean(2)
-        for _, index in positions:
-            if shared_seeds((group, index), reference):  # gains exactly 0, as in the score
-                own[:, index] = np.where(np.isnan(own[:, index]), np.nan, base[index])
-        return kind.combine(own[:, start:], base[start:])
+        base = reference.means(tasks, last)
+        own = group.own_windows[:, start:, 0 if last is None else -last :].mean(2)
+        for column, position in enumerate(positions):
+            if shared_seeds(position, reference):  # gains exactly 0, as in the score
+                own[:, column] = np.where(np.isnan(own[:, column]), np.nan, base[column])
+        return kind.combine(own, base)
 
     def usable(self, group: Group, metric: str) -> int:
         """Seeds that have ended with the evaluations that the metric needs."""

@@ -25,6 +25,7 @@ from cwbench.methods import BASES, METHODS, Entry
 from cwbench.spec.config import ENV_CONFIGS, PROTOCOLS, EnvConfig, NetworkConfig, SACConfig
 from cwbench.spec.errors import UserError
 from cwbench.spec.options import option
+from cwbench.spec.protocol import Protocol
 from cwbench.spec.segment import Setup
 
 
@@ -103,6 +104,9 @@ def test_equal_options_have_one_label_however_they_are_given() -> None:
         return make_label("recall", load_method("recall")[1], "paper", given)
 
     assert label(lambda_=1) == label(lambda_=1.0) == "recall (lambda=1.0)"
+    assert label(log_std_range="-20.0, 2") == "recall"
+    assert label(log_std_range="-5.0, 2") == label(log_std_range=(-5, 2))
+    assert label(hidden="400, 300") == label(hidden=(400, 300))
     assert (
         label(reset="heads,actor")
         == label(reset=["actor", "heads"])
@@ -131,6 +135,29 @@ def test_clip_of_zero_is_no_limit(make_trainer: Any) -> None:
         trainer.train(2)
         ends.append(trainer.params["actor.1.weight"].detach())
     assert torch.equal(ends[0], ends[1]) and not torch.equal(ends[0], ends[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "units", "label"),
+    [
+        ({}, (32, 16), "finetuning"),
+        ({"width": 64}, (64, 64), "finetuning (width=64, layers=2)"),
+        ({"width": 32}, (32, 32), "finetuning (width=32, layers=2)"),
+        ({"layers": 3}, (32, 32, 32), "finetuning (width=32, layers=3)"),
+        ({"hidden": "8,4"}, (8, 4), "finetuning (hidden=8,4)"),
+    ],
+)
+def test_sizes_of_layers_come_from_the_first_that_names_them(
+    given: dict[str, Any], units: tuple[int, ...], label: str
+) -> None:
+    """`hidden` sets width and layers: one from a protocol must not beat the user's width."""
+    name, entry = load_method("finetuning")
+    protocol = Protocol("mine", {**PROTOCOLS["smoke"], "hidden": "32,16"})
+    assert make_setup(name, entry, protocol, given).network.units == units
+    assert make_label(name, entry, protocol, given) == label
+    own = replace(entry, options={"hidden": "400,300"})  # smoke has a width and layers
+    assert make_setup(name, own, "smoke", {}).network.units == (32, 32)
+    assert make_setup(name, own, "compact", {}).network.units == (400, 300)
 
 
 @pytest.mark.parametrize(("layers", "own"), [(5, 3), (4, 3), (3, 2), (2, 1), (1, 0)])

@@ -1,5 +1,6 @@
 """Tuning: candidates, the rule, what is written down, and how reports mark it."""
 
+import json
 import math
 import re
 from dataclasses import dataclass, replace
@@ -339,6 +340,48 @@ def test_the_options_of_a_class_are_listed_where_no_command_finds_it() -> None:
             cwbench.UserError, match=re.escape(f"--method {name} --help` lists all")
         ):
             cwbench.plan(name, "point3", coeff=2.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "values"),
+    [("er", "old_temperatures", ("frozen", "tuned")), ("l2-init", "heads", ("all", "current"))],
+)
+def test_a_chosen_value_that_records_leave_out_is_recognised(
+    method: str, option: str, values: tuple[str, str], tmp_path: Path
+) -> None:
+    """Segments do not name `frozen` and `all`: results without the option had these."""
+    tuning = make_tuning(method, [sequences.get("cw3-1")], {option: values})
+    runs, _ = tuning.experiment.runs()
+    segments = [run.segments[0].record() for run in runs]
+    for number, chosen in enumerate(values):
+        settings = [setting_of({option: one}, np.array([float(one == chosen)])) for one in values]
+        settings.sort(key=lambda setting: -setting.score)
+        record = store.read(store.write(tmp_path, tuning.record(settings, runs)))
+        assert record["options"] == {option: chosen}
+        assert [store.matches(record, one) for one in segments] == [number == 0, number == 1]
+
+
+def test_a_tuned_variant_is_run_as_that_variant(tmp_path: Path) -> None:
+    """Its runs are recorded as RECALL's, whose other options are not the variant's."""
+    tuning = make_tuning("recall-pairs", [sequences.get("point3")], {"clip_norm": [0.1, 1.0]})
+    runs, _ = tuning.experiment.runs()
+    settings = [setting_of({"clip_norm": clip}, np.array([0.5])) for clip in (1.0, 0.1)]
+    file = store.write(tmp_path, tuning.record(settings, runs))
+    command = ["run", "--seq", "point3", "--tuned", str(file), "--dry-run", "--json"]
+    for given in ([], ["--method", "recall-pairs"]):
+        made = CliRunner().invoke(cli, [*command, *given])
+        assert made.exit_code == 0, made.exception
+        planned = json.loads(made.stdout)["runs"]
+        assert [run["segments"] for run in planned] == [[one.id for one in runs[1].segments]]
+    made = CliRunner().invoke(cli, [*command, "--method", "recall"])
+    assert "was tuned for recall-pairs, not for recall" in str(made.exception)
+
+
+def test_a_method_may_be_named_by_its_alias(tmp_path: Path) -> None:
+    record = {"method": "perfect-memory", "options": {}, "on": ["point3"], "settings": []}
+    command = ["run", "--seq", "point3", "--tuned", str(store.write(tmp_path, record))]
+    made = CliRunner().invoke(cli, [*command, "--dry-run", "--json", "--method", "pm"])
+    assert made.exit_code == 0, made.exception
 
 
 def test_a_file_of_another_method_or_kind_is_refused(tmp_path: Path) -> None:

@@ -40,6 +40,16 @@ def test_hidden_stands_for_width_and_layers() -> None:
     assert (other.units, other.layers, other.hidden) == ((64, 32), 2, "64,32")
 
 
+@pytest.mark.parametrize(
+    ("text", "same"), [("-20.0, 2", "-20,2"), ("-5.0,2.0", "-5,2"), ("-5,1e-1", "-5,0.1")]
+)
+def test_equal_ranges_of_log_std_have_one_record(text: str, same: str) -> None:
+    """Python's (-5.0, 2.0) is written -5,2."""
+    setup = setup_of("pm", {"log_std_range": text})
+    assert setup == setup_of("pm", {"log_std_range": same})
+    assert setup.record()["network"].get("log_std_range", "-20,2") == same
+
+
 def test_network_options_are_recorded_unless_they_have_their_defaults() -> None:
     options = {"hidden": "64,32", "activation": "relu", "layer_norm": "off", "init": "torch",
                "log_std": "tanh", "log_std_range": "-5,2"}  # fmt: skip

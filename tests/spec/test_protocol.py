@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cwbench.experiment.build import load_method, runs_of
+from cwbench.experiment.build import load_method, make_setup, runs_of
 from cwbench.sequences import expand
 from cwbench.spec.config import PROTOCOLS
 from cwbench.spec.errors import UserError
@@ -54,6 +54,16 @@ def test_segments_are_those_of_the_same_values_given_as_options(tmp_path: Path) 
     )
     assert [s.id for s in read.segments] == [s.id for s in given.segments]
     assert read.label == "recall" and read.protocol == parse_protocol(file).name
+
+
+def test_depths_of_heads_that_a_file_sets_stay(tmp_path: Path) -> None:
+    """Only a method's own are fitted to the network, as where the values are given as options."""
+    name, entry = load_method("recall")
+    options = "layers = 3\ncritic_head_layers = 3"
+    file = written(tmp_path, f'base = "compact"\n[options]\n{options}')
+    assert make_setup(name, entry, file, {}).network.critic_head_layers == 3
+    with pytest.raises(UserError, match="--critic-head-layers 3 is larger than --layers 2"):
+        make_setup(name, entry, file, {"layers": 2})
 
 
 @pytest.mark.parametrize(

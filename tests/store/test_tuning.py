@@ -34,7 +34,14 @@ def test_without_an_interval_a_record_is_still_json(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"on": "cw3-1"}, {"settings": [{}]}, {"settings": [SETTING | {"score": "high"}]}]
+    "change",
+    [
+        {"on": "cw3-1"},
+        {"variant": 1},
+        {"left_out": []},
+        {"settings": [{}]},
+        {"settings": [SETTING | {"score": "high"}]},
+    ],
 )
 def test_a_damaged_record_is_a_problem(tmp_path: Path, change: dict[str, Any]):
     file = tuning.write(tmp_path, RECORD | change)

@@ -43,3 +43,4 @@ def test_unregistered_methods_come_last() -> None:
 
 def test_numbers_are_sorted_by_value() -> None:
     assert sorted(["cw3-10", "cw3-2", "cw10"], key=names.natural) == ["cw3-2", "cw3-10", "cw10"]
+    assert sorted(["m2²", "m10", "m2"], key=names.natural) == ["m2", "m2²", "m10"]  # no number

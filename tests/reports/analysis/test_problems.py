@@ -85,6 +85,20 @@ def test_repeated_rows(folder: Path):
     assert performance(study, "EWC") == before
 
 
+def test_losses_exist_only_where_there_were_updates(folder: Path):
+    """An evaluation every 10 steps and updates every 50 leave rows without any."""
+    file = segment(folder, "ewc-2-window-close-s0") / "train.csv"
+    table = pd.read_csv(file)
+    table.loc[4, ["actor_loss", "critic_loss", "q"]] = np.nan
+    table.loc[:4, "updates"] = [0, 50, 100, 150, 150]
+    table.to_csv(file, index=False, na_rep="nan")
+    assert build.read(folder).problems == []
+    table.loc[4, "updates"] = 200
+    table.to_csv(file, index=False, na_rep="nan")
+    problems = build.read(folder).problems
+    assert len(problems) == 3 and "actor_loss is not a number in 1 row" in problems[0]
+
+
 def test_nan(folder: Path):
     evals = segment(folder, "ewc-2-window-close-s0") / "evals.csv"
     lines = evals.read_text().splitlines()

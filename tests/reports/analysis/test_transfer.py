@@ -57,6 +57,25 @@ def test_single_runs_average_to_the_score(tmp_path: Path):
         assert runs.mean() == pytest.approx(scores.score([group], "forward_transfer").value)
 
 
+@pytest.mark.parametrize("seeds", [0, 2])
+def test_single_runs_without_the_first_task_average_to_the_score(tmp_path: Path, seeds: int):
+    """However few reference runs, or none, the first task has: it does not count."""
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=range(4))
+    for task, count in zip(TASKS, (seeds, 5, 5), strict=True):
+        write_results(
+            tmp_path,
+            sequence_names=singles([task]),
+            settings=[small("finetuning")],
+            name=f"reference-{task}",
+            seeds=range(count),
+        )
+    scores = read(tmp_path)
+    [group] = scores.study.of(scores.protocol, "cw3")
+    score, runs = scores.score([group], "later_transfer"), scores.per_run(group, "later_transfer")
+    assert not np.isnan(score.value)
+    assert runs.mean() == pytest.approx(score.value)
+
+
 def test_pairing_takes_no_seeds_from_a_method_and_gives_none_to_the_reference(tmp_path: Path):
     scores, [group] = with_reference(tmp_path, ["finetuning"], seeds=5, reference=2)
     score = scores.score([group], "forward_transfer")
