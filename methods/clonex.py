@@ -26,7 +26,7 @@ class ClonExConfig(MethodConfig):
         10_000, "States kept of each old task.", minimum=1, rehearsal=1, takes_memory=True
     )
     memory: int | None = option(
-        None, "States kept of all old tasks together; none: no such limit.", minimum=1, added=True
+        None, "States kept of all old tasks together; no limit without it.", minimum=1, added=True
     )
     kl_direction: Direction = option(
         "old_new", "KL(old || new) as in the original, or KL(new || old)."
