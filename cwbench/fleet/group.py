@@ -157,10 +157,9 @@ class Group:
             width=self.trainer.replay.width,
             states=lane_states,
         )
+        weights, version = self.collector.weights.array, self.collector.version.array
         try:
-            self.publisher = WeightPublisher(
-                self.collector.weights.array, self.collector.version.array, self.trainer.device
-            )
+            self.publisher = WeightPublisher(weights, version, self.trainer.device)
         except BaseException:  # there may be no memory for it on the device
             self.collector.close()
             raise

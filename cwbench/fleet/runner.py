@@ -129,13 +129,12 @@ class Runner:
 
     def not_over(self, segments: Segments) -> list[Segment]:
         """Segments that this process has neither finished nor seen diverge."""
-        left = []
-        for segment in segments:
-            status = self.store.folder(segment).status()
-            over = status["state"] in ("done", "diverged")
-            if not over or status.get("writer") != self.store.token:
-                left.append(segment)
-        return left
+
+        def over(status: dict[str, Any]) -> bool:
+            ours = status.get("writer") == self.store.token
+            return ours and status["state"] in ("done", "diverged")
+
+        return [one for one in segments if not over(self.store.folder(one).status())]
 
     def mark(self, segments: Segments, state: str, message: str, **content: Any) -> dict[str, str]:
         """Set the state of segments that have not ended; folder -> why, where it was impossible."""

@@ -156,7 +156,7 @@ class Pool:
         self._forgive(worker)
 
     def _forgive(self, worker: int) -> None:
-        """Count failures anew once all repeated work is done, or nobody waits for it any more."""
+        """Forget a worker's failures once it has no repeated work left that anybody waits for."""
         if self._repeated[worker]:
             self._repeated[worker] &= self._owed(worker)
         if not self._repeated[worker]:
