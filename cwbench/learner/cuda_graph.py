@@ -62,19 +62,36 @@ class CapturedUpdate:
         # In the trainer's own stream: cuBLAS has one workspace per stream, so graphs captured in
         # one stream must not be replayed in two at once. The default stream cannot be captured.
         here = torch.cuda.current_stream()
+        pool = torch.cuda.graph_pool_handle()
         try:
             with (
                 _no_garbage(),
-                torch.cuda.graph(graph, stream=here if here.stream_id else None),
+                torch.cuda.graph(graph, pool, stream=here if here.stream_id else None),
             ):
                 self.update()
                 self.streams.advance()
         except RuntimeError as error:
             self.failed = True
+            _end_failed_capture(here, pool)
             cause = error.__context__ or error  # ending a capture that has failed fails, too
             warnings.warn(f"updates run uncaptured, and slowly: {cause}", stacklevel=2)
             return
         self.graph = graph
+
+
+def _end_failed_capture(here: torch.cuda.Stream, pool: tuple[int, int]) -> None:
+    """What torch leaves undone when a capture cannot be ended.
+
+    Without it the capture's memory stays taken, no cached memory is given back any more, and
+    torch's own random numbers on this device fail for good.
+    """
+    torch.cuda.set_stream(here)
+    device = here.device_index
+    with contextlib.suppress(RuntimeError):  # it had not begun, or has ended with the graph
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
+    generator = torch.cuda.default_generators[device]
+    generator.graphsafe_set_state(generator.clone_state())
 
 
 def collect_garbage(device: torch.device) -> None:

@@ -17,7 +17,7 @@ from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
-from cwbench.learner.cuda_graph import WARM_UP, cuda_stream
+from cwbench.learner.cuda_graph import WARM_UP, collect_garbage, cuda_stream
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
@@ -409,11 +409,24 @@ def test_a_penalty_is_checked_after_a_distillation_has_compiled_its_function(
 
 
 def test_an_update_that_cannot_be_captured_runs_all_the_same() -> None:
-    """As a method that reads a number from the device; the warning says what is not permitted."""
+    """As a method that reads a number from the device; the warning says what is not permitted.
+
+    What other code does afterwards is as before: memory, torch's random numbers, the stream.
+    """
     trainer = make([0], CUDA)
     assert trainer.captured is not None
-    trainer.captured.update = lambda: print(trainer.params["log_alpha"].sum().item())
+
+    def update() -> None:
+        print(torch.zeros(64 << 20, device=CUDA).sum().item())  # 256 MiB
+
+    trainer.captured.update = update
+    collect_garbage(CUDA)
+    reserved, stream = torch.cuda.memory_reserved(), torch.cuda.current_stream()
     with pytest.warns(UserWarning, match="uncaptured, and slowly: .*not permitted"):
         trainer.train(5)
     assert trainer.captured.failed and trainer.updates == 5
     assert all(x.isfinite().all() for x in trainer.params.values())
+    assert torch.randn(2, device=CUDA).isfinite().all()
+    assert torch.cuda.current_stream() == stream
+    collect_garbage(CUDA)
+    assert torch.cuda.memory_reserved() < reserved + (128 << 20)
