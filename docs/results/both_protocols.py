@@ -1,6 +1,5 @@
 """Tables of both-protocols.md, from the runs in both-protocols.tar.gz and cw3.tar.gz."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -33,18 +32,22 @@ NAMES = {
 MEASURES = ("Own window", "All tasks at the end", "Forgetting")
 
 
-def measures() -> Iterator[tuple[str, list[str], list[float]]]:
-    """Label, cells and values of the table `own-window` of both archives together."""
+def measures(protocol: str) -> tuple[dict[str, str], pd.DataFrame]:
+    """Cells and values of a protocol's table `own-window`, a row for each label."""
+    options = Options(sequences=SEQUENCES, protocols=(protocol,))
     with opened(FOLDER / f"{ARCHIVES[0]}.tar.gz") as ours, opened(FOLDER / "cw3.tar.gz") as other:
-        study = build.read(ours, Options(sequences=SEQUENCES), more=[other])
+        study = build.read(ours, options, more=[other])
         [(_, _, table)] = build.tables_of(study, "cw3-own-window")
         labels = {group.title: group.label for group in study.groups}
     [block] = table.blocks
     assert block.columns == MEASURES
+    text, values = {}, {}
     for title, cells in block.rows:
         scores = [cell.score.estimate for cell in cells if cell.score]
-        text = [f"{number(s.value)} [{number(s.low)}, {number(s.high)}]" for s in scores]
-        yield labels[title], text, [s.value for s in scores]
+        shown = [f"{number(s.value)} [{number(s.low)}, {number(s.high)}]" for s in scores]
+        text[labels[title]] = " | ".join(shown)
+        values[labels[title]] = [s.value for s in scores]
+    return text, pd.DataFrame(values, MEASURES).T
 
 
 def evaluations() -> pd.DataFrame:
@@ -57,33 +60,61 @@ def evaluations() -> pd.DataFrame:
 
 
 def learned(found: pd.DataFrame) -> pd.DataFrame:
-    """Success on every task at the end of its own training: a row for each run and task."""
+    """Success on every task at the end of its own training: a row for each run and task.
+
+    `rate` counts as the protocol does, `solved_once` at any step.
+    """
     own = found[(found["training_position"] == found["position"]) & (found["segment_step"] > AFTER)]
-    keys = ["sequence", "position", "task", "label", "seed"]
-    return own.groupby(keys)["success_rate"].mean().reset_index(name="rate")
+    own = own.assign(rate=own["success_rate"], solved_once=own["successes"] / own["episodes"])
+    keys = ["protocol", "sequence", "position", "task", "label", "seed"]
+    return own.groupby(keys)[["rate", "solved_once"]].mean().reset_index()
 
 
-def order(table: pd.DataFrame) -> str:
-    """Kendall's tau of two measures and its p."""
-    tau = stats.kendalltau(table[MEASURES[0]].round(9), table[MEASURES[1]].round(9))
-    return f"{len(table)} | {tau.statistic:.2f} | {p_text(tau.pvalue)}"
+def by_task(ends: pd.DataFrame, protocol: str, label: str) -> pd.DataFrame:
+    chosen = ends[(ends["protocol"] == protocol) & (ends["label"] == label)]
+    return chosen.groupby(["sequence", "position"])[["rate", "solved_once"]].mean()
+
+
+def order(one: pd.Series, other: pd.Series) -> str:
+    """Kendall's tau of two columns and its p."""
+    tau = stats.kendalltau(one.round(9), other.round(9))
+    return f"{len(one)} | {tau.statistic:.2f} | {p_text(tau.pvalue)}"
+
+
+def print_orders(theirs: pd.DataFrame, componet: pd.DataFrame) -> None:
+    own, end, _ = MEASURES
+    keep = theirs.drop(["finetuning", "continual-backprop"])
+    six = theirs.loc[componet.index]
+    for what, one, other in (
+        ("own window and end, all ten, Continual World's rules", theirs[own], theirs[end]),
+        ("the same without the two that forget", keep[own], keep[end]),
+        ("the same, the six that were run under both rules", six[own], six[end]),
+        ("own window and end, these six, CompoNet's rules", componet[own], componet[end]),
+        ("own window, these six, under one rules and the other", six[own], componet[own]),
+        ("end, these six, under one rules and the other", six[end], componet[end]),
+    ):
+        print(f"| {what} | {order(one, other)} |")
 
 
 def main() -> None:
-    rows = {label: (text, values) for label, text, values in measures()}
+    tables = {}
+    for protocol in ("compact", "componet"):
+        text, tables[protocol] = measures(protocol)
+        for label, name in NAMES.items():
+            if label in text:
+                print(f"| {name} | {text[label]} |")
+    print_orders(*tables.values())
+    ends, scratch = learned(evaluations()), rates(from_scratch())
     for label, name in NAMES.items():
-        print(f"| {name} | {' | '.join(rows[label][0])} |")
-    table = pd.DataFrame({label: values for label, (_, values) in rows.items()}, MEASURES).T
-    print(f"| all ten | {order(table)} |")
-    keep = table.drop(["finetuning", "continual-backprop"])
-    print(f"| without the two that forget | {order(keep)} |")
-    found = evaluations()
-    ends, scratch = learned(found), rates(from_scratch())
-    for label, name in NAMES.items():
-        own = ends[ends["label"] == label].groupby(["sequence", "position"])["rate"].mean()
+        own = by_task(ends, "compact", label)["rate"]
         print(f"| {name} | {' | '.join(number(rate) for rate in own)} |")
     tasks = ends.groupby(["sequence", "position"])["task"].first()
     print(f"| from scratch | {' | '.join(number(scratch[task]) for task in tasks)} |")
+    for label, name in NAMES.items():
+        if label in tables["componet"].index:
+            own = by_task(ends, "componet", label)
+            cells = [f"{number(rate)} ({number(once)})" for rate, once in own.to_numpy()]
+            print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
