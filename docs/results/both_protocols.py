@@ -112,8 +112,8 @@ def main() -> None:
     print(f"| from scratch | {' | '.join(number(scratch[task]) for task in tasks)} |")
     for label, name in NAMES.items():
         if label in tables["componet"].index:
-            own = by_task(ends, "componet", label)
-            cells = [f"{number(rate)} ({number(once)})" for rate, once in own.to_numpy()]
+            both = by_task(ends, "componet", label).to_numpy()
+            cells = [f"{number(rate)} ({number(once)})" for rate, once in both]
             print(f"| {name} | {' | '.join(cells)} |")
 
 

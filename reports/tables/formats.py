@@ -34,6 +34,7 @@ _TEX = {
         )
     },
 }
+ROUNDING = 1e-12  # smaller numbers are what rounding leaves of zero, another on each processor
 # Characters that pdflatex knows without other fonts (OT1): most of those below, and a few others.
 LATIN, UNKNOWN = 0x180, "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
 
@@ -285,6 +286,8 @@ def csv_text(table: Table, interval: str = INTERVALS[0]) -> str:
     """One line per cell, with all intervals and six digits; bold as in the table it goes with."""
 
     def digits(value: float) -> str:
+        if abs(value) < ROUNDING:
+            return "0"
         return "" if np.isnan(value) else f"{value:.6g}"
 
     stream = io.StringIO()

@@ -80,6 +80,12 @@ def test_every_table_has_the_same_cells_in_every_format(study: Study):
             assert len(READERS[format](sign(scores, table, format, "t"))) == cells, (name, format)
 
 
+def test_what_rounding_leaves_of_zero_is_zero_in_csv() -> None:
+    cell = Cell(Score(Estimate(1.04e-17, *[-1e-17, 1e-6] * 3), 3), asked=3)
+    text = formats.csv_text(Table("t", "", (Block("", "", ("a",), (("row", (cell,)),)),)))
+    assert text.splitlines()[1].startswith(",row,a,0,0,1e-06,")
+
+
 SIGNS = ["=", "+", "-", "@"]
 
 

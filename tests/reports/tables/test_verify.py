@@ -13,6 +13,7 @@ from cwbench.reports.analysis.study import Options, Study
 from cwbench.reports.tables.formats import FORMATS
 from cwbench.reports.tables.verify import (
     READERS,
+    _same,
     recipe_of,
     recipe_options,
     sign,
@@ -57,6 +58,30 @@ def test_a_cell_that_only_the_file_or_only_the_results_have_is_named(study: Stud
     [added] = verify("".join([header, first, more, *others]), study).differences
     assert "column Mine: the file has '" in added
     assert added.endswith("the results give 'no such cell'")
+
+
+@pytest.mark.parametrize(("factor", "differs"), [(1 + 5e-6, 0), (1 + 5e-5, 1), (1 - 5e-5, 1)])
+def test_only_the_last_of_six_digits_may_differ(study: Study, factor: float, differs: int):
+    """Another processor adds in another order."""
+    header, first, *others = exported(study, "csv").splitlines(keepends=True)
+    block, row, column, value, rest = first.split(",", 4)
+    edited = f"{block},{row},{column},{float(value) * factor:.9g},{rest}"
+    assert edited != first
+    assert len(verify("".join([header, edited, *others]), study).differences) == differs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("1.04e-17,3,", "0,3,", True),
+        ("0,3,", "-1e-17,3,", True),
+        ("0,3,", "0.00001,3,", False),
+        ("0,3,", ",3,", False),
+        ("0.56 [0.36, 0.75]", "0.56 [0.36, 0.76]", False),
+    ],
+)
+def test_what_rounding_leaves_of_zero_is_zero(old: str, new: str, same: bool):
+    assert _same(old, new) == same
 
 
 def test_changed_results_are_noticed(triplets: Path, study: Study, tmp_path: Path):
