@@ -74,6 +74,8 @@ class CapturedUpdate:
             self.failed = True
             _end_failed_capture(here, pool)
             cause = error.__context__ or error  # ending a capture that has failed fails, too
+            if isinstance(cause, torch.OutOfMemoryError):
+                raise cause from None
             warnings.warn(f"updates run uncaptured, and slowly: {cause}", stacklevel=2)
             return
         self.graph = graph

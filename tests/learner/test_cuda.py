@@ -430,3 +430,13 @@ def test_an_update_that_cannot_be_captured_runs_all_the_same() -> None:
     assert torch.cuda.current_stream() == stream
     collect_garbage(CUDA)
     assert torch.cuda.memory_reserved() < reserved + (128 << 20)
+
+
+def test_too_little_memory_for_a_capture_is_an_error() -> None:
+    """Half as many runs may have enough."""
+    trainer = make([0], CUDA)
+    assert trainer.captured is not None
+    trainer.captured.update = lambda: print(torch.empty(1 << 50, device=CUDA))
+    with pytest.raises(torch.OutOfMemoryError):
+        trainer.train(5)
+    assert torch.randn(2, device=CUDA).isfinite().all()
