@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--option", "swept", required=True, multiple=True, metavar="NAME=VALUE,...",
-    help="Values of an option to try; several options are combined.",
+    help="Values of an option to try; several options are combined. Semicolons separate values "
+    "that have commas: 'hidden=64,64;128,128'.",
 )  # fmt: skip
 @seeds_and_protocol
 @click.option(

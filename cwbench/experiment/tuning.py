@@ -179,7 +179,10 @@ def _cut(sequence: TaskSequence, percent: float) -> TaskSequence:
 
 
 def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
-    """`lambda=1,10,100` -> the option's field and its values, each of the option's type."""
+    """`lambda=1,10,100` -> the option's field and its values, each of the option's type.
+
+    Semicolons separate values of options that take commas: `hidden=64,64;128,128`.
+    """
     _, entry = load_method(method)
     found: dict[str, list[Any]] = {}
     for text in texts:
@@ -189,9 +192,11 @@ def parse_sweep(texts: Sequence[str], method: str) -> dict[str, list[Any]]:
         group, field = find_option(name, method, entry, as_flag=True)
         if field in found:
             raise UserError(f"--option {name} is given twice", "write NAME=VALUE,VALUE,...")
-        hint = options.field_type(group, options.field_of(group, field))
+        declared = options.field_of(group, field)
+        hint = options.field_type(group, declared)
+        between = ";" if "," in (declared.metadata.get("metavar") or "") else ","
         with located(f"--option {name}"):
-            found[field] = [_value(hint, part.strip()) for part in values.split(",")]
+            found[field] = [_value(hint, part.strip()) for part in values.split(between)]
     return found
 
 

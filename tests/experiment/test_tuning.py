@@ -67,8 +67,24 @@ def test_an_option_that_all_settings_share_is_part_of_the_choice() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("hidden=64,32;128", ["64,32", "128"]),
+        ("hidden=64,32", ["64,32"]),
+        ("log-std-range=-20,2;-5,2", ["-20,2", "-5,2"]),
+        ("reset=none;actor,critic", ["none", "actor,critic"]),
+        ("activation=relu,tanh", ["relu", "tanh"]),
+    ],
+)
+def test_values_that_have_commas_are_separated_by_semicolons(text: str, values: list[str]) -> None:
+    [found] = parse_sweep([text], "ewc").values()
+    assert found == values
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("reset=none,critic", "reset"),
         ("coef", "no values"),
         ("coef=", "no values"),
         ("coef=x", "is not a number"),
