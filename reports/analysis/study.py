@@ -1,7 +1,7 @@
 """What a report is made of: protocols, groups of seeds with their arrays, the whole study."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -13,7 +13,8 @@ from cwbench.reports.analysis import names
 from cwbench.reports.analysis.definitions import definitions, env_options
 from cwbench.reports.analysis.intervals import LEVEL
 from cwbench.reports.analysis.metrics import default_window, own_window
-from cwbench.spec.options import flag_name
+from cwbench.spec.config import PROTOCOLS, MetaWorldConfig, ScheduleConfig
+from cwbench.spec.options import completed, flag_name, resolve
 from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import digest
 from cwbench.spec.statistics import count_of
@@ -75,6 +76,31 @@ class Protocol:
     def title(self) -> str:
         return protocol_title(self.name)
 
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """Options in which its runs are not what the package's protocol of its name says."""
+        if self.name not in PROTOCOLS:
+            return frozenset()
+        groups = [ScheduleConfig, *[MetaWorldConfig] * self.on_metaworld]
+        says: dict[str, Any] = {}
+        for group in groups:
+            says |= asdict(resolve(group, PROTOCOLS[self.name]))
+        return frozenset(
+            key for key, value in self.options.items() if value != says.get(key, value)
+        )
+
+    @property
+    def full_title(self) -> str:
+        return ", ".join([self.title, *self.named(self.changed)])
+
+    def named(self, options: Container[str]) -> list[str]:
+        """Some of its options: `lag 1`, `steps-per-task 250,000`."""
+        return [
+            f"{flag_name(name)} {value:,}" if type(value) is int else f"{flag_name(name)} {value}"
+            for name, value in self.options.items()
+            if name in options
+        ]
+
     @property
     def settings(self) -> dict[str, Any]:
         return {"env": dict(self.env), "schedule": dict(self.schedule)}
@@ -88,9 +114,18 @@ class Protocol:
         """What defines a task, where sequences do; None in suites whose tasks have names only."""
         return (self.definitions or definitions(self.env)).get(task)
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Any]:
-        return {**env_options(self.env), **self.schedule}
+        """Of the environment and the schedule, with what records leave out."""
+        env = env_options(self.env)
+        return {
+            **(completed(MetaWorldConfig, env) if self.on_metaworld else env),
+            **completed(ScheduleConfig, self.schedule),
+        }
+
+    @property
+    def on_metaworld(self) -> bool:
+        return bool(self.env.get("suite", MetaWorldConfig.suite) == MetaWorldConfig.suite)
 
     @property
     def evaluations(self) -> int:
@@ -292,13 +327,11 @@ class Study:
         return sorted(found.values(), key=lambda own: (-runs[own.key], own.name, own.key))
 
     def title(self, protocol: Protocol) -> str:
-        """A name to read: the protocol's, with what tells it from others of that name."""
-        same = [other for other in self.protocols if other.title == protocol.title]
-        own = [
-            f"{flag_name(name)} {value:,}" if type(value) is int else f"{flag_name(name)} {value}"
-            for name, value in protocol.options.items()
-            if any(other.options.get(name) != value for other in same)
-        ]
+        """A name to read: the protocol's, with what it changes and what tells it from others."""
+        same = [other for other in self.protocols if other.full_title == protocol.full_title]
+        items = protocol.options.items()
+        telling = {key for key, value in items if any(o.options.get(key) != value for o in same)}
+        own = protocol.named(telling | protocol.changed)
         if definitions(protocol.env) and len(same) > 1:  # tasks of one name that differ
             found = dict.fromkeys(group.sequence for group in self.of(protocol))
             own.append(f"{', '.join(found)} ({protocol.key[:6]})")

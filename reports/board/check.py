@@ -3,13 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cwbench.reports.analysis.study import Study
 from cwbench.spec.config import PROTOCOLS, ScheduleConfig
-from cwbench.spec.options import completed, resolve
+from cwbench.spec.options import completed
 from cwbench.spec.protocol import protocol_title
 from cwbench.spec.segment import RECORD_KEYS, recorded_id
 from cwbench.spec.source import short_hash
@@ -20,10 +19,6 @@ from cwbench.store.results import SegmentFolder, read_segments
 
 OF_SEGMENT = re.compile(r"segments/([^/:]+)(?:/|: )(.*)")  # a fault, with the segment's folder
 ENDED = ("done", "diverged")  # diverged runs are in no mean, and noted
-SCHEDULE_HINT = (
-    "train with the protocol's schedule, or give the other experiments only "
-    "(`cwbench merge --experiment`)"
-)
 NAMED = 3  # segments with the same fault, at most
 
 
@@ -76,21 +71,22 @@ def _record_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:
 
 
 def _protocol_faults(study: Study) -> Iterator[str]:
-    """A protocol's name stands for its schedule; only what it leaves open may differ."""
+    """A user's protocol stands for one schedule. Titles name what changes one of the package's."""
     schedules: dict[str, dict[str, Any]] = {}  # of users' protocols, as the first row has it
     for group in study.groups:
         row, name = f"{group.label} on {group.sequence}", group.protocol.name
-        found = completed(ScheduleConfig, group.protocol.schedule)
         if name in PROTOCOLS:
-            wanted, has = asdict(resolve(ScheduleConfig, PROTOCOLS[name])), f"protocol {name} has"
-        elif (title := protocol_title(name)) not in (name, *PROTOCOLS):
-            wanted, has = schedules.setdefault(name, found), f"others of protocol {title} have"
-        else:
+            continue
+        if (title := protocol_title(name)) in (name, *PROTOCOLS):
             yield f"{row}: unknown protocol {name!r}"
             continue
-        for key, value in wanted.items():
-            if found.get(key, value) != value:
-                yield f"{row}: {key} is {found[key]}, {has} {value}; {SCHEDULE_HINT}"
+        found = completed(ScheduleConfig, group.protocol.schedule)
+        for key, value in schedules.setdefault(name, found).items():
+            if found[key] != value:
+                yield (
+                    f"{row}: {key} is {found[key]}, others of protocol {title} have {value}; "
+                    "give one of them only (`cwbench merge --experiment`)"
+                )
 
 
 def _source_faults(record: Mapping[str, Any], results: Path) -> Iterator[str]:

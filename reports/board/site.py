@@ -54,7 +54,7 @@ class Row:
             own = [protocol.definition(task) for group in found for task in group.tasks]
             key = digest([key, own])
         return (
-            f"{protocol.title} {key[:6]}",
+            f"{protocol.full_title} {key[:6]}",
             tuple(group.sequence for group in found),
             tuple(group.tasks for group in found),
         )

@@ -199,7 +199,7 @@ def _about(scores: Scores) -> str:
     protocol, window = scores.protocol, scores.window
     env = ", ".join(f"{key} {value}" for key, value in protocol.env.items())
     schedule = ", ".join(f"{key} {value}" for key, value in protocol.schedule.items())
-    text = f"Protocol {protocol.title}. Environment: {env}. Schedule: {schedule}."
+    text = f"Protocol {scores.study.title(protocol)}. Environment: {env}. Schedule: {schedule}."
     last = f"means of the last {window}" if window > 1 else "those of the last"
     ends = f"End values are {last} of {protocol.evaluations} evaluations."
     found = find_reference(scores.study, scores.protocol).curves.values()

@@ -69,7 +69,8 @@ def test_a_report_on_two_protocols_says_of_which_one_everything_is(tmp_path: Pat
     assert len({name for name, _, _ in tables}) == len(tables) == 2
     plan = build.figure_plan([scores for _, scores, _ in tables], tmp_path)
     ends = [one.caption.rpartition(" Protocol ")[2] for one in plan]
-    assert set(ends) == {"paper, reward cw_v1.", "paper, reward v2."}
+    steps = "steps-per-task 10,000, eval-every 1,000."  # not the paper's
+    assert set(ends) == {f"paper, {steps}", f"paper, reward v2, {steps}"}
     write_results(tmp_path / "one", sequence_names=["cw3-1"], settings=settings[:1], seeds=[0])
     alone = build.read(tmp_path / "one")
     [(name, scores, _)] = build.tables_of(alone, "cw3")

@@ -1,6 +1,7 @@
 """Protocols, and groups of runs that have not all ended."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from cwbench.experiment.build import load_method, runs_of
 from cwbench.reports import build
 from cwbench.reports.analysis.study import Protocol
 from cwbench.sequences import expand
-from cwbench.spec.config import MetaWorldConfig
+from cwbench.spec.config import PROTOCOLS, MetaWorldConfig, ScheduleConfig
+from cwbench.spec.options import resolve, to_record
 from cwbench.store.results import SegmentFolder
 
 
@@ -75,9 +77,34 @@ def test_protocols_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) ->
     """The one with the most runs comes first."""
     usual, other = small("ewc"), small("ewc", env=MetaWorldConfig(reward="v2"))
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[other], seeds=[0, 1])
-    assert study_titles(tmp_path) == ["paper"]
+    steps = "steps-per-task 10,000, eval-every 1,000"  # not the paper's
+    assert study_titles(tmp_path) == [f"paper, reward v2, {steps}"]
     write_results(tmp_path, sequence_names=["cw3-1"], settings=[usual], seeds=[0], name="b")
-    assert study_titles(tmp_path) == ["paper, reward v2", "paper, reward cw_v1"]
+    assert study_titles(tmp_path) == [f"paper, reward v2, {steps}", f"paper, {steps}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "title"),
+    [
+        ("compact", {}, "compact"),
+        ("compact", {"steps_per_task": 100_000}, "compact, steps-per-task 100,000"),
+        ("compact", {"lag": 1}, "compact, lag 1"),
+        ("componet", {"steps_per_task": 250_000}, "componet, steps-per-task 250,000"),
+        ("componet", {"success": "any"}, "componet, success any"),
+        ("mylab+1f3a9c", {"steps_per_task": 100_000}, "mylab"),  # what its file says is not known
+    ],
+)
+def test_titles_name_what_is_not_as_the_protocol_says(
+    name: str, changes: dict[str, Any], title: str
+) -> None:
+    own = PROTOCOLS.get(name, {}) | changes
+    env, schedule = (resolve(group, own) for group in (MetaWorldConfig, ScheduleConfig))
+    protocol = Protocol(name, to_record(env), to_record(schedule))
+    assert protocol.full_title == title
+
+
+def test_options_of_other_environments_are_their_own() -> None:
+    assert not Protocol("paper", {"suite": "point", "horizon": 30}, {}).changed
 
 
 def test_protocols_from_files_are_called_by_their_names(tmp_path: Path) -> None:

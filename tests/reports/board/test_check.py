@@ -16,6 +16,7 @@ from sample_results import change_experiment, small, write_results
 
 from cwbench.cli import cli
 from cwbench.reports.board.check import _grouped, _protocol_faults, _record_faults, _row_faults
+from cwbench.reports.board.site import Entry, render
 from cwbench.reports.build import read
 from cwbench.store.files import checksum
 
@@ -121,15 +122,22 @@ def ask_under(results: Path, protocol: str) -> None:
 @pytest.mark.parametrize(
     ("protocol", "line"),
     [
-        ("paper", "recall on cw3-1: steps_per_task is 250000, protocol paper has 1000000; train"),
         ("mine", "recall on cw3-1: unknown protocol 'mine'"),
         ("paper+1f3a9c", "recall on cw3-1: unknown protocol 'paper+1f3a9c'"),
     ],
 )
-def test_a_protocols_name_stands_for_its_schedule(results: Path, protocol: str, line: str) -> None:
+def test_an_unknown_protocol_is_refused(results: Path, protocol: str, line: str) -> None:
     ask_under(results, protocol)
     code, said = check(results)
     assert code == 1 and line in said
+
+
+def test_another_schedule_than_the_protocols_is_shown_in_the_title(results: Path) -> None:
+    """Its runs share no table with those that have the protocol's own schedule."""
+    ask_under(results, "paper")
+    assert check(results) == (0, "cw3-1: accepted\n")
+    page = render([Entry("cw3-1", "A", read(results))])
+    assert "<small>paper, steps-per-task 250,000, eval-every 10,000 " in page
 
 
 def test_runs_of_a_protocol_from_a_file_must_have_one_schedule(results: Path) -> None:
