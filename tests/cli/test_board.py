@@ -41,7 +41,7 @@ def test_contributions_must_differ_in_name_or_contributor(
 def test_faults_are_counted_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Made-up runs are incomplete, and their protocol is not the one they name."""
+    """Made-up runs are incomplete."""
     results = tmp_path / "made-up"
     write_results(results, sequence_names=["cw3-1"], settings=[small("ewc")], seeds=[0], upto=0.5)
     with pytest.raises(SystemExit) as ended:
@@ -52,6 +52,4 @@ def test_faults_are_counted_and_nothing_is_written(
     # The first task is done, the second half way.
     [late] = [fault for fault in faults if "not finished (running)" in fault]
     assert late.startswith("  segments/ewc-2-") and late.endswith("made the runs continues them")
-    [steps] = [fault for fault in faults if "steps_per_task" in fault]
-    assert "ewc on cw3-1: steps_per_task is" in steps and "paper has 1000000; train with" in steps
     assert not (tmp_path / "site").exists()
