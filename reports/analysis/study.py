@@ -81,7 +81,7 @@ class Protocol:
         """Options in which its runs are not what the package's protocol of its name says."""
         if self.name not in PROTOCOLS:
             return frozenset()
-        groups = [ScheduleConfig, *[MetaWorldConfig] * self.on_metaworld]
+        groups = [ScheduleConfig, MetaWorldConfig] if self.on_metaworld else [ScheduleConfig]
         says: dict[str, Any] = {}
         for group in groups:
             says |= asdict(resolve(group, PROTOCOLS[self.name]))

@@ -43,7 +43,7 @@ def main(task: str, seed: int) -> None:
 
     mujoco.set_mju_user_warning(lambda text: print(text, file=sys.stderr))  # not among the rows
     torch.set_num_threads(1)
-    np.random.seed(seed)
+    np.random.seed(seed)  # Meta-World's starts are drawn from it
     env: Any = ALL_V3_ENVIRONMENTS_GOAL_OBSERVABLE[f"{task}-v3-goal-observable"](seed=seed)
     env._freeze_rand_vec = env.seeded_rand_vec = False  # a new start in every episode
     model = SAC(
