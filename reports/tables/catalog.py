@@ -40,6 +40,8 @@ MORE = (
     "area_gain",
     "negative_transfer",
 )
+# Options that a footer says, as the protocol has them or not.
+SAID = {"steps_per_task", "eval_every", "eval_episodes", "obs", "reward", "horizon", "success"}
 BOLD = "Bold: may be the best, intervals considered."
 
 
@@ -321,8 +323,9 @@ def footer(scores: Scores, table: Table, groups: list[Group]) -> dict[str, str]:
     used = sorted({scores.usable(group, "average_performance") for group in groups})
     seeds = f"{used[0]}" if len(used) == 1 else f"{used[0]} to {used[-1]}"
     commit = versions.get("commit", versions.get("cwbench", "unknown"))
+    titles = [protocol.title, *protocol.named(protocol.changed - SAID)]
     return {
-        "protocol": f"Protocol {protocol.title}: {schedule.get('steps_per_task', '?')} steps a "
+        "protocol": f"Protocol {', '.join(titles)}: {schedule.get('steps_per_task', '?')} steps a "
         f"task, evaluated every {schedule.get('eval_every', '?')} with "
         f"{episodes} {'episode' if episodes == 1 else 'episodes'}",
         "environment": _environment(scores, groups, versions)

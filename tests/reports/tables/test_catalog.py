@@ -11,6 +11,7 @@ from cwbench.reports.analysis.scores import Scores
 from cwbench.reports.analysis.study import Options, Protocol, Study
 from cwbench.reports.tables import catalog, formats
 from cwbench.reports.tables.verify import recipe_of, recipe_options, sign, verify
+from cwbench.spec.config import MetaWorldConfig
 
 
 def test_the_hash_follows_the_numbers(triplets: Path):
@@ -31,6 +32,16 @@ def test_the_footer_counts_runs_that_have_their_end_values(tmp_path: Path):
     scores = Scores(study := build.read(tmp_path), study.protocols[0])
     table = catalog.make(scores, next(catalog.entries(scores)))
     assert table.footer["seeds"] == "n = 2 seeds"
+
+
+def test_the_footer_names_options_that_are_not_the_protocols(tmp_path: Path):
+    """Other than those that every footer says, as reward, steps and evaluations."""
+    settings = small("ewc", env=MetaWorldConfig(reward="v2", unstable="hold"))
+    write_results(tmp_path, sequence_names=["cw3-1"], settings=[settings], seeds=[0])
+    [(_, _, table)] = build.tables_of(build.read(tmp_path), "cw3")
+    said = "Protocol paper, unstable hold: 10000 steps a task, evaluated every 1000 with"
+    assert table.footer["protocol"].startswith(said)
+    assert "reward v2" in table.footer["environment"]
 
 
 def test_the_bound_of_the_sign_flip_test_is_that_of_the_seeds_at_hand(study: Study):
