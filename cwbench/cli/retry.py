@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,7 +14,13 @@ import click
 from cwbench.cli.console import show_problems
 from cwbench.cli.folders import PATH, results_folder
 from cwbench.cli.options import GroupedCommand, method_option
-from cwbench.cli.training_options import TrainingOptions, execute, retry_options
+from cwbench.cli.training_options import (
+    TrainingOptions,
+    execute,
+    plan_record,
+    planned,
+    retry_options,
+)
 from cwbench.experiment.build import load_method
 from cwbench.experiment.results_folder import open_store
 from cwbench.experiment.trust import check_trust, edited_task, named_code
@@ -61,7 +68,7 @@ def retry(
     show_problems(problems)
     chosen = _choose(store, {"failed", "diverged"} if diverged else {"failed"}, wanted)
     if not chosen:
-        click.echo(f"nothing to retry in {results}")
+        click.echo("[]" if training.as_json else f"nothing to retry in {results}")
         return
     asked = [
         one | {"runs": [run for run in one["runs"] if not wanted or _holds(run, chosen)]}
@@ -71,9 +78,15 @@ def retry(
     setups = {setup_digest(record): record for record in segments.values()}
     check_trust(_named_code(asked, setups), trust, partial(click.echo, err=True))
     runs, methods = _rebuild(asked, setups, dict(map(load_method, files)))
+    parts: dict[str, list[Run]] = {}
+    for run in runs:
+        parts.setdefault(run.protocol, []).append(run)  # a new segment records its protocol
+    if training.as_json:
+        plans = [plan_record(*planned(part, methods, training)) for part in parts.values()]
+        click.echo(json.dumps(plans, indent=1))
+        return
     good = []
-    for protocol in dict.fromkeys(run.protocol for run in runs):  # a new segment records it
-        part = [run for run in runs if run.protocol == protocol]
+    for part in parts.values():
         ids = {segment.id for run in part for segment in run.segments}
         folders = {
             store.named(segments[key]["folder"]): state
@@ -117,7 +130,7 @@ def _choose(store: Store, states: set[str], wanted: Sequence[str]) -> dict[str, 
     chosen = {}
     for segment in every.values() if not wanted else ():
         if segment.state in states and claims.owner(store.named(segment.folder)):
-            click.echo(f"{segment.folder} belongs to a running process and is left out")
+            click.echo(f"{segment.folder} belongs to a running process and is left out", err=True)
         elif segment.state in states:
             chosen[segment.id] = segment.state
     for text in wanted:
@@ -149,7 +162,7 @@ def _rebuild(
         again = f"to train them: {experiment.get('command', 'see experiments/')}"
         if absent := [run for run in experiment["runs"] if run["setup"] not in setups]:
             waiting = counted(len(absent), "run has", "runs have")
-            click.echo(f"{experiment['name']}: {waiting} not begun; {again}")
+            click.echo(f"{experiment['name']}: {waiting} not begun; {again}", err=True)
         for run in (run for run in experiment["runs"] if run["setup"] in setups):
             with located(run["label"], again):
                 made, methods[run["method"]] = _rebuild_run(run, setups[run["setup"]], own_methods)

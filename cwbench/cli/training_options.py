@@ -133,17 +133,7 @@ def execute(
     interrupted; if empty, this one does.
     """
     runs = [run for members in experiments.values() for run in members]
-    session = open_session(
-        training.results,
-        methods,
-        [segment for run in runs for segment in run.segments],
-        execution=training.execution,
-        launching=training.launching,
-        listener=training.terminal,
-        protocol=runs[0].protocol,
-        command=command or command_line(),
-    )
-    plan = session.plan(runs)
+    session, plan = planned(runs, methods, training, command)
     damaged = damaged_records(session.store, plan) if record else []  # a retry has shown them
     show_problems(damaged)
     if training.as_json:
@@ -170,6 +160,23 @@ def execute(
         return done and not damaged
     except Paused:
         raise click.exceptions.Exit(1) from None
+
+
+def planned(
+    runs: Sequence[Run], methods: Methods, training: TrainingOptions, command: str = ""
+) -> tuple[Session, Plan]:
+    """What runs of one protocol need; nothing is written."""
+    session = open_session(
+        training.results,
+        methods,
+        [segment for run in runs for segment in run.segments],
+        execution=training.execution,
+        launching=training.launching,
+        listener=training.terminal,
+        protocol=runs[0].protocol,
+        command=command or command_line(),
+    )
+    return session, session.plan(runs)
 
 
 def damaged_records(store: Store, plan: Plan) -> list[Problem]:

@@ -1,6 +1,7 @@
 """`cwbench retry`: what failed, and what waits for it."""
 
 import importlib
+import json
 import os
 import platform
 import shutil
@@ -87,8 +88,8 @@ def test_retry_of_a_diverged_segment_must_be_asked_for_and_begins_anew(
     with Claims() as other:  # that trains the rest of the fleet
         assert other.take(folder)
         main(["retry", str(tmp_path), "--diverged"])
-        said = capsys.readouterr().out.splitlines()
-        assert "belongs to a running process" in said[0] and "nothing to retry" in said[1]
+        said = capsys.readouterr()
+        assert "belongs to a running process" in said.err and "nothing to retry" in said.out
         with pytest.raises(SystemExit):
             main(["retry", str(tmp_path), "--diverged", plan.segments[1].id])
         assert f"belongs to process {platform.node()}:{os.getpid()}" in capsys.readouterr().err
@@ -142,6 +143,26 @@ def test_a_claim_that_was_never_written_holds_nothing_up(
     _reset(dict.fromkeys(folders, "failed"), restart=False)
     assert [folder.state for folder in folders] == ["pending"] * 3 and len(slept) == 1
     assert not capsys.readouterr().out and not list(tmp_path.glob("*/claim.json"))
+
+
+def test_the_plans_of_a_dry_run_are_one_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two failures under two protocols."""
+    small = "--steps-per-task 120 --eval-every 120 --eval-episodes 1 --start-steps 60"
+    small += " --update-after 60 --buffer-size 1000 --quiet --no-live"
+    for protocol in ("smoke", "compact"):
+        run = f"run --method finetuning --seq push --seeds 0 --protocol {protocol} {small}"
+        main([*run.split(), "--results", str(tmp_path)])
+    capsys.readouterr()
+    main(["retry", str(tmp_path), "--dry-run", "--json"])
+    assert json.loads(capsys.readouterr().out) == []
+    for file in tmp_path.glob("segments/*/status.json"):
+        SegmentFolder(file.parent).set_status("failed", message="out of memory")
+    main(["retry", str(tmp_path), "--dry-run", "--json"])
+    plans = json.loads(capsys.readouterr().out)
+    assert {run["protocol"] for plan in plans for run in plan["runs"]} == {"smoke", "compact"}
+    assert [(plan["segments"], plan["done"]) for plan in plans] == [(1, 0)] * 2
 
 
 def ask_by_name(record: dict[str, Any]) -> None:
