@@ -5,6 +5,7 @@ time limit a job gets a signal: the fleet is saved and the job put back into the
 same number, so that its children keep waiting. Slurm puts jobs of a lost node back by itself.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from cwbench.spec.extras import extra
 from cwbench.spec.text import counted
 
 TIMEOUTS = 10_000  # a job is put back as often as it takes
+# Of a command that was asked to stop: PAUSED, or a signal that came before it listened to them.
+STOPPED = {PAUSED, -signal.SIGTERM, -signal.SIGUSR1, -signal.SIGUSR2}
 LINGER_SECONDS = 3600.0  # for Slurm to end a job it has asked to stop
 
 
@@ -37,7 +40,7 @@ class SlurmJob:
         self.process = start(self.arguments, self.environment)
         while self.process.poll() is None:
             time.sleep(0.2)
-        if self.process.returncode == PAUSED:
+        if self.process.returncode in STOPPED:
             # Slurm asked every process to stop, to preempt the job or to cancel it. If this one
             # returned, a preempted job would count as finished.
             time.sleep(LINGER_SECONDS)
@@ -50,7 +53,8 @@ class SlurmJob:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             # Called inside a signal handler, while __call__ polls: Popen's own wait could hang.
-            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+            with contextlib.suppress(ChildProcessError):  # __call__ has seen its end
+                os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
         return DelayedSubmission(SlurmJob(self.arguments, self.environment))
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from clusters import (
     statuses,
     until,
 )
+
+from cwbench.launch.command import PAUSED
+from cwbench.launch.slurm import SlurmJob
 
 pytest.importorskip("submitit", reason="submitit is not installed (pip install 'cwbench[slurm]')")
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
@@ -67,6 +71,14 @@ def test_jobs_that_reach_their_time_limit_continue(slurm: None, tmp_path: Path) 
     print("the steps at which each began:", sessions)
     assert max(map(len, sessions.values())) > 1, "no job reached its limit"
     assert_equal_to_a_local_run(results, tmp_path, args)
+
+
+def test_a_command_that_has_paused_already_is_put_back(tmp_path: Path) -> None:
+    """Slurm asks every process of a job to stop; the command may do so before its parent acts."""
+    job = SlurmJob([], {})
+    job.process = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({PAUSED})"])
+    assert job.process.wait() == PAUSED
+    assert job.checkpoint().function.arguments == []
 
 
 def test_a_partition_that_does_not_exist(slurm: None, tmp_path: Path) -> None:
