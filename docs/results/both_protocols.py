@@ -17,6 +17,7 @@ from cwbench.store.merge import opened
 FOLDER = Path(__file__).parent
 ARCHIVES = ("both-protocols", "cw3")
 SEQUENCES = ("cw3-1", "cw3-7")
+HAMMERS = "hammer-hammer-hammer"
 NAMES = {
     "clonex": "ClonEx",
     "finetuning-n": "fine-tuning, a copy per task",
@@ -55,8 +56,7 @@ def evaluations() -> pd.DataFrame:
     for archive in ARCHIVES:
         with opened(FOLDER / f"{archive}.tar.gz") as results:
             loaded.append(cwbench.load_runs(results).evaluations)
-    found = pd.concat(loaded)
-    return found[found["sequence"].isin(SEQUENCES)]
+    return pd.concat(loaded)
 
 
 def learned(found: pd.DataFrame) -> pd.DataFrame:
@@ -83,17 +83,29 @@ def order(one: pd.Series, other: pd.Series) -> str:
 
 def print_orders(theirs: pd.DataFrame, componet: pd.DataFrame) -> None:
     own, end, _ = MEASURES
-    keep = theirs.drop(["finetuning", "continual-backprop"])
-    six = theirs.loc[componet.index]
+    forgetful = ["finetuning", "continual-backprop"]
+    keep, keep_componet = theirs.drop(forgetful), componet.drop(forgetful)
+    eight = theirs.loc[componet.index]
     for what, one, other in (
         ("own window and end, all ten, Continual World's rules", theirs[own], theirs[end]),
         ("the same without the two that forget", keep[own], keep[end]),
-        ("the same, the six that were run under both rules", six[own], six[end]),
-        ("own window and end, these six, CompoNet's rules", componet[own], componet[end]),
-        ("own window, these six, under one rules and the other", six[own], componet[own]),
-        ("end, these six, under one rules and the other", six[end], componet[end]),
+        ("the same, the eight that were run under both rules", eight[own], eight[end]),
+        ("own window and end, these eight, CompoNet's rules", componet[own], componet[end]),
+        ("the same without these two", keep_componet[own], keep_componet[end]),
+        ("own window, these eight, under one rules and the other", eight[own], componet[own]),
+        ("end, these eight, under one rules and the other", eight[end], componet[end]),
     ):
         print(f"| {what} | {order(one, other)} |")
+
+
+def print_positions(found: pd.DataFrame) -> None:
+    """Hammer three times: the area of each seed, their mean, and the mean at the end."""
+    own = found[found["training_position"] == found["position"]]
+    areas = own.groupby(["position", "seed"])["success_rate"].mean().unstack()
+    last = own[own["segment_step"] > AFTER].groupby("position")["success_rate"].mean()
+    for position, name in enumerate(("first", "second", "third")):
+        values = [*areas.loc[position], areas.loc[position].mean(), last[position]]
+        print(f"| {name} | {' | '.join(number(value) for value in values)} |")
 
 
 def main() -> None:
@@ -104,7 +116,9 @@ def main() -> None:
             if label in text:
                 print(f"| {name} | {text[label]} |")
     print_orders(*tables.values())
-    ends, scratch = learned(evaluations()), rates(from_scratch())
+    found = evaluations()
+    ends = learned(found[found["sequence"].isin(SEQUENCES)])
+    scratch = rates(from_scratch())
     for label, name in NAMES.items():
         own = by_task(ends, "compact", label)["rate"]
         print(f"| {name} | {' | '.join(number(rate) for rate in own)} |")
@@ -115,6 +129,7 @@ def main() -> None:
             both = by_task(ends, "componet", label).to_numpy()
             cells = [f"{number(rate)} ({number(once)})" for rate, once in both]
             print(f"| {name} | {' | '.join(cells)} |")
+    print_positions(found[found["sequence"] == HAMMERS])
 
 
 if __name__ == "__main__":
