@@ -182,14 +182,12 @@ def make_setup(
     for name in given:
         find_option(name, method, entry)
     own = entry.method.config_class
-    order = layers(entry, protocol, options.check_all(given, own, *option_groups().values()))
+    checked = options.check_all(given, own, *option_groups().values())
+    order = layers(entry, protocol, checked)
     groups: dict[str, Any] = {
         name: options.resolve(group, *order) for name, group in GROUPS.items()
     }
-    usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
-    asked = {key: value for key, value in given.items() if value is not None}
-    stated = {**parse_protocol(protocol).options, **asked}
-    groups["network"] = fit_heads(groups["network"], stated, usual)
+    groups["network"] = make_network(entry, protocol, checked)
     if given.get("hidden") and (given.get("width") or given.get("layers")):
         raise UserError("--hidden already sets --width and --layers", "leave those out")
     check_together(**groups)
@@ -220,6 +218,13 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
                 f"leave it out for the sequence {sequence.name}",
             )
     return envs.configure(options.resolve(config_class, *order), sequence.definitions)
+
+
+def make_network(entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]) -> NetworkConfig:
+    network = options.resolve(NetworkConfig, *layers(entry, protocol, given))
+    usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
+    asked = {key: value for key, value in given.items() if value is not None}
+    return fit_heads(network, {**parse_protocol(protocol).options, **asked}, usual)
 
 
 def fit_heads(
@@ -365,7 +370,8 @@ def _changes(
 ) -> dict[str, Any]:
     """What makes a difference, in the form that records have: 1 and 1.0 are one label.
 
-    `--hidden 256,256,256,256` makes none, `--hidden 64,64` is a width.
+    `--hidden 256,256,256,256` makes none, `--hidden 64,64` is a width, and a depth of heads makes
+    none where the network would be fitted to it anyway.
     """
     names = [field.name for field in fields(group)]
     asked = {
@@ -378,6 +384,10 @@ def _changes(
         shown = ("hidden",) if now.hidden else SIZES
         others = {*found} - {"hidden", *SIZES}
         found = [key for key in names if key in others or key in shown]
+    for key in {*found} & {*HEAD_LAYERS} & {*asked}:
+        networks = (make_network(entry, protocol, one) for one in (asked, {**asked, key: None}))
+        if len({*networks}) == 1:
+            found.remove(key)
     return {key: getattr(now, key) for key in found}
 
 

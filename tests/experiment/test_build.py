@@ -88,6 +88,10 @@ def test_a_label_names_what_changes_sac_and_networks() -> None:
     assert label("recall", critic_head_layers=3, batch_size=128) == "recall"
     assert label("recall-pairs", critic_head_layers=0) == "recall-pairs"
     assert label("recall-pairs", critic_head_layers=3) == "recall-pairs (critic-head-layers=3)"
+    assert label("recall", "componet", critic_head_layers=1) == "recall"  # as fitted to 2 layers
+    own = "recall (critic-head-layers=2)"
+    assert label("recall", "componet", critic_head_layers=2) == own
+    assert label("recall", layers=2, critic_head_layers=1) == label("recall", layers=2)
     assert label("pm", batch_size=512) == "perfect-memory"
     assert label("pm", batch_size=128) == "perfect-memory (batch-size=128)"
     assert label("ewc", "demo", width=64) == "ewc"
