@@ -6,6 +6,7 @@ import pandas as pd
 from single_tasks import ends, reached
 
 import cwbench
+from cwbench.reports.tables.formats import number
 from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("componet-single-tasks.tar.gz")
@@ -26,21 +27,21 @@ def read() -> pd.DataFrame:
 
 
 def of_seeds(rates: pd.Series) -> str:
-    return ", ".join(f"{rate:.2f}" for rate in rates)
+    return ", ".join(number(rate) for rate in rates)
 
 
 def main() -> None:
     found = read()
     for task, own in found[found["steps"] == ENDS[-1]].groupby("task"):
         last = ends(own, ENDS[-1])
-        cells = [f"{ends(own, end).mean():.2f}" for end in ENDS]
-        cells += [of_seeds(last), f"{ends(own, ENDS[-1], 'once').mean():.2f}", reached(own)]
+        cells = [number(ends(own, end).mean()) for end in ENDS]
+        cells += [of_seeds(last), number(ends(own, ENDS[-1], "once").mean()), reached(own)]
         print(f"| {task} | {' | '.join(cells)} |")
     short = found[found["steps"] == ENDS[0]]
     for label, name in NAMES.items():
         own = short[short["label"] == label]
         last, once = ends(own, ENDS[0]), ends(own, ENDS[0], "once")
-        print(f"| {name} | {of_seeds(last)} | {last.mean():.2f} | {of_seeds(once)} |")
+        print(f"| {name} | {of_seeds(last)} | {number(last.mean())} | {of_seeds(once)} |")
 
 
 if __name__ == "__main__":

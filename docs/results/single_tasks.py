@@ -47,14 +47,18 @@ def by_task(found: pd.DataFrame, budget: int, column: str = "rate") -> pd.Series
     return ends(found, budget, column).groupby("task").mean()
 
 
-def agreement(early: pd.Series, late: pd.Series) -> str:
-    """Kendall's tau of two orders, and the p of its permutation test, which allows for ties."""
-    one, other = (rates.round(9).to_numpy() for rates in (early[late.index], late))
+def permutation_p(one: np.ndarray, other: np.ndarray) -> float:
+    """The p of Kendall's tau by all orders, which allows for ties."""
     left, right = np.triu_indices(len(one), 1)
     every = np.array(list(permutations(one)))
     scores = np.sign(every[:, left] - every[:, right]) @ np.sign(other[left] - other[right])
-    p = (abs(scores) >= abs(scores[0])).mean()
-    return f"{stats.kendalltau(one, other).statistic:.2f} | {p:.3f}"
+    return float((abs(scores) >= abs(scores[0])).mean())
+
+
+def agreement(early: pd.Series, late: pd.Series) -> str:
+    """Kendall's tau of two orders, and its p."""
+    one, other = (rates.round(9).to_numpy() for rates in (early[late.index], late))
+    return f"{stats.kendalltau(one, other).statistic:.2f} | {permutation_p(one, other):.3f}"
 
 
 def main() -> None:
