@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 from budget import p_text
 from cw3 import AFTER
+from kendall import kendall
 from pairs import from_scratch, rates
-from scipy import stats
-from single_tasks import permutation_p
 
 import cwbench
 from cwbench.reports import build
@@ -77,12 +76,9 @@ def by_task(ends: pd.DataFrame, protocol: str, label: str) -> pd.DataFrame:
 
 
 def order(one: pd.Series, other: pd.Series) -> str:
-    """Kendall's tau of two columns and its exact p, with ties by all orders."""
-    pair = one.round(9).to_numpy(), other.round(9).to_numpy()
-    tau = stats.kendalltau(*pair)
-    ties = any(len({*values}) < len(values) for values in pair)
-    p = permutation_p(*pair) if ties else tau.pvalue
-    return f"{len(one)} | {tau.statistic:.2f} | {p_text(p)}"
+    """Kendall's tau of two columns and its p."""
+    tau, p = kendall(one, other)
+    return f"{len(one)} | {tau:.2f} | {p_text(p)}"
 
 
 def print_orders(theirs: pd.DataFrame, componet: pd.DataFrame) -> None:

@@ -1,12 +1,10 @@
 """Tables of single-tasks.md, from the runs in single-tasks.tar.gz and the reference bank."""
 
-from itertools import permutations
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
+from kendall import kendall
 from pairs import from_scratch
-from scipy import stats
 
 import cwbench
 from cwbench.store.merge import opened
@@ -47,18 +45,10 @@ def by_task(found: pd.DataFrame, budget: int, column: str = "rate") -> pd.Series
     return ends(found, budget, column).groupby("task").mean()
 
 
-def permutation_p(one: np.ndarray, other: np.ndarray) -> float:
-    """The p of Kendall's tau by all orders, which allows for ties."""
-    left, right = np.triu_indices(len(one), 1)
-    every = np.array(list(permutations(one)))
-    scores = np.sign(every[:, left] - every[:, right]) @ np.sign(other[left] - other[right])
-    return float((abs(scores) >= abs(scores[0])).mean())
-
-
 def agreement(early: pd.Series, late: pd.Series) -> str:
     """Kendall's tau of two orders, and its p."""
-    one, other = (rates.round(9).to_numpy() for rates in (early[late.index], late))
-    return f"{stats.kendalltau(one, other).statistic:.2f} | {permutation_p(one, other):.3f}"
+    tau, p = kendall(early[late.index], late)
+    return f"{tau:.2f} | {p:.3f}"
 
 
 def main() -> None:
