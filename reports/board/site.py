@@ -4,7 +4,7 @@ Pairs of tasks are one row together.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -159,7 +159,7 @@ def _cells(row: Row) -> Iterator[str]:
     statuses = [record["status"] for record in row.records]
     yield count_text(sum(counters(status).get("train_steps", 0) for status in statuses), "count")
     yield f"{sum(status.get('seconds', 0) for status in statuses) / 3600:.2f}"
-    yield escape(", ".join(sorted({*map(_commit, row.records)})))
+    yield escape(_versions(row.records))
 
 
 def _score(score: Score) -> str:
@@ -172,6 +172,11 @@ def _score(score: Score) -> str:
     return f"{number(value.value)} <small>{ends}</small>"
 
 
-def _commit(record: Record) -> str:
-    versions = record.get("versions") or {}
-    return f"{versions.get('cwbench', '?')} {versions.get('commit', '')}".strip()
+def _versions(records: Iterable[Record]) -> str:
+    """Each version of cwbench with its commits: `0.2.0 3932af30e7eb, 54ae6f7c1d43`."""
+    commits: dict[str, set[str]] = {}
+    for record in records:
+        versions = record.get("versions") or {}
+        commits.setdefault(versions.get("cwbench", "?"), set()).add(versions.get("commit", ""))
+    texts = (f"{version} {', '.join(sorted(found))}" for version, found in sorted(commits.items()))
+    return "; ".join(text.strip() for text in texts)

@@ -12,7 +12,7 @@ from sample_results import small, write_results
 
 from cwbench.reports import build
 from cwbench.reports.analysis.scores import Scores
-from cwbench.reports.board.site import Entry, render
+from cwbench.reports.board.site import Entry, _versions, render
 
 SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "results" / "cw3-1.tar.gz"
 
@@ -59,6 +59,14 @@ def test_a_row_of_pairs_has_as_many_seeds_as_its_pair_with_the_fewest(tmp_path: 
     page = render([Entry("a", "A", build.read(tmp_path))])
     [row] = re.findall("<tbody><tr>(.*?)</tr></tbody>", page)
     assert re.findall("<td>([^<]*)</td>", row)[-4] == "2"  # seeds, steps, hours, version
+
+
+def test_a_row_names_each_version_of_cwbench_once() -> None:
+    records = [
+        {"versions": {"cwbench": version, "commit": commit}}
+        for version, commit in (("0.3", "c"), ("0.2", "b"), ("0.2", "a"), ("0.2", "b"))
+    ]
+    assert _versions([*records, {}]) == "0.2 a, b; 0.3 c; ?"
 
 
 def test_versions_of_a_method_have_rows_of_their_own(tmp_path: Path) -> None:
