@@ -221,6 +221,7 @@ def make_env(sequence: sequences.Sequence, order: Sequence[Mapping[str, Any]]) -
 
 
 def make_network(entry: Entry, protocol: ProtocolLike, given: Mapping[str, Any]) -> NetworkConfig:
+    """The networks of a run, with a method's own depth of heads fitted to theirs."""
     network = options.resolve(NetworkConfig, *layers(entry, protocol, given))
     usual = options.resolve(NetworkConfig, entry.options, entry.method.preset)
     asked = {key: value for key, value in given.items() if value is not None}
@@ -384,9 +385,9 @@ def _changes(
         shown = ("hidden",) if now.hidden else SIZES
         others = {*found} - {"hidden", *SIZES}
         found = [key for key in names if key in others or key in shown]
-    for key in {*found} & {*HEAD_LAYERS} & {*asked}:
-        networks = (make_network(entry, protocol, one) for one in (asked, {**asked, key: None}))
-        if len({*networks}) == 1:
+    for key in {*HEAD_LAYERS}.intersection(found, asked):
+        without = make_network(entry, protocol, {**asked, key: None})
+        if make_network(entry, protocol, asked) == without:
             found.remove(key)
     return {key: getattr(now, key) for key in found}
 

@@ -11,7 +11,7 @@ from cwbench.store.merge import opened
 
 ARCHIVE = Path(__file__).with_name("componet-single-tasks.tar.gz")
 ENDS = (250_000, 500_000, 750_000, 1_000_000)
-NAMES = {"finetuning": "plain SAC", "recall": "RECALL", "recall-pd": "RECALL, raw values"}
+NAMES = {"finetuning": "plain SAC", "recall": "RECALL", "recall-pd": "RECALL, raw targets"}
 
 
 def read() -> pd.DataFrame:

@@ -5,7 +5,7 @@ eight methods, two of them tied, 0.71 instead of 0.81.
 """
 
 from functools import cache
-from itertools import chain, permutations
+from itertools import chain, combinations, permutations
 from math import factorial
 
 import numpy as np
@@ -27,12 +27,10 @@ def kendall(one: pd.Series, other: pd.Series) -> tuple[float, float]:
     assert len(one) <= LARGEST and list(one.index) == list(other.index)
     # Equal means may differ in the last bit, and would not be ties.
     first, second = (stats.rankdata(values.round(9)) for values in (one, other))
-    orders, score = _orders(len(first)), 0
-    for left in range(len(first)):
-        for right in range(left):
-            sign = int(np.sign(second[left] - second[right]))
-            if sign:
-                ranks = (2 * first).astype(np.int8)  # of ties halves
-                score = score + sign * np.sign(ranks[orders[left]] - ranks[orders[right]])
-    scores = np.abs(score)
-    return float(stats.kendalltau(first, second).statistic), float((scores >= scores[0]).mean())
+    orders = (2 * first).astype(np.int8)[_orders(len(first))]  # ranks of ties are halves
+    scores = np.zeros(orders.shape[1], np.int8)
+    for left, right in combinations(range(len(first)), 2):
+        sign = np.sign(second[left] - second[right]).astype(np.int8)
+        scores += sign * np.sign(orders[left] - orders[right])
+    as_extreme = np.abs(scores) >= abs(scores[0])  # the first order is the one observed
+    return float(stats.kendalltau(first, second).statistic), float(as_extreme.mean())

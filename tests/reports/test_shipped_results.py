@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 import cwbench
 from cwbench.cli import cli
@@ -99,6 +100,17 @@ def test_a_page_shows_what_its_script_prints(
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == count
     assert set(rows) <= set((RESULTS / page).read_text().splitlines())
+
+
+def test_the_p_of_kendalls_tau_counts_all_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(RESULTS)
+    kendall = runpy.run_path(str(RESULTS / "kendall.py"))["kendall"]
+    # The value that is not tied can come last, first (as extreme) or between the others.
+    tau, p = kendall(pd.Series([0.5, 0.5, 0.7]), pd.Series([1.0, 2.0, 3.0]))
+    assert (tau, p) == (pytest.approx(2 / 6**0.5), pytest.approx(2 / 3))
+    one, other = pd.Series([3.0, 1.0, 2.0, 5.0, 4.0, 6.0]), pd.Series(range(6)).astype(float)
+    known = stats.kendalltau(one, other, method="exact")
+    assert kendall(one, other) == (pytest.approx(known.statistic), pytest.approx(known.pvalue))
 
 
 def test_the_page_of_all_runs_begins_as_it_would_now(unpack: Unpack, tmp_path: Path) -> None:
