@@ -27,6 +27,18 @@ TIMEOUTS = 10_000  # a job is put back as often as it takes
 # Of a command that was asked to stop: PAUSED, or a signal that came before it listened to them.
 STOPPED = {PAUSED, -signal.SIGTERM, -signal.SIGUSR1, -signal.SIGUSR2}
 LINGER_SECONDS = 3600.0  # for Slurm to end a job it has asked to stop
+POLL_SECONDS = 0.2
+
+
+def linger() -> None:
+    """Wait for Slurm to end this job.
+
+    Python runs handlers in the main thread. Of signals that come close together, as Slurm's do,
+    another thread may take some without waking it, so it must not sleep for long.
+    """
+    end = time.monotonic() + LINGER_SECONDS
+    while time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
 
 
 class SlurmJob:
@@ -39,11 +51,11 @@ class SlurmJob:
     def __call__(self) -> None:
         self.process = start(self.arguments, self.environment)
         while self.process.poll() is None:
-            time.sleep(0.2)
+            time.sleep(POLL_SECONDS)
         if self.process.returncode in STOPPED:
             # Slurm asked every process to stop, to preempt the job or to cancel it. If this one
             # returned, a preempted job would count as finished.
-            time.sleep(LINGER_SECONDS)
+            linger()
         if self.process.returncode:
             raise RuntimeError(f"ended with exit code {self.process.returncode}")
 
