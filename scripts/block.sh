@@ -1,22 +1,32 @@
 #!/usr/bin/env bash
-# One block of GPU time: train an experiment for at most MINUTES, then pack what reports need.
+# One block of GPU time: train experiments for at most MINUTES, then pack what reports need.
 # Finished segments are in the archive whenever it stops; the rest begins again in another block.
 #
 #   scripts/block.sh EXPERIMENT[,EXPERIMENT...] MINUTES ARCHIVE.tar.gz [OPTION...]
 #
-# An experiment is a name or a TOML file; options are those of `cwbench experiment`.
+# An experiment is a name or a TOML file; options are those of `cwbench experiment`. Experiments
+# with + in place of the comma are trained beside each other, by a process each: small ones share a
+# GPU well under NVIDIA's MPS (nvidia-cuda-mps-control -d). Give each its part of the cores then,
+# with --workers.
 set -euo pipefail
-if [ $# -lt 3 ]; then sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
-IFS=, read -ra experiments <<<"$1"
+if [ $# -lt 3 ]; then sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
+IFS=+ read -ra processes <<<"$1"
 minutes=$2 archive=$3
 shift 3
 results=${CWBENCH_RESULTS:-results}
 
 began=$SECONDS
-# USR1 asks for a pause and leaves a minute for it; a process that ignores it is killed.
-timeout --signal=USR1 --kill-after=90 "${minutes}m" \
-  python3 -m cwbench experiment "${experiments[@]}" --results "$results" --no-live --yes "$@" || code=$?
+code=0
+started=()
+for experiments in "${processes[@]}"; do
+  IFS=, read -ra experiments <<<"$experiments"
+  # USR1 asks for a pause and leaves a minute for it; a process that ignores it is killed.
+  timeout --signal=USR1 --kill-after=90 "${minutes}m" \
+    python3 -m cwbench experiment "${experiments[@]}" --results "$results" --no-live --yes "$@" &
+  started+=($!)
+done
+for process in "${started[@]}"; do wait "$process" || code=$?; done
 python3 -m cwbench status "$results" | sed -n 1,20p
 python3 -m cwbench merge "$results" --into "$archive" || code=$?
 echo "$((SECONDS - began)) s, $(du -h "$archive" | cut -f1) in $archive"
-exit "${code:-0}"
+exit "$code"
