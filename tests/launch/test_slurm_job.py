@@ -3,7 +3,6 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,29 +13,28 @@ class Handled(Exception):
     """Raised by the handler of a signal."""
 
 
-@pytest.fixture
-def handled() -> Iterator[None]:
-    def handle(number: int, _: object) -> None:
-        raise Handled
-
-    before = signal.signal(signal.SIGUSR2, handle)
-    yield
-    signal.signal(signal.SIGUSR2, before)
-
-
-@pytest.mark.usefixtures("handled")
 def test_a_signal_another_thread_takes_is_handled_while_a_stopped_job_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    handled, noticed = threading.Event(), []
+
+    def handle(number: int, _: object) -> None:
+        handled.set()
+        raise Handled
+
     def take() -> None:
         time.sleep(0.5)
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR2)
+        noticed.append(handled.wait(10))
 
     monkeypatch.setattr(slurm, "LINGER_SECONDS", 20.0)
+    before = signal.signal(signal.SIGUSR2, handle)
     thread = threading.Thread(target=take)
-    thread.start()
-    begun = time.monotonic()
-    with pytest.raises(Handled):
-        slurm.linger()
-    assert time.monotonic() - begun < 10
-    thread.join()
+    try:
+        thread.start()
+        with pytest.raises(Handled):
+            slurm.linger()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+        thread.join()
+    assert noticed == [True]
