@@ -39,7 +39,7 @@ test-slow: $(STAMP)
 
 # What only a GPU can show. Three minutes on an H200 with 16 cores.
 test-gpu: $(STAMP)
-	$(BIN)/python -m pytest -q -n 6 -m 'slow or not slow' tests/learner/test_cuda.py
+	$(BIN)/python -m pytest -q -n 6 -m 'slow or not slow' tests/learner/test_cuda.py tests/learner/test_cuda_methods.py
 	$(BIN)/python -m pytest -q -m slow tests/learner/test_gradients.py tests/fleet/test_stop.py -k cuda
 
 # On a real Ray and a real Slurm of this machine; each skips, and says why, where it cannot start.

@@ -68,6 +68,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def full_precision() -> Iterator[None]:
+    """Products on CUDA in float32, not TF32."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.fixture
 def double_precision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """For all tensors made in the test."""
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
