@@ -4,10 +4,10 @@
 #
 #   scripts/block.sh EXPERIMENT[,EXPERIMENT...] MINUTES ARCHIVE.tar.gz [OPTION...]
 #
-# An experiment is a name or a TOML file; options are those of `cwbench experiment`. Experiments
-# with + in place of the comma are trained beside each other, by a process each: small ones share a
-# GPU well under NVIDIA's MPS (nvidia-cuda-mps-control -d). Give each its part of the cores then,
-# with --workers.
+# An experiment is a name or a TOML file; options are those of `cwbench experiment`. Join experiments
+# by + instead of the comma to train them beside each other, each in its own process: small ones
+# share a GPU well under NVIDIA's MPS (nvidia-cuda-mps-control -d). Divide the cores with --workers.
+# Ctrl-C or TERM pauses all of them and packs what is finished.
 set -euo pipefail
 if [ $# -lt 3 ]; then sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
 IFS=+ read -ra processes <<<"$1"
@@ -25,7 +25,11 @@ for experiments in "${processes[@]}"; do
     python3 -m cwbench experiment "${experiments[@]}" --results "$results" --no-live --yes "$@" &
   started+=($!)
 done
-for process in "${started[@]}"; do wait "$process" || code=$?; done
+trap 'kill -USR1 "${started[@]}" 2>/dev/null || true' INT TERM  # jobs in the background get none
+for process in "${started[@]}"; do
+  wait "$process" || code=$?
+  while kill -0 "$process" 2>/dev/null; do wait "$process" || code=$?; done  # after a signal
+done
 python3 -m cwbench status "$results" | sed -n 1,20p
 python3 -m cwbench merge "$results" --into "$archive" || code=$?
 echo "$((SECONDS - began)) s, $(du -h "$archive" | cut -f1) in $archive"
