@@ -102,10 +102,15 @@ class Pool:
         An error goes to the owner; without one it is raised where the pool is waited for.
         """
         key = next(self.keys)
-        worker = self._queued.index(min(self._queued))
+        # Evaluations wait for lanes, so workers without any come first.
+        worker = min(range(len(self.workers)), key=self._evaluation_load)
         self._queued[worker] += 1
         self._evaluations[key] = Assigned(worker, job, done, owner)
         self.send(worker, Evaluate(key, job))
+
+    def _evaluation_load(self, worker: int) -> tuple[int, float]:
+        lanes = self.load[worker]
+        return self._queued[worker] + (lanes > 0), lanes
 
     def cancel(self, owner: Owner) -> None:
         """Evaluations that are no longer needed."""

@@ -179,6 +179,17 @@ def test_an_evaluation_reads_its_own_row(pool: Pool, shared: Callable[..., Array
     assert returns[0] == returns[2] != returns[1]
 
 
+def test_evaluations_go_to_workers_without_lanes_first(shared: Callable[..., ArrayRef]) -> None:
+    """A lane comes first on its worker; an evaluation there would wait for it."""
+    memory = shared(heading(1))
+    with Pool(4) as pool:
+        pool.load = [3.0, 0.0, 2.0, 0.0]
+        for _ in range(6):
+            pool.evaluate(job(memory), lambda result: None)
+        assert [known.worker for known in pool._evaluations.values()] == [1, 3, 1, 3, 2, 0]
+        finish_evaluations(pool)
+
+
 SCRIPT = """
 from cwbench.rollout.pool import Pool
 
