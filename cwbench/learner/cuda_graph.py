@@ -27,6 +27,32 @@ def cuda_stream(device: torch.device, number: int) -> AbstractContextManager[Any
     return torch.cuda.stream(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
 
+@cache
+def _side_stream(device: torch.device, beside: int) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def side_branch(device: torch.device) -> AbstractContextManager[None]:
+    """A block whose work needs nothing that the current stream is given after this call.
+
+    On CUDA it has a stream of its own, for which the current one waits at the block's end: small
+    kernels leave most of a GPU idle. What the block reads must be kept until then.
+    """
+    if device.type != "cuda":
+        return contextlib.nullcontext()
+    main = torch.cuda.current_stream(device)
+    side, begun = _side_stream(device, main.cuda_stream), main.record_event()
+
+    @contextlib.contextmanager
+    def branch() -> Iterator[None]:
+        side.wait_event(begun)
+        with torch.cuda.stream(side):
+            yield
+        main.wait_event(side.record_event())
+
+    return branch()
+
+
 class CapturedUpdate:
     """Runs `update` as usual a few times, then captures it and replays it.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from cwbench.learner.adam import Adam
 from cwbench.learner.architecture import Architecture
 from cwbench.learner.compiler import F, compiled
-from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate
+from cwbench.learner.cuda_graph import WARM_UP, CapturedUpdate, side_branch
 from cwbench.learner.gradients import sac_gradients
 from cwbench.learner.heads import TaskIndex
 from cwbench.learner.hooks import CheckedHooks, Hooks, no_global_randomness
@@ -29,6 +29,7 @@ from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
+SMALL = 15  # runs; more of them keep a GPU busy with one kernel at a time
 CHECKED = 2  # updates whose hooks are checked; in the first, a pull to the start has no gradient
 
 # (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
@@ -277,9 +278,13 @@ class Trainer(Parameters):
 
     def _gradients(self, batch: Batch, draw: str = "") -> tuple[SACGradients, Tensor]:
         """SAC's gradients with the method's changes, and its penalty [R]."""
+        branch = side_branch(self.device) if self.runs <= SMALL else nullcontext()
         computed = self.sac_gradients(batch, draw)
-        penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
-        self._add_gradients(penalty, computed.grads)
+        with branch:
+            penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
+            added = self._penalty_gradients(penalty)
+        if added:
+            torch._foreach_add_([computed.grads[name] for name in added], list(added.values()))
         self.method.adjust_gradients(computed.grads)
         return computed, penalty
 
@@ -329,16 +334,15 @@ class Trainer(Parameters):
         """Normalised values of both critics: [R, 2, B]."""
         return q_values(self.critic, params, obs, action, tasks)
 
-    def _add_gradients(self, penalty: Tensor, grads: Mapping[str, Tensor]) -> None:
-        """Add the gradients of a penalty [R]."""
+    def _penalty_gradients(self, penalty: Tensor) -> dict[str, Tensor]:
+        """By name, of a penalty [R]; empty without one."""
         if not penalty.requires_grad:
-            return
+            return {}
         # A sum over runs, not a mean: a run's gradient must not depend on how many there are.
         params = self.trained
         found = torch.autograd.grad(penalty.sum(), list(params.values()), allow_unused=True)
         pairs = zip(params, found, strict=True)
-        added = {name: x for name, x in pairs if x is not None}
-        torch._foreach_add_([grads[name] for name in added], list(added.values()))
+        return {name: x for name, x in pairs if x is not None}
 
     @torch.no_grad()
     def apply(self, grads: Mapping[str, Tensor]) -> None:

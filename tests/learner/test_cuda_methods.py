@@ -61,6 +61,26 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     assert (weights[37] - weights[38]).abs().mean() > 0.05  # members are not alike
 
 
+@pytest.mark.parametrize("name", ["ewc", "recall"])
+def test_a_penalty_computed_beside_sac_changes_no_number(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few runs compute it in a stream of its own; more of them, one after the other."""
+    kind = METHODS[name].method
+    setup = make_setup(name, METHODS[name], "paper", {})
+    fleet = [kind.segments_of_run(setup, seed, ("push", "hammer"))[-1] for seed in (0, 1)]
+    beside, after = (Rehearsal(fleet, kind, Dims(12, 4), CUDA) for _ in range(2))
+    beside.train(130)
+    monkeypatch.setattr("cwbench.learner.trainer.SMALL", 1)
+    after.train(130)
+    for trainer in (beside, after):
+        assert trainer.captured is not None and trainer.captured.graph is not None
+    states = [trainer.state() for trainer in (beside, after)]
+    assert all(torch.equal(x, states[1][key]) for key, x in states[0].items())
+    taken = [trainer.statistics.take() for trainer in (beside, after)]
+    assert taken[0] == taken[1]
+
+
 def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:
     """Three seeds of a method on three tasks of the point mass."""
     base, entry = methods.load(name)

@@ -97,8 +97,7 @@ def test_without_sac_weights_return_to_their_start(make_trainer: MakeTrainer) ->
     for _ in range(100):
         penalty = method.actor_penalty(method.sample_batch(4))
         grads = {name: torch.zeros_like(p) for name, p in trainer.params.items()}
-        trainer._add_gradients(penalty, grads)
-        trainer.apply(grads)
+        trainer.apply(grads | trainer._penalty_gradients(penalty))
     assert (method.actor_penalty(method.sample_batch(4)) < 1e-2 * before).all()
 
 
@@ -112,8 +111,8 @@ def test_heads_of_finished_tasks_rest(
     trainer, batch = method.trainer, method.sample_batch(4)
     before = {name: p.detach().clone() for name, p in trainer.params.items()}
     grads = {name: torch.zeros_like(p) for name, p in trainer.params.items()}
-    trainer._add_gradients(method.actor_penalty(batch) + method.critic_penalty(batch), grads)
-    trainer.apply(grads)
+    penalty = method.actor_penalty(batch) + method.critic_penalty(batch)
+    trainer.apply(grads | trainer._penalty_gradients(penalty))
     with torch.no_grad():
         method.after_update(batch, batch.reward)
     for name in ("actor.4.weight", "critic.4.bias"):
