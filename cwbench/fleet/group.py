@@ -209,14 +209,10 @@ class Group:
     def _replay(self) -> Replay:
         shape = replay_shape(self.method, self.segments[0])
         limit = self.method.rows_per_task(len(shape.old)) if shape.old else None
-        return Replay(
-            self.runs,
-            shape.capacity,
-            self.trainer.dims,
-            self.trainer.streams,
-            live=shape.live,
-            old={p: old_replay.load(self.store, self.segments, p, limit) for p in shape.old},
-        )
+        old = {p: old_replay.load(self.store, self.segments, p, limit) for p in shape.old}
+        trainer = self.trainer
+        parts = (self.runs, shape.capacity, trainer.dims, trainer.streams)
+        return Replay(*parts, live=shape.live, old=old, fast=trainer.fast)
 
     # Collecting and learning
 
@@ -256,11 +252,12 @@ class Group:
         self._evaluate_if_due()
         chunk, episodes = self.collector.receive()
         self.collecting = False
-        self._store_chunk(torch.from_numpy(np.array(chunk)))
+        rows = torch.from_numpy(np.array(chunk))
         self.state.advance(milestone.step, episodes, len(self.lane_positions))
         self._next = next(self._milestones, None)
         if self.setup.schedule.lag and not pause and not self.finished:
             self.request()
+        self._store_chunk(rows)
         self.trainer.train(milestone.updates)
         self.settled |= milestone.updates > 0 or self.method.expert_steps is not None
         self.state.acting.append(self._acting_policy())
@@ -274,9 +271,10 @@ class Group:
         self._next_record = time.monotonic() + max(RECORD_SECONDS, self.runs)
 
     def _store_chunk(self, rows: Tensor) -> None:
+        """The transitions [lanes, n, F] of the last n steps."""
         rows = rows.pin_memory() if self.trainer.device.type == "cuda" else rows
         replay, horizon = self.trainer.replay, self.setup.env.horizon
-        lanes.store(replay, rows, self.lane_positions, self.step, horizon)
+        lanes.store(replay, rows, self.lane_positions, self.step - rows.shape[1], horizon)
 
     def end_task(self, tell: Callable[["Group"], None] = lambda group: None) -> None:
         """The method's turn at the end of the task; the last evaluation begins.

@@ -6,15 +6,15 @@ terminal states (`spec/transition.py`); a time limit is not terminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from cwbench.learner import host_memory
 from cwbench.learner.heads import TaskIndex
-from cwbench.learner.rng import LARGE, Streams
+from cwbench.learner.rng import LARGE, Streams, to_index
 from cwbench.spec.errors import UserError
 from cwbench.spec.transition import Dims
 
@@ -64,8 +64,57 @@ def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     return table.gather(1, rows.unsqueeze(-1).expand(-1, -1, table.shape[2]))
 
 
+class Share(NamedTuple):
+    """What a batch takes from consecutive positions: equally many rows of each."""
+
+    first: int  # columns of the positions
+    last: int
+    each: int
+    weight: float = 1.0  # in the losses, of all of them
+
+    @property
+    def size(self) -> int:
+        return (self.last - self.first) * self.each
+
+
+class Picked(NamedTuple):
+    rows: Tensor  # [R, B], their numbers
+    table: Tensor  # [R, B, F]
+    tasks: Tensor  # [R, B]
+    weight: Tensor  # [R, B]
+
+
+def pick(
+    table: Tensor,
+    offset: Tensor,
+    sizes: Tensor,
+    positions: Sequence[int],
+    shares: Sequence[Share],
+    bits: Sequence[Tensor],
+    large: bool,
+) -> Picked:
+    """The rows that random bits name: one share after another, one position after another.
+
+    Offsets are [R, T, 1] and sizes [T, 1].
+    """
+    rows, tasks, weights = [], [], []
+    for (first, last, each, weight), drawn in zip(shares, bits, strict=True):
+        of_each = drawn.view(-1, last - first, each)
+        index = to_index(of_each, sizes[first:last], large=large)
+        rows.append((offset[:, first:last] + index).flatten(1))
+        one = [index.new_full((1, 1), position) for position in positions[first:last]]
+        tasks += [x.expand(len(drawn), each) for x in one]
+        weights.append(table.new_full((), weight / drawn.shape[1]).expand_as(drawn))
+    numbers, *constants = (x[0] if len(x) == 1 else torch.cat(x, 1) for x in (rows, tasks, weights))
+    picked = table.index_select(0, numbers.flatten()).view(*numbers.shape, -1)
+    return Picked(numbers, picked, *constants)
+
+
 class Replay:
-    """Memories of several positions: fixed ones of earlier tasks, FIFO ones of live ones."""
+    """Memories of several positions: fixed ones of earlier tasks, FIFO ones of live ones.
+
+    `fast` may compile the function that picks a batch.
+    """
 
     def __init__(
         self,
@@ -76,8 +125,10 @@ class Replay:
         *,
         live: Sequence[int],
         old: Mapping[int, OldTask] | None = None,
+        fast: Callable[[Any], Any] = lambda function: function,
     ) -> None:
         old = dict(old or {})
+        self._pick = fast(pick)
         self.runs, self.capacity, self.streams, self.live = runs, capacity, streams, tuple(live)
         self.dims = dims
         self.width = self.dims.width
@@ -102,6 +153,7 @@ class Replay:
         self.rows = host_memory.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
         self.sizes = torch.tensor(sizes, device=device)  # [positions]
+        self._places = (self.rows, self.offset[..., None], self.sizes[:, None], self.positions)
         self.annotations: dict[str, Tensor] = {}  # of old tasks' rows, which come first
         self.new_annotations: dict[str, Tensor] = {}  # for the current task's, [R, n, width]
         for position, task in old.items():
@@ -166,7 +218,8 @@ class Replay:
 
     def set_added(self, position: int, count: int) -> None:
         self.added[position] = count
-        self.sizes[self.positions.index(position)] = min(count, self.capacity)
+        # An assignment of a number would wait for the device.
+        self.sizes[self.positions.index(position)].fill_(min(count, self.capacity))
 
     def _row_numbers(self, position: int, run: int, first: int, end: int) -> Tensor:
         offset = self.offset[run, self.positions.index(position)]
@@ -178,23 +231,7 @@ class Replay:
 
     def sample(self, size: int, name: str = "replay") -> Batch:
         """Uniform from the current task, with replacement."""
-        return self.gather(*self._draw(size, name))
-
-    def _draw(
-        self, size: int, name: str, draw: Callable[[str, int, Tensor], Tensor] | None = None
-    ) -> tuple[Tensor, TaskIndex]:
-        draw = draw or partial(self.streams.index, large=self.large)
-        index = draw(name, size, self.sizes[-1])
-        tasks = TaskIndex.single(self.positions[-1], self.runs, size, self.rows.device)
-        return self.offset[:, -1:] + index, tasks
-
-    def sample_once(self, size: int, name: str) -> Batch:
-        """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
-        return self.gather(*self._draw(size, name, self.streams.index_once))
-
-    def sample_old_once(self, size: int, name: str) -> Batch:
-        """As `sample_old`, but outside updates; one draw for each name."""
-        return self.gather(*self._draw_old(size, name, self.streams.index_once))
+        return self._sample({name: self._newest(size)})
 
     def sample_old(self, size: int, name: str = "replay-old") -> Batch:
         """Uniform from earlier tasks, equally many of each: at least `size` rows in all.
@@ -202,30 +239,50 @@ class Replay:
         Drawing a random number of rows per task would have the same mean and a larger variance,
         and heads could no longer be applied to slices.
         """
-        return self.gather(*self._draw_old(size, name))
-
-    def _draw_old(
-        self, size: int, name: str, draw: Callable[[str, int, Tensor], Tensor] | None = None
-    ) -> tuple[Tensor, TaskIndex]:
-        old = self.positions[:-1]
-        per_task = -(-size // len(old))
-        sizes = self.sizes[:-1].repeat_interleave(per_task)
-        draw = draw or partial(self.streams.index, large=self.large)
-        index = draw(name, len(old) * per_task, sizes)
-        rows = self.offset[:, :-1].repeat_interleave(per_task, 1) + index
-        device = self.rows.device
-        return rows, TaskIndex.equal_blocks(old, self.runs, per_task, device)
+        return self._sample({name: self._older(size)})
 
     def sample_both(self, size: int, old_weight: float = 1.0) -> Batch:
         """As `sample_old` and then as `sample`; losses are L_new + weight * L_old, means each."""
-        parts = [self._draw_old(size, "replay-old"), self._draw(size, "replay")]
-        weights = [
-            torch.full((), factor / rows.shape[1], device=rows.device).expand(rows.shape)
-            for factor, (rows, _) in zip((old_weight, 1), parts, strict=True)
-        ]
-        rows = torch.cat([rows for rows, _ in parts], 1)
-        tasks = TaskIndex.join([own for _, own in parts])
-        return replace(self.gather(rows, tasks), weight=torch.cat(weights, 1))
+        old = self._older(size)._replace(weight=old_weight)
+        return self._sample({"replay-old": old, "replay": self._newest(size)})
+
+    def sample_once(self, size: int, name: str) -> Batch:
+        """As `sample`, but outside updates, such as at a task's end; one draw for each name."""
+        return self._sample_once(name, self._newest(size))
+
+    def sample_old_once(self, size: int, name: str) -> Batch:
+        """As `sample_old`, but outside updates; one draw for each name."""
+        return self._sample_once(name, self._older(size))
+
+    def _newest(self, size: int) -> Share:
+        return Share(len(self.positions) - 1, len(self.positions), size)
+
+    def _older(self, size: int) -> Share:
+        count = len(self.positions) - 1
+        return Share(0, count, -(-size // count))
+
+    def _sample(self, named: Mapping[str, Share]) -> Batch:
+        """Shares under the names of their draws."""
+        shares = list(named.values())
+        bits = [self.streams.index_bits(name, share.size) for name, share in named.items()]
+        return self._batch(shares, self._pick(*self._places, shares, bits, self.large))
+
+    def _sample_once(self, name: str, share: Share) -> Batch:
+        bits = self.streams.index_bits_once(name, share.size)
+        return self._batch([share], pick(*self._places, [share], [bits], True))
+
+    def _batch(self, shares: Sequence[Share], picked: Picked) -> Batch:
+        blocks = tuple(
+            (position, share.each)
+            for share in shares
+            for position in self.positions[share.first : share.last]
+        )
+        return Batch(
+            **self.dims.unpack(picked.table),
+            tasks=TaskIndex(picked.tasks, blocks),
+            weight=picked.weight,
+            rows=picked.rows,
+        )
 
     def sample_all(self, size: int) -> Batch:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""

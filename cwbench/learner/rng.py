@@ -209,14 +209,22 @@ class Streams:
 
         The size is an int64 tensor where it changes between updates, and may be one per column.
         """
-        return to_index(self._take(name, (count,), to_index_bits), size, large=large)
+        return to_index(self.index_bits(name, count), size, large=large)
+
+    def index_bits(self, name: str, count: int) -> Tensor:
+        """[R, count], what `to_index` makes rows from."""
+        return self._take(name, (count,), to_index_bits)
 
     def index_once(self, name: str, count: int, size: Tensor | int) -> Tensor:
         """As `index`, but outside updates and one time only, such as at a task's end.
 
         Not made in blocks: a block of fifty large draws would waste memory.
         """
-        return to_index(to_index_bits(self._once(name, count)), size, large=True)
+        return to_index(self.index_bits_once(name, count), size, large=True)
+
+    def index_bits_once(self, name: str, count: int) -> Tensor:
+        """As `index_bits`, but outside updates."""
+        return to_index_bits(self._once(name, count))
 
     def normal_once(self, name: str, count: int) -> Tensor:
         """[R, count], standard normal, outside updates."""

@@ -110,7 +110,9 @@ class Rehearsal(Trainer):
     def _random_replay(
         self, live: Sequence[int], old: Mapping[int, OldTask] | None = None
     ) -> Replay:
-        replay = Replay(self.runs, ROWS, self.dims, self.streams, live=live, old=old)
+        replay = Replay(
+            self.runs, ROWS, self.dims, self.streams, live=live, old=old, fast=self.fast
+        )
         rows = self._random_rows()
         for position in live:
             replay.add(position, rows.expand(self.runs, *rows.shape))

@@ -254,6 +254,19 @@ def test_publishing_does_not_wait_for_the_device() -> None:
         shared.close()
 
 
+def test_storing_transitions_does_not_wait_for_the_device() -> None:
+    """With a lag, updates are under way then."""
+    trainer = make([0, 1], CUDA)
+    rows = torch.ones(2, 50, 29).pin_memory()
+    trainer.replay.add(0, rows)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer.replay.add(0, rows)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert trainer.replay.added[0] == 400 and (trainer.replay.stored(0)[:, 50:100] == 1).all()
+
+
 def test_an_update_that_cannot_be_captured_runs_all_the_same() -> None:
     """As a method that reads a number from the device; the warning says what is not permitted.
 

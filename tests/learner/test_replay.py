@@ -4,7 +4,8 @@ import pytest
 import torch
 from scipy import stats
 
-from cwbench.learner.replay import OldTask, Replay, draw_equally, take_rows
+from cwbench.learner.compiler import compiled
+from cwbench.learner.replay import OldTask, Replay, draw_equally, pick, take_rows
 from cwbench.learner.rng import Streams
 from cwbench.spec.errors import UserError
 from cwbench.spec.transition import Dims
@@ -104,6 +105,25 @@ def test_old_tasks_of_different_sizes_are_drawn_whole() -> None:
     batch = replay.sample_old(400)
     assert set(batch.reward[0, :200].tolist()) == {0, 1}
     assert set(batch.reward[0, 200:].tolist()) == {20, 21, 22, 23}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
+def test_a_compiled_replay_picks_the_same() -> None:
+    plain, fast = make(2, 8, old_tasks(), live=2), make(2, 8, old_tasks(), live=2)
+    fast._pick = compiled(pick, "cpu")
+    for replay in (plain, fast):
+        replay.add(2, torch.stack([rows([30, 31, 32]), rows([40, 41, 42])]))
+    for draw in (
+        lambda replay: replay.sample(7),
+        lambda replay: replay.sample_old(7),
+        lambda replay: replay.sample_both(7, 3.0),
+    ):
+        one, other = draw(plain), draw(fast)
+        assert one.tasks.blocks == other.tasks.blocks
+        assert torch.equal(one.tasks.index, other.tasks.index)
+        for name in ("obs", "action", "reward", "next_obs", "weight", "rows"):
+            assert torch.equal(getattr(one, name), getattr(other, name)), name
 
 
 def test_a_memory_of_a_later_task_alone_knows_its_position() -> None:
