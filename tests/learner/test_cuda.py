@@ -254,13 +254,14 @@ def test_publishing_does_not_wait_for_the_device() -> None:
         shared.close()
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")  # it may overlook some
 def test_storing_transitions_does_not_wait_for_the_device() -> None:
     """With a lag, updates are under way then."""
     trainer = make([0, 1], CUDA)
     rows = torch.ones(2, 50, 29).pin_memory()
     trainer.replay.add(0, rows)
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         trainer.replay.add(0, rows)
     finally:
         torch.cuda.set_sync_debug_mode("default")
