@@ -55,14 +55,19 @@ class FleetNeeds:
     pool_seconds: float = 0.0  # of all workers, evaluation included
     end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
+    lag: int = 0  # chunks collected during updates
     start_seconds: float = 0.0  # of its own process, before it trains
     occupancy: float = 1.0  # share of the device that its updates take
 
     @property
     def alone(self) -> float:
-        """Seconds if nothing else trains: one group updates while others collect."""
+        """Seconds if nothing else trains: one group updates while others collect.
+
+        With a lag the group that updates has its next chunk collected, too.
+        """
         longer, shorter = sorted((self.update_seconds, self.collect_seconds), reverse=True)
-        trains = max(longer + shorter / self.groups, self.pool_seconds)
+        waits = 0.0 if self.lag else shorter / self.groups
+        trains = max(longer + waits, self.pool_seconds)
         return self.start_seconds + trains + self.end_seconds
 
     @property

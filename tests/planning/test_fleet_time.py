@@ -28,6 +28,12 @@ def test_a_group_updates_while_others_collect() -> None:
     assert dataclasses.replace(alone, groups=3, pool_seconds=14).alone == 14  # and evaluation
 
 
+def test_with_a_lag_a_fleet_collects_while_it_updates() -> None:
+    assert dataclasses.replace(needs(10, 6, 1), lag=1).alone == 10
+    assert dataclasses.replace(needs(6, 10, 1), lag=1).alone == 10
+    assert dataclasses.replace(needs(6, 10, 14), lag=1).alone == 14
+
+
 def chain_and_another() -> list[list[Segment]]:
     """The two tasks of two runs, with a fleet of its own between them."""
     second = fleet_of("finetuning")[0][:2]
