@@ -105,6 +105,8 @@ def main() -> None:
             draw(study, "compact", figure, folder)
         every_run = build.read(results, Options(band="runs"), more=shipped)
         draw(every_run, "paper", "single-success", folder)
+        million = stack.enter_context(opened(results_page.FOLDER / "million.tar.gz"))
+        draw(build.read(million, Options(band="runs")), "paper", "cw3-tasks", folder)
 
 
 if __name__ == "__main__":

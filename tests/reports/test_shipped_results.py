@@ -80,6 +80,7 @@ def test_the_page_shows_the_tables() -> None:
         ("cw3.py", "cw3.md", 83),
         ("ablation.py", "ablation.md", 100),
         ("single_tasks.py", "single-tasks.md", 14),
+        ("million.py", "million.md", 17),
         ("both_protocols.py", "both-protocols.md", 47),
         ("componet_single_tasks.py", "componet-single-tasks.md", 6),
         ("lag.py", "lag.md", 13),
