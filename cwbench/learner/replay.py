@@ -110,10 +110,23 @@ def pick(
     return Picked(numbers, picked, *constants)
 
 
+def pick_of_all(
+    table: Tensor, offset: Tensor, sizes: Tensor, first: int, bits: Tensor, large: bool
+) -> Picked:
+    """The rows that random bits name among those of all positions, the first of which is named."""
+    ends = sizes.cumsum(0)
+    index = to_index(bits, ends[-1], large=large)
+    task = (index.unsqueeze(-1) >= ends).sum(-1)
+    rows = offset.gather(1, task) + index - (ends - sizes)[task]
+    picked = table.index_select(0, rows.flatten()).view(*rows.shape, -1)
+    weight = table.new_full((), 1 / rows.shape[1]).expand_as(rows)
+    return Picked(rows, picked, task + first, weight)
+
+
 class Replay:
     """Memories of several positions: fixed ones of earlier tasks, FIFO ones of live ones.
 
-    `fast` may compile the function that picks a batch.
+    `fast` may compile the functions that pick a batch.
     """
 
     def __init__(
@@ -128,7 +141,9 @@ class Replay:
         fast: Callable[[Any], Any] = lambda function: function,
     ) -> None:
         old = dict(old or {})
-        self._pick = fast(pick)
+        self._pick, self._pick_of_all = pick, pick_of_all
+        if streams.device.type == "cuda":  # a CPU would compile for five seconds and save nothing
+            self._pick, self._pick_of_all = fast(pick), fast(pick_of_all)
         self.runs, self.capacity, self.streams, self.live = runs, capacity, streams, tuple(live)
         self.dims = dims
         self.width = self.dims.width
@@ -286,15 +301,11 @@ class Replay:
 
     def sample_all(self, size: int) -> Batch:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""
-        ends = self.sizes.cumsum(0)
-        index = self.streams.index("replay-all", size, ends[-1], large=self.large)
-        task = torch.searchsorted(ends, index, right=True)  # [R, B]
-        rows = self.offset.gather(1, task) + index - (ends - self.sizes)[task]
-        return self.gather(rows, TaskIndex(task + self.positions[0]))
-
-    def gather(self, rows: Tensor, tasks: TaskIndex) -> Batch:
-        table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)
-        return self.unpack(table, tasks, rows)
+        bits = self.streams.index_bits("replay-all", size)
+        picked = self._pick_of_all(
+            self.rows, self.offset, self.sizes, self.positions[0], bits, self.large
+        )
+        return self._batch((), picked)
 
     def unpack(self, table: Tensor, tasks: TaskIndex, rows: Tensor) -> Batch:
         """Transitions [R, B, F] as a batch, from wherever a method keeps them."""

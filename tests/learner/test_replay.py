@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 
 from cwbench.learner.compiler import compiled
-from cwbench.learner.replay import OldTask, Replay, draw_equally, pick, take_rows
+from cwbench.learner.replay import OldTask, Replay, draw_equally, pick, pick_of_all, take_rows
 from cwbench.learner.rng import Streams
 from cwbench.spec.errors import UserError
 from cwbench.spec.transition import Dims
@@ -111,13 +111,14 @@ def test_old_tasks_of_different_sizes_are_drawn_whole() -> None:
 @pytest.mark.filterwarnings("ignore")  # torch's compiler has several of its own
 def test_a_compiled_replay_picks_the_same() -> None:
     plain, fast = make(2, 8, old_tasks(), live=2), make(2, 8, old_tasks(), live=2)
-    fast._pick = compiled(pick, "cpu")
+    fast._pick, fast._pick_of_all = compiled(pick, "cpu"), compiled(pick_of_all, "cpu")
     for replay in (plain, fast):
         replay.add(2, torch.stack([rows([30, 31, 32]), rows([40, 41, 42])]))
     for draw in (
         lambda replay: replay.sample(7),
         lambda replay: replay.sample_old(7),
         lambda replay: replay.sample_both(7, 3.0),
+        lambda replay: replay.sample_all(7),
     ):
         one, other = draw(plain), draw(fast)
         assert one.tasks.blocks == other.tasks.blocks
