@@ -36,6 +36,8 @@ def specs(
 
 def store(replay: Replay, chunk: Tensor, positions: Positions, step: int, horizon: int) -> None:
     """Add transitions [R * lanes, n, F] from `step` on to the positions they belong to."""
+    # As a whole: a part is not contiguous, and its copy would not be page-locked.
+    chunk = chunk.to(replay.rows.device, non_blocking=True)
     chunk = chunk.view(-1, len(positions), *chunk.shape[1:])
     for lane, cycle in enumerate(positions):
         start, count = 0, chunk.shape[2]

@@ -67,25 +67,25 @@ def take_rows(table: Tensor, rows: Tensor) -> Tensor:
 class Share(NamedTuple):
     """What a batch takes from consecutive positions: equally many rows of each."""
 
-    first: int  # columns of the positions
-    last: int
+    start: int  # columns of the positions
+    end: int
     each: int
-    weight: float = 1.0  # in the losses, of all of them
+    weight: float = 1.0  # of all its rows together, in the losses
 
     @property
     def size(self) -> int:
-        return (self.last - self.first) * self.each
+        return (self.end - self.start) * self.each
 
 
 class Picked(NamedTuple):
-    rows: Tensor  # [R, B], their numbers
-    table: Tensor  # [R, B, F]
-    tasks: Tensor  # [R, B]
-    weight: Tensor  # [R, B]
+    """Each row's number, task and weight in the losses: [R, B]."""
+
+    rows: Tensor
+    tasks: Tensor
+    weight: Tensor
 
 
 def pick(
-    table: Tensor,
     offset: Tensor,
     sizes: Tensor,
     positions: Sequence[int],
@@ -95,32 +95,36 @@ def pick(
 ) -> Picked:
     """The rows that random bits name: one share after another, one position after another.
 
-    Offsets are [R, T, 1] and sizes [T, 1].
+    Offsets are [R, T, 1] and sizes [T, 1]. Does not see the transitions: compiled, it would need a
+    version for every size of the memory.
     """
     rows, tasks, weights = [], [], []
-    for (first, last, each, weight), drawn in zip(shares, bits, strict=True):
-        of_each = drawn.view(-1, last - first, each)
-        index = to_index(of_each, sizes[first:last], large=large)
-        rows.append((offset[:, first:last] + index).flatten(1))
-        one = [index.new_full((1, 1), position) for position in positions[first:last]]
+    for (start, end, each, weight), drawn in zip(shares, bits, strict=True):
+        of_each = drawn.view(-1, end - start, each)
+        index = to_index(of_each, sizes[start:end], large=large)
+        rows.append((offset[:, start:end] + index).flatten(1))
+        one = [index.new_full((1, 1), position) for position in positions[start:end]]
         tasks += [x.expand(len(drawn), each) for x in one]
-        weights.append(table.new_full((), weight / drawn.shape[1]).expand_as(drawn))
-    numbers, *constants = (x[0] if len(x) == 1 else torch.cat(x, 1) for x in (rows, tasks, weights))
-    picked = table.index_select(0, numbers.flatten()).view(*numbers.shape, -1)
-    return Picked(numbers, picked, *constants)
+        weights.append(_equal_weights(drawn, weight))
+    return Picked(*(x[0] if len(x) == 1 else torch.cat(x, 1) for x in (rows, tasks, weights)))
 
 
 def pick_of_all(
-    table: Tensor, offset: Tensor, sizes: Tensor, first: int, bits: Tensor, large: bool
+    offset: Tensor, sizes: Tensor, positions: Sequence[int], bits: Tensor, large: bool
 ) -> Picked:
-    """The rows that random bits name among those of all positions, the first of which is named."""
+    """The rows that random bits name among those of all positions.
+
+    Offsets are [R, T] and sizes [T].
+    """
     ends = sizes.cumsum(0)
     index = to_index(bits, ends[-1], large=large)
     task = (index.unsqueeze(-1) >= ends).sum(-1)
     rows = offset.gather(1, task) + index - (ends - sizes)[task]
-    picked = table.index_select(0, rows.flatten()).view(*rows.shape, -1)
-    weight = table.new_full((), 1 / rows.shape[1]).expand_as(rows)
-    return Picked(rows, picked, task + first, weight)
+    return Picked(rows, task + positions[0], _equal_weights(rows))
+
+
+def _equal_weights(rows: Tensor, total: float = 1.0) -> Tensor:
+    return torch.full((), total / rows.shape[1], device=rows.device).expand(rows.shape)
 
 
 class Replay:
@@ -168,7 +172,7 @@ class Replay:
         self.rows = host_memory.zeros(top, self.width, device=device)
         self.offset = torch.tensor(offsets, device=device).T.contiguous()  # [R, positions]
         self.sizes = torch.tensor(sizes, device=device)  # [positions]
-        self._places = (self.rows, self.offset[..., None], self.sizes[:, None], self.positions)
+        self._columns = (self.offset[..., None], self.sizes[:, None], self.positions)
         self.annotations: dict[str, Tensor] = {}  # of old tasks' rows, which come first
         self.new_annotations: dict[str, Tensor] = {}  # for the current task's, [R, n, width]
         for position, task in old.items():
@@ -280,39 +284,36 @@ class Replay:
         """Shares under the names of their draws."""
         shares = list(named.values())
         bits = [self.streams.index_bits(name, share.size) for name, share in named.items()]
-        return self._batch(shares, self._pick(*self._places, shares, bits, self.large))
+        return self._batch(self._pick(*self._columns, shares, bits, self.large), shares)
 
     def _sample_once(self, name: str, share: Share) -> Batch:
         bits = self.streams.index_bits_once(name, share.size)
-        return self._batch([share], pick(*self._places, [share], [bits], True))
+        return self._batch(pick(*self._columns, [share], [bits], True), [share])
 
-    def _batch(self, shares: Sequence[Share], picked: Picked) -> Batch:
+    def _batch(self, picked: Picked, shares: Sequence[Share] = ()) -> Batch:
+        rows, tasks, weight = picked
+        table = self.rows.index_select(0, rows.flatten()).view(*rows.shape, self.width)
         blocks = tuple(
             (position, share.each)
             for share in shares
-            for position in self.positions[share.first : share.last]
+            for position in self.positions[share.start : share.end]
         )
         return Batch(
-            **self.dims.unpack(picked.table),
-            tasks=TaskIndex(picked.tasks, blocks),
-            weight=picked.weight,
-            rows=picked.rows,
+            **self.dims.unpack(table), tasks=TaskIndex(tasks, blocks), weight=weight, rows=rows
         )
 
     def sample_all(self, size: int) -> Batch:
         """Uniform over all transitions of all tasks, so that longer memories come up more often."""
         bits = self.streams.index_bits("replay-all", size)
-        picked = self._pick_of_all(
-            self.rows, self.offset, self.sizes, self.positions[0], bits, self.large
-        )
-        return self._batch((), picked)
+        places = (self.offset, self.sizes, self.positions)
+        return self._batch(self._pick_of_all(*places, bits, self.large))
 
     def unpack(self, table: Tensor, tasks: TaskIndex, rows: Tensor) -> Batch:
         """Transitions [R, B, F] as a batch, from wherever a method keeps them."""
         return Batch(
             **self.dims.unpack(table),
             tasks=tasks,
-            weight=torch.full((), 1 / rows.shape[1], device=rows.device).expand(rows.shape),
+            weight=_equal_weights(rows),
             rows=rows,
         )
 

@@ -238,7 +238,8 @@ class Operations(TorchDispatchMode):
 
 
 # Stable-Baselines3's update has 1041; this one had 643 under autograd and torch.optim,
-# 434 with manual gradients and a forward pass for each set of observations and actions.
+# 434 with manual gradients and a forward pass for each set of observations and actions. Two views
+# are for batches of several tasks.
 @pytest.mark.parametrize(("runs", "operations"), [(1, 378), (3, 385)])
 def test_an_update_has_no_more_operations_than_before(
     make_trainer: Make, runs: int, operations: int
