@@ -186,7 +186,7 @@ def _fleet_needs(
         pool_seconds=pool_seconds,
         end_seconds=times.end,
         groups=len(groups),
-        lag=schedule.lag,
+        lag=schedule.lag if costs.device.type == "cuda" else 0,
     )
 
 

@@ -34,6 +34,7 @@ from cwbench.rollout.processes import Watchdog, WorkerProcess, kill_all, stop_al
 TIMEOUT_SECONDS = 60.0
 MOST_FAILURES = 3  # of one worker, in a row
 CHECK_SECONDS = 0.2  # between looks at requests to stop, while waiting for workers
+ROUNDING = 1e-6  # what may be left of a worker's load when the groups that it had are closed
 RESET_SECONDS = 2.0  # that workers have to drop everything, before they are replaced
 
 
@@ -108,9 +109,10 @@ class Pool:
         self._evaluations[key] = Assigned(worker, job, done, owner)
         self.send(worker, Evaluate(key, job))
 
-    def _evaluation_load(self, worker: int) -> tuple[int, float]:
-        lanes = self.load[worker]
-        return self._queued[worker] + (lanes > 0), lanes
+    def _evaluation_load(self, worker: int) -> tuple[int, int, float]:
+        """Lanes count like one evaluation more."""
+        queued, lanes = self._queued[worker], self.load[worker]
+        return queued + (lanes > ROUNDING), queued, lanes
 
     def cancel(self, owner: Owner) -> None:
         """Evaluations that are no longer needed."""
