@@ -12,6 +12,7 @@ import torch
 
 from cwbench.learner.rng import Streams
 
+POOL = 32  # streams of one priority that torch makes for a device
 WARM_UP = 3  # ordinary updates before capture, in which libraries allocate what they need
 
 
@@ -27,27 +28,42 @@ def cuda_stream(device: torch.device, number: int) -> AbstractContextManager[Any
     return torch.cuda.stream(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
 
-@cache
-def _side_stream(device: torch.device, beside: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+_sides: dict[tuple[torch.device, int], torch.cuda.Stream] = {}  # by the stream that they are beside
+
+
+def _side_of(main: torch.cuda.Stream, device: torch.device) -> torch.cuda.Stream | None:
+    """A stream that nothing else uses: work of two groups in one would share cuBLAS's workspace.
+
+    torch has a pool of streams for each priority and begins it again when all are taken. Only sides
+    have a high one.
+    """
+    key = device, main.cuda_stream
+    if key not in _sides and len(_sides) < POOL:
+        _sides[key] = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+    return _sides.get(key)
 
 
 def side_branch(device: torch.device) -> AbstractContextManager[None]:
     """A block whose work needs nothing that the current stream is given after this call.
 
-    On CUDA it has a stream of its own, for which the current one waits at the block's end: small
-    kernels leave most of a GPU idle. What the block reads must be kept until then.
+    It has a stream of its own, for which the current one waits at the block's end: small kernels
+    leave most of a GPU idle. What the block reads must not be freed or changed until then.
     """
-    if device.type != "cuda":
-        return contextlib.nullcontext()
     main = torch.cuda.current_stream(device)
-    side, begun = _side_stream(device, main.cuda_stream), main.record_event()
+    side, begun = _side_of(main, device), main.record_event()
+    if side is None:
+        return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def branch() -> Iterator[None]:
         side.wait_event(begun)
-        with torch.cuda.stream(side):
-            yield
+        try:
+            with torch.cuda.stream(side):
+                yield
+        except BaseException:
+            with contextlib.suppress(RuntimeError):  # of a capture that has failed
+                main.wait_event(side.record_event())
+            raise
         main.wait_event(side.record_event())
 
     return branch()
@@ -100,7 +116,7 @@ class CapturedUpdate:
             self.failed = True
             _end_failed_capture(here, pool)
             cause = error.__context__ or error  # ending a capture that has failed fails, too
-            if isinstance(cause, torch.OutOfMemoryError):
+            if isinstance(cause, torch.OutOfMemoryError) or not isinstance(cause, RuntimeError):
                 raise cause from None
             warnings.warn(f"updates run uncaptured, and slowly: {cause}", stacklevel=2)
             return

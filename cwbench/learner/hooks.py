@@ -71,9 +71,16 @@ class CheckedHooks:
     """A method's update hooks, with what they return and draw checked."""
 
     def __init__(
-        self, method: Hooks, runs: int, trained: Mapping[str, Tensor], streams: Streams
+        self,
+        method: Hooks,
+        runs: int,
+        trained: Mapping[str, Tensor],
+        streams: Streams,
+        kept: Mapping[str, Mapping[str, Tensor]],
     ) -> None:
+        """`kept`: tables that SAC's gradients read, perhaps while penalties are computed."""
         self.method, self.runs, self.trained, self.streams = method, runs, trained, streams
+        self.kept = kept
         self.interval, self.captures_interval = method.interval, method.captures_interval
 
     def at_interval(self) -> None:
@@ -130,7 +137,15 @@ class CheckedHooks:
         return penalty
 
     def _penalty(self, hook: str, batch: Batch) -> Tensor:
+        before = self._versions(batch)
         penalty = self._ask(hook, batch)
+        after = self._versions(batch)
+        for name in before:
+            if after[name] != before[name]:
+                raise UserError(
+                    f"{type(self.method).__name__}.{hook} changed {name} in place",
+                    "change it in after_update, or a copy",
+                )
         if not isinstance(penalty, Tensor):
             raise self._wrong(hook, type(penalty).__name__, f"a tensor [{self.runs}]")
         if penalty.shape != (self.runs,):
@@ -142,6 +157,16 @@ class CheckedHooks:
         if self.runs > 1 and penalty.requires_grad:
             self._check_neighbours(hook, penalty, batch)
         return penalty
+
+    def _versions(self, batch: Batch) -> dict[str, int]:
+        """How often each tensor has been changed in place."""
+        tables = {
+            f"trainer.{table}[{name!r}]": x
+            for table, tensors in self.kept.items()
+            for name, x in tensors.items()
+        }
+        fields = {f"batch.{name}": x for name, x in vars(batch).items() if isinstance(x, Tensor)}
+        return {name: x._version for name, x in (tables | fields).items()}
 
     def _healthy(self) -> Tensor:
         """Runs whose weights are finite: [R]."""

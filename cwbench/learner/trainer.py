@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import torch
@@ -29,7 +29,7 @@ from cwbench.spec.segment import Segment
 from cwbench.spec.transition import Dims
 
 GROUPS = ("actor", "critic", "log_alpha")  # parameters clipped and optimised apart
-SMALL = 15  # runs; more of them keep a GPU busy with one kernel at a time
+SMALL = 15  # runs of a group; more of them keep a GPU busy with one kernel at a time
 CHECKED = 2  # updates whose hooks are checked; in the first, a pull to the start has no gradient
 
 # (position, heads, episodes) -> mean return of each head's policy on that task: [R, heads]
@@ -251,7 +251,8 @@ class Trainer(Parameters):
     def checked(self, update: Callable[[], None]) -> None:
         """An update that checks what the method's hooks return; the first ones of a process."""
         method = self.method
-        self.method = CheckedHooks(method, self.runs, self.trained, self.streams)
+        kept = {"params": self.params, "target": self.target, "value": self.value}
+        self.method = CheckedHooks(method, self.runs, self.trained, self.streams, kept)
         try:
             update()
         finally:
@@ -278,9 +279,9 @@ class Trainer(Parameters):
 
     def _gradients(self, batch: Batch, draw: str = "") -> tuple[SACGradients, Tensor]:
         """SAC's gradients with the method's changes, and its penalty [R]."""
-        branch = side_branch(self.device) if self.runs <= SMALL else nullcontext()
+        beside = self._beside()  # from here on
         computed = self.sac_gradients(batch, draw)
-        with branch:
+        with beside:
             penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)
             added = self._penalty_gradients(penalty)
         if added:
@@ -333,6 +334,16 @@ class Trainer(Parameters):
     ) -> Tensor:
         """Normalised values of both critics: [R, 2, B]."""
         return q_values(self.critic, params, obs, action, tasks)
+
+    def _beside(self) -> AbstractContextManager[None]:
+        """Where penalties are computed: on CUDA, beside SAC's gradients if these leave it idle.
+
+        Not in the first update, which makes the random blocks that both may read.
+        """
+        if self.device.type != "cuda" or self.runs > SMALL or not self._process_updates:
+            return nullcontext()
+        self.streams.fill()
+        return side_branch(self.device)
 
     def _penalty_gradients(self, penalty: Tensor) -> dict[str, Tensor]:
         """By name, of a penalty [R]; empty without one."""

@@ -12,7 +12,7 @@ import torch
 from cwbench import envs
 from cwbench.learner.cuda_graph import WARM_UP
 from cwbench.learner.method import Method
-from cwbench.learner.trainer import Trainer
+from cwbench.learner.trainer import SMALL, Trainer
 from cwbench.planning.crowding import FEW_WORKERS, SLOW, crowding, random_weights
 from cwbench.planning.plan import Plan
 from cwbench.planning.rehearsal import Rehearsal, run_bytes, with_batches_at_hand
@@ -29,7 +29,7 @@ from cwbench.spec.transition import Dims
 # What a compiled update needs of the tensors and of the time of a plain one: on an NVIDIA H200
 # (docs/performance.md); on a CPU, where the time is 0.62 to 0.74 on x86 and 0.8 to 1 on ARM.
 COMPILED_SHARE, COMPILED_TIME = {"cuda": 0.44, "cpu": 1.0}, {"cuda": 0.6, "cpu": 0.8}
-SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each group, which has its own stream
+SCRATCH_BYTES = 32 << 20  # cuBLAS's workspace on Hopper, for each stream of a group
 CHUNK = 50  # steps between two readings of the clock
 CAPTURED = 20  # captured updates between two readings
 SELDOM = 100  # updates; what a method does less often is a small part of them, captured or not
@@ -71,7 +71,8 @@ class Costs:
     def group_bytes(self, group: Sequence[Segment]) -> int:
         """Tensors of a group: replay, and for each run what it holds and what an update needs."""
         per_run = self._curve(group[0], self._run_bytes)
-        scratch = SCRATCH_BYTES if self.device.type == "cuda" else 0
+        streams = 2 if len(group) <= SMALL else 1
+        scratch = SCRATCH_BYTES * streams if self.device.type == "cuda" else 0
         return len(group) * round(per_run) + self.replay_bytes(group) + scratch
 
     def replay_bytes(self, group: Sequence[Segment]) -> int:

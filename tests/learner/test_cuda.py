@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from cwbench import methods
 from cwbench.fleet.weight_sync import WeightPublisher
 from cwbench.learner import host_memory
-from cwbench.learner.cuda_graph import WARM_UP, collect_garbage, cuda_stream
+from cwbench.learner.cuda_graph import WARM_UP, collect_garbage, cuda_stream, side_branch
 from cwbench.learner.method import Method
 from cwbench.learner.replay import Replay
 from cwbench.learner.rng import Streams
@@ -223,6 +223,21 @@ def test_fleets_side_by_side_learn_as_they_do_alone() -> None:
     for one, (_, other) in zip(alone, concurrent, strict=True):
         for name, x in one.state().items():
             assert torch.equal(other.state()[name], x), name
+
+
+def test_no_side_is_the_stream_of_a_group() -> None:
+    """Not even where there are more groups than torch has streams; then some have no side."""
+    mains = set[torch.cuda.Stream]()
+    beside: dict[torch.cuda.Stream, torch.cuda.Stream] = {}
+    for number in range(40):
+        with cuda_stream(CUDA, number):
+            main = torch.cuda.current_stream()
+            with side_branch(CUDA):
+                side = torch.cuda.current_stream()
+        mains.add(main)
+        if side != main:
+            assert beside.setdefault(side, main) == main
+    assert len(beside) > 10 and not mains & beside.keys()
 
 
 def test_weights_are_there_when_their_version_is() -> None:

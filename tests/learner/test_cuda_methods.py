@@ -11,13 +11,21 @@ from cwbench import methods
 from cwbench.experiment.build import make_setup
 from cwbench.fleet.progress import Display
 from cwbench.fleet.runner import Runner
+from cwbench.learner import Batch
+from cwbench.learner.cuda_graph import WARM_UP, cuda_stream
 from cwbench.learner.method import Method
 from cwbench.learner.trainer import Trainer
 from cwbench.methods import METHODS
 from cwbench.planning.plan import Run, make_plan, one_group, split_evenly, with_experts
 from cwbench.planning.rehearsal import Rehearsal
 from cwbench.rollout.pool import Pool
-from cwbench.spec.config import NetworkConfig, PointMassConfig, SACConfig, ScheduleConfig
+from cwbench.spec.config import (
+    MethodConfig,
+    NetworkConfig,
+    PointMassConfig,
+    SACConfig,
+    ScheduleConfig,
+)
 from cwbench.spec.options import resolve
 from cwbench.spec.segment import Setup
 from cwbench.spec.transition import Dims
@@ -61,24 +69,48 @@ def test_a_member_learns_its_second_task_as_alone(name: str) -> None:
     assert (weights[37] - weights[38]).abs().mean() > 0.05  # members are not alike
 
 
+@pytest.mark.parametrize("actor_every", [1, 2])
 @pytest.mark.parametrize("name", ["ewc", "recall"])
 def test_a_penalty_computed_beside_sac_changes_no_number(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, actor_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few runs compute it in a stream of its own; more of them, one after the other."""
     kind = METHODS[name].method
-    setup = make_setup(name, METHODS[name], "paper", {})
+    setup = make_setup(name, METHODS[name], "paper", {"actor_every": actor_every})
     fleet = [kind.segments_of_run(setup, seed, ("push", "hammer"))[-1] for seed in (0, 1)]
-    beside, after = (Rehearsal(fleet, kind, Dims(12, 4), CUDA) for _ in range(2))
-    beside.train(130)
-    monkeypatch.setattr("cwbench.learner.trainer.SMALL", 1)
-    after.train(130)
+    with cuda_stream(CUDA, 0):
+        beside, after = (Rehearsal(fleet, kind, Dims(12, 4), CUDA) for _ in range(2))
+        beside.train(130)
+        monkeypatch.setattr("cwbench.learner.trainer.SMALL", 1)
+        after.train(130)
+    torch.cuda.synchronize()
     for trainer in (beside, after):
         assert trainer.captured is not None and trainer.captured.graph is not None
     states = [trainer.state() for trainer in (beside, after)]
     assert all(torch.equal(x, states[1][key]) for key, x in states[0].items())
     taken = [trainer.statistics.take() for trainer in (beside, after)]
     assert taken[0] == taken[1]
+
+
+class Mistaken(Method[MethodConfig]):
+    """Its penalty fails while the update is captured."""
+
+    calls = 0
+
+    def actor_penalty(self, batch: Batch) -> torch.Tensor:
+        self.calls += 1
+        if self.calls > WARM_UP:
+            raise KeyError("mine")
+        return super().actor_penalty(batch)
+
+
+def test_a_mistake_in_a_penalty_that_is_captured_is_shown() -> None:
+    setup = make_setup("finetuning", METHODS["finetuning"], "paper", {"width": 64})
+    fleet = Mistaken.segments_of_run(setup, 0, ("push",))
+    trainer = Rehearsal(fleet, Mistaken, Dims(12, 4), CUDA)
+    with pytest.raises(KeyError, match="mine"):
+        trainer.train(WARM_UP + 2)
+    assert torch.randn(2, device=CUDA).isfinite().all()
 
 
 def toy_runs(name: str) -> tuple[str, type[Method[Any]], list[Run]]:

@@ -90,6 +90,18 @@ class CompiledAndMixed(Base):
         return (weight**2).sum() + super().actor_penalty(batch)
 
 
+class MovesStatistics(Base):
+    def critic_penalty(self, batch: Batch) -> Tensor:
+        self.trainer.value["mean"] += 1
+        return super().critic_penalty(batch)
+
+
+class MovesBatch(Base):
+    def actor_penalty(self, batch: Batch) -> Tensor:
+        batch.reward.mul_(2)
+        return super().actor_penalty(batch)
+
+
 class FlatBatch(Base):
     def sample_batch(self, size: int) -> Batch:
         from dataclasses import replace
@@ -167,6 +179,8 @@ def test_the_second_update_finds_a_penalty_that_mixes_runs(
         (Number, "returned float, expected a tensor"),
         (NotFinite, "NotFinite.critic_penalty returned nan, expected a finite number"),
         (Twice, "random numbers 'z' are drawn twice in one hook"),
+        (MovesStatistics, r"critic_penalty changed trainer.value\['mean'\] in place; .* after_upd"),
+        (MovesBatch, r"MovesBatch.actor_penalty changed batch.\w+ in place"),
         (FlatBatch, "sample_batch returned weight of shape"),
         (Replaced, "adjust_gradients changed the shape of 'log_alpha'; change gradients in place"),
         (Removed, "adjust_gradients removed 'log_alpha'; change gradients in place"),

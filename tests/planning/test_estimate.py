@@ -36,7 +36,7 @@ def test_a_run_too_large_for_its_device_keeps_its_replay_on_the_host(
         monkeypatch.setattr(estimate, "free_bytes", lambda place, processes: free[place.type])
         return estimate.Memory(costs, groups_on_cuda, processes=0).fits(fleet[:runs])
 
-    both = 2 * (tensors + replay) - SCRATCH_BYTES  # two runs of one fleet share it
+    both = 2 * (tensors + replay - SCRATCH_BYTES)  # two runs of one fleet share two workspaces
     assert fits(2, both, 0) and not fits(2, both - 1, both)
     assert fits(1, tensors, replay)
     assert not fits(1, tensors - 1, replay) and not fits(1, tensors, replay - 1)
@@ -200,3 +200,15 @@ def test_memory_is_free_once_rehearsals_have_given_it_back(
     finally:
         gc.enable()
     assert steps == ["empty", "look"]
+
+
+def test_collection_is_hidden_by_a_lag_where_updates_leave_cores_for_it() -> None:
+    """On a GPU; nothing is measured, so no GPU is needed."""
+    fleet, kind = fleet_of("finetuning")
+    for device, lag, hidden in (("cuda", 1, 1), ("cuda", 0, 0), ("cpu", 1, 0)):
+        schedule = replace(fleet[0].setup.schedule, lag=lag)
+        segment = replace(fleet[0], setup=replace(fleet[0].setup, schedule=schedule))
+        plan = Plan((), (segment,), frozenset(), ((segment,),))
+        costs = Costs({"finetuning": kind}, torch.device(device))
+        [needs] = estimate.estimate(plan, costs, 1, measure=False).fleets
+        assert needs.lag == hidden, (device, lag)
