@@ -34,7 +34,6 @@ from cwbench.rollout.processes import Watchdog, WorkerProcess, kill_all, stop_al
 TIMEOUT_SECONDS = 60.0
 MOST_FAILURES = 3  # of one worker, in a row
 CHECK_SECONDS = 0.2  # between looks at requests to stop, while waiting for workers
-ROUNDING = 1e-6  # what may be left of a worker's load when the groups that it had are closed
 RESET_SECONDS = 2.0  # that workers have to drop everything, before they are replaced
 
 
@@ -103,16 +102,11 @@ class Pool:
         An error goes to the owner; without one it is raised where the pool is waited for.
         """
         key = next(self.keys)
-        # Evaluations wait for lanes, so workers without any come first.
-        worker = min(range(len(self.workers)), key=self._evaluation_load)
+        # Evaluations wait for lanes: of workers with equally many, the one with the fewest lanes.
+        worker = min(range(len(self.workers)), key=lambda one: (self._queued[one], self.load[one]))
         self._queued[worker] += 1
         self._evaluations[key] = Assigned(worker, job, done, owner)
         self.send(worker, Evaluate(key, job))
-
-    def _evaluation_load(self, worker: int) -> tuple[int, int, float]:
-        """Lanes count like one evaluation more."""
-        queued, lanes = self._queued[worker], self.load[worker]
-        return queued + (lanes > ROUNDING), queued, lanes
 
     def cancel(self, owner: Owner) -> None:
         """Evaluations that are no longer needed."""

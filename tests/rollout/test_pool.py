@@ -183,7 +183,7 @@ def test_evaluations_go_to_workers_without_lanes_first(shared: Callable[..., Arr
     """A lane comes first on its worker; an evaluation there would wait for it."""
     memory = shared(heading(1))
     with Pool(4) as pool:
-        pool.load = [3.0, 1e-16, 2.0, 0.0]
+        pool.load = [3.0, 0.5, 2.0, 0.0]
         for _ in range(6):
             pool.evaluate(job(memory), lambda result: None)
         assert [known.worker for known in pool._evaluations.values()] == [3, 1, 2, 0, 3, 1]
