@@ -279,7 +279,7 @@ class Trainer(Parameters):
 
     def _gradients(self, batch: Batch, draw: str = "") -> tuple[SACGradients, Tensor]:
         """SAC's gradients with the method's changes, and its penalty [R]."""
-        beside = self._beside()  # from here on
+        beside = self._beside()  # made before the work that it is beside
         computed = self.sac_gradients(batch, draw)
         with beside:
             penalty = self.method.actor_penalty(batch) + self.method.critic_penalty(batch)

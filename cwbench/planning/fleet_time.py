@@ -55,7 +55,7 @@ class FleetNeeds:
     pool_seconds: float = 0.0  # of all workers, evaluation included
     end_seconds: float = 0.0  # of what the method does at the task's end; no other fleet trains
     groups: int = 1  # that take turns
-    lag: int = 0  # chunks collected during updates, which leave cores for that
+    lag: int = 0  # chunks collected during updates; 0 where these take the workers' cores
     start_seconds: float = 0.0  # of its own process, before it trains
     occupancy: float = 1.0  # share of the device that its updates take
 
